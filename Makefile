@@ -1,0 +1,37 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup serve test check bench lock clean
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: .venv/.done  ## make .venv with pinned dependencies
+
+.venv/.done: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("a2a-canvas needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+serve: setup  ## start the server on 127.0.0.1:8000 (ARGS="--port 9000")
+	$(BIN)/a2a-canvas serve $(ARGS)
+
+test: setup  ## the whole test suite (ARGS="-k journal")
+	$(BIN)/python -m pytest $(ARGS)
+
+check: setup  ## format, lint, types, import rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup  ## benchmarks; they print ratios
+	$(BIN)/python -m bench $(ARGS)
+
+lock: setup  ## write the installed versions to constraints.txt
+	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^pip==' > constraints.txt
+
+clean:  ## remove everything that was made
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,221 @@
+"""What a language model is to the rest of the house: one method, and the closed union of what it says.
+
+Every adapter (`llm.py`, `rehearsal.py`, `script.py`) turns a `ModelRequest` into a stream of `ModelEvent`.
+An adapter either ends its stream with exactly one `MessageStop` or raises `ModelError`; a stream that
+ends in any other way counts as broken, and so does a delta or stop for a block that never started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+# ---------------------------------------------------------------- what goes in
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text said by either side."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file sent by the user: `content` (bytes) or `url`, one of them set."""
+
+    media_type: str
+    name: str = ""
+    content: bytes | None = None
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A finished thinking block. `signature` goes back to the model unaltered; `redacted` is opaque data."""
+
+    text: str
+    signature: str = ""
+    redacted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A finished call. `input` is what the model wrote, as far as it was JSON."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The answer to one `ToolUse`, matched by id."""
+
+    tool_use_id: str
+    content: str
+    is_error: bool = False
+
+
+Content = Text | Attachment | Thinking | ToolUse | ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMessage:
+    """One message. Roles alternate; all results of one assistant message are in one user message."""
+
+    role: Literal["user", "assistant"]
+    content: tuple[Content, ...]
+    message_id: str = ""
+    """The A2A message id of the newest user message in it; empty for the assistant's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What the model is told of a tool. `eager` asks for its input as it is generated."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    eager: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One model call. Everything that decides the answer is in here: adapters keep no conversation."""
+
+    system: str
+    messages: tuple[ModelMessage, ...]
+    tools: tuple[ToolSpec, ...] = ()
+
+
+# --------------------------------------------------------------- what comes out
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one call, as far as the provider tells."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+StopReason = Literal["end_turn", "tool_use", "max_tokens", "refusal", "stop_sequence", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStart:
+    """The model began to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStart:
+    """A block begins. `llm_index` is the provider's number, whatever it is."""
+
+    llm_index: int
+    kind: Literal["text", "thinking", "tool_use"]
+    tool_use_id: str = ""
+    name: str = ""
+    final: bool = False
+    """The adapter marks this text as the final message of the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    llm_index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    llm_index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureDelta:
+    """Seals a thinking block; `redacted` carries a whole redacted block's data."""
+
+    llm_index: int
+    signature: str = ""
+    redacted: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InputDelta:
+    """A fragment of a tool call's input, cut anywhere."""
+
+    llm_index: int
+    partial_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStop:
+    llm_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDelta:
+    """The model tells why it stops; more usage may follow with `MessageStop`."""
+
+    stop_reason: StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStop:
+    """The model has ended its answer: always the last event of a whole stream."""
+
+    stop_reason: StopReason
+    usage: Usage = field(default_factory=Usage)
+
+
+ModelEvent = (
+    MessageStart
+    | BlockStart
+    | TextDelta
+    | ThinkingDelta
+    | SignatureDelta
+    | InputDelta
+    | BlockStop
+    | MessageDelta
+    | MessageStop
+)
+
+
+class ModelError(Exception):
+    """A model call failed.
+
+    Args:
+        reason: what went wrong, in words a user of the server understands (it may reach them).
+        retryable: whether asking again could help.
+    """
+
+    def __init__(self, reason: str, *, retryable: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retryable = retryable
+
+
+class LLM(Protocol):
+    """A language model."""
+
+    @property
+    def name(self) -> str:
+        """What operators call it, e.g. `claude-sonnet-5-5`, `rehearsal`."""
+        ...
+
+    @property
+    def thinking(self) -> Literal["delta", "accumulated"]:
+        """Whether a `ThinkingDelta` carries only what is new or everything so far (DESIGN, section 6)."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Ask the model. Closing the iterator ends the call at once.
+
+        Raises:
+            ModelError: the call could not be made, or its stream broke.
+        """
+        ...
