@@ -7,7 +7,7 @@ ends in any other way counts as broken, and so does a delta or stop for a block 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -212,7 +212,7 @@ class LLM(Protocol):
         """Whether a `ThinkingDelta` carries only what is new or everything so far (DESIGN, section 6)."""
         ...
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Ask the model. Closing the iterator ends the call at once.
 
         Raises:

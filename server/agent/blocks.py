@@ -1,0 +1,68 @@
+"""Which block of the turn a provider's block number means (DESIGN, section 6, "Block indices").
+
+Rule 1: every start takes the next index of the turn: 0, 1, 2…, whatever number the provider gives.
+Rule 2: a delta or a stop belongs to the newest block of its `llm_index` that is still open in this call.
+Rule 3: one for a block that never started, or that has stopped, is an error; it is never guessed.
+Rule 4: a new model call forgets the provider's numbers and goes on with ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+class BlockError(Exception):
+    """A model's stream names a block that is not there.
+
+    Args:
+        llm_index: the block's number, as the provider sent it.
+        what: what is wrong with it, as the end of a sentence.
+    """
+
+    def __init__(self, llm_index: int, what: str) -> None:
+        super().__init__(f"The model's stream is broken: its block {llm_index} {what}.")
+        self.llm_index = llm_index
+        self.what = what
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks of one turn so far. `Blocks()` is a turn that has none yet.
+
+    `count` is how many were started in the turn; `open` holds the pairs (llm_index, index) of this call
+    that have not stopped, oldest first; `started` holds every llm_index that this call has used.
+    """
+
+    count: int = 0
+    open: tuple[tuple[int, int], ...] = ()
+    started: frozenset[int] = frozenset()
+
+    def start(self, llm_index: int) -> tuple[Blocks, int]:
+        """A block begins: it gets the turn's next index, also when its number was used before."""
+        index = self.count
+        return Blocks(index + 1, (*self.open, (llm_index, index)), self.started | {llm_index}), index
+
+    def index_of(self, llm_index: int) -> int:
+        """The turn's index of the block that a delta means.
+
+        Raises:
+            BlockError: no block of that number is open in this call.
+        """
+        for number, index in reversed(self.open):
+            if number == llm_index:
+                return index
+        what = "has already stopped" if llm_index in self.started else "never started"
+        raise BlockError(llm_index, what)
+
+    def stop(self, llm_index: int) -> tuple[Blocks, int]:
+        """A block ends; its index comes back with what is left.
+
+        Raises:
+            BlockError: no block of that number is open in this call.
+        """
+        index = self.index_of(llm_index)
+        return replace(self, open=tuple(pair for pair in self.open if pair[1] != index)), index
+
+    def next_call(self) -> Blocks:
+        """A model call begins: the provider's numbers mean new blocks, the turn's indices go on."""
+        return Blocks(self.count)

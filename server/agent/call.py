@@ -1,0 +1,317 @@
+"""One model call: its stream in, turn events out, and what it has completed.
+
+Rule 1: block indices, visible text and thinking go through their pure modules; here they only meet.
+Rule 2: what is complete is handed over in order (`completed` after each call that has acted, `rest` at the end):
+        the thinking and text that led to a call go with it, what follows the last completed call goes last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, assert_never
+
+from server.agent import events as ev
+from server.agent.blocks import Blocks
+from server.agent.model import (
+    BlockStart,
+    BlockStop,
+    InputDelta,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    ModelError,
+    ModelEvent,
+    SignatureDelta,
+    StopReason,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
+from server.agent.phases import Phase, Signal, advance
+from server.agent.thinking import ThinkingDeltas
+from server.agent.visible import VisibleText
+from tools.base import Ask, Decline, Done, Failed, Outcome, Tool, ToolStream, Workspace
+
+PARAGRAPH = "\n\n"
+"""Stands between the texts of two blocks of one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a turn stands: what is counted through all of its calls."""
+
+    blocks: Blocks = field(default_factory=Blocks)
+    round: int = 0
+    call: int = 0
+    phase: Phase = Phase.WORKING
+
+    def next_round(self) -> Progress:
+        return replace(self, round=self.round + 1)
+
+    def next_call(self) -> Progress:
+        return replace(self, call=self.call + 1, blocks=self.blocks.next_call())
+
+
+@dataclass(slots=True)
+class _Block:
+    place: ev.Place
+    kind: Literal["text", "thinking", "tool_use"]
+    visible: VisibleText = field(default_factory=VisibleText)
+    pieces: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+    signature: str = ""
+    redacted: str = ""
+    tool_use_id: str = ""
+    name: str = ""
+    final: bool = False
+    tool: ToolStream | None = None
+    acts_last: bool = False
+
+
+class Call:
+    """Takes a model's events one after the other and acts on them.
+
+    Attributes:
+        outcomes: those of the calls that have acted, in order.
+        text: the visible text so far.
+        final_text: the text that the adapter marked as the final message, if it did.
+        stop_reason: why the model stopped.
+        ended: whether the model has said that its answer is over.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        tools: Mapping[str, Tool],
+        workspace: Workspace,
+        emit: ev.Emit,
+        tell_label: Callable[[str], Awaitable[None]],
+        thinking: Literal["delta", "accumulated"],
+    ) -> None:
+        self.progress = progress.next_call()
+        self.outcomes: list[Outcome] = []
+        self.final_text = ""
+        self.stop_reason: StopReason = "error"
+        self._tools = tools
+        self._workspace = workspace
+        self._emit = emit
+        self._tell_label = tell_label
+        self._thinking = ThinkingDeltas(thinking)
+        self._open: dict[int, _Block] = {}
+        self._deferred: list[_Block] = []
+        self._pending: list[Text | Thinking | ToolUse] = []
+        self._completed: list[ev.Item] = []
+        self._shown: list[str] = []
+        self.ended = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self._shown).strip()
+
+    def completed(self) -> ev.Transcript:
+        """What has been completed since this was last called."""
+        items, self._completed = tuple(self._completed), []
+        return items
+
+    def rest(self) -> ev.Transcript:
+        """What is to be remembered of a call that ended well, beyond what `completed` gave."""
+        self._hand_over()
+        return self.completed()
+
+    def check_ended(self) -> None:
+        """Raises `ModelError` if the stream ended without the model having said so."""
+        if not self.ended:
+            raise ModelError("The connection to the model ended in the middle of its answer.", retryable=True)
+
+    async def abort(self) -> None:
+        """The stream broke: take back what unfinished calls did, and say that the model call is over."""
+        await self._abort_open()
+        if not self.ended:
+            self.ended = True
+            await self._emit(ev.LlmCallCompleted(self.progress.round, "error", Usage()))
+
+    async def take(self, event: ModelEvent) -> None:
+        """Act on the next event.
+
+        Raises:
+            BlockError: it is for a block that never started.
+            LimitReached: a tool reached a limit; the turn must end.
+        """
+        match event:
+            case MessageStart():
+                await self._emit(ev.MessageStarted(self.progress.round))
+            case BlockStart():
+                await self._start(event)
+            case TextDelta():
+                await self._text(self._block(event.llm_index), event.text)
+            case ThinkingDelta():
+                await self._think(self._block(event.llm_index), event.text)
+            case SignatureDelta():
+                block = self._block(event.llm_index)
+                block.signature += event.signature
+                block.redacted += event.redacted
+            case InputDelta():
+                await self._input(self._block(event.llm_index), event.partial_json)
+            case BlockStop():
+                await self._stop(event.llm_index)
+            case MessageDelta():
+                await self._emit(ev.MessageDelta(self.progress.round))
+            case MessageStop():
+                self.ended, self.stop_reason = True, event.stop_reason
+                await self._end_open()
+                await self._emit(ev.LlmCallCompleted(self.progress.round, event.stop_reason, event.usage))
+            case _:
+                assert_never(event)
+
+    async def act_last(self) -> list[Outcome]:
+        """Let those calls act that end or pause the turn."""
+        outcomes = [await self._act(block) for block in self._deferred]
+        self._deferred.clear()
+        return outcomes
+
+    async def _abort_open(self) -> None:
+        for block in self._open.values():
+            if block.tool:
+                await block.tool.abort()
+        self._open.clear()
+
+    async def _end_open(self) -> None:
+        """Blocks that the provider left open: text and thinking are taken as they are, calls are incomplete."""
+        for block in tuple(self._open.values()):
+            if block.kind != "tool_use":
+                await self._end_block(self._open.pop(block.place.index))
+        await self._abort_open()
+
+    # ------------------------------------------------------------------- blocks
+
+    def _block(self, llm_index: int) -> _Block:
+        return self._open[self.progress.blocks.index_of(llm_index)]
+
+    async def _start(self, event: BlockStart) -> None:
+        blocks, index = self.progress.blocks.start(event.llm_index)
+        self.progress = replace(self.progress, blocks=blocks)
+        place = ev.Place(index, self.progress.round, event.llm_index)
+        block = _Block(place, event.kind, tool_use_id=event.tool_use_id, name=event.name, final=event.final)
+        self._open[index] = block
+        if event.kind == "tool_use":
+            tool = self._tools.get(event.name)
+            block.tool = tool.open(self._workspace) if tool else None
+            block.acts_last = bool(tool and tool.acts_last)
+            await self._emit(ev.ToolUseStarted(place, event.tool_use_id, event.name))
+        else:
+            self._thinking.begin_block()
+            await self._emit(ev.TextBlockStarted(place, event.kind))
+
+    async def _text(self, block: _Block, delta: str) -> None:
+        block.pieces.append(delta)
+        await self._show(block, block.visible.feed(delta))
+
+    async def _show(self, block: _Block, text: str) -> None:
+        if not text:
+            return
+        await self._advance(Signal.TEXT)
+        if self._shown and not block.shown:
+            text = PARAGRAPH + text
+        self._shown.append(text)
+        block.shown.append(text)
+        await self._emit(ev.TextAdded(block.place, text))
+
+    async def _think(self, block: _Block, content: str) -> None:
+        piece = self._thinking.feed(content)
+        if piece:
+            block.pieces.append(piece)
+            await self._advance(Signal.THINKING)
+            await self._emit(ev.ThinkingAdded(block.place, piece))
+
+    async def _advance(self, signal: Signal) -> None:
+        phase, final_message_starts = advance(self.progress.phase, signal)
+        self.progress = replace(self.progress, phase=phase)
+        if signal is Signal.TEXT:
+            await self._tell_label("Writing reply…")
+        if final_message_starts:
+            await self._emit(ev.FinalMessageStarted())
+
+    async def _input(self, block: _Block, fragment: str) -> None:
+        if not fragment:
+            return
+        block.pieces.append(fragment)
+        await self._emit(ev.ToolInputAdded(block.place, block.tool_use_id, fragment))
+        if block.tool:
+            await block.tool.feed(fragment)
+            await self._tell_label(block.tool.label)
+
+    async def _stop(self, llm_index: int) -> None:
+        blocks, index = self.progress.blocks.stop(llm_index)
+        self.progress = replace(self.progress, blocks=blocks)
+        await self._end_block(self._open.pop(index))
+
+    async def _end_block(self, block: _Block) -> None:
+        await self._show(block, block.visible.flush())
+        await self._emit(ev.BlockStopped(block.place))
+        match block.kind:
+            case "tool_use":
+                await self._stop_call(block)
+            case "thinking":
+                self._pending.append(Thinking("".join(block.pieces), block.signature, block.redacted))
+            case "text":
+                self._pending.append(Text("".join(block.pieces)))
+                if block.final:
+                    self.final_text = "".join(block.shown).strip()
+
+    # -------------------------------------------------------------------- calls
+
+    async def _stop_call(self, block: _Block) -> None:
+        whole = _parsed(block.pieces)
+        if whole is not None:
+            await self._emit(ev.ToolInputCompleted(block.place.index, block.tool_use_id, whole))
+        if block.acts_last:
+            self._deferred.append(block)
+        else:
+            self.outcomes.append(await self._act(block))
+
+    async def _act(self, block: _Block) -> Outcome:
+        if block.tool:
+            outcome = await block.tool.finish()
+        else:
+            outcome = Failed(f"There is no tool {block.name!r}. The tools are: {', '.join(self._tools)}.")
+        self._pending.append(ToolUse(block.tool_use_id, block.name, _parsed(block.pieces) or {}))
+        self._hand_over()
+        await self._tell_outcome(block, outcome)
+        return outcome
+
+    async def _tell_outcome(self, block: _Block, outcome: Outcome) -> None:
+        index, tool_use_id = block.place.index, block.tool_use_id
+        match outcome:
+            case Done(content=content):
+                self._completed.append(ToolResult(tool_use_id, content))
+                await self._emit(ev.ToolSucceeded(index, tool_use_id, content))
+            case Failed(content=content):
+                self._completed.append(ToolResult(tool_use_id, content, is_error=True))
+                await self._emit(ev.ToolFailed(index, tool_use_id, content))
+            case Ask():
+                # Its result for the model is the user's answer (history.py, rule 3).
+                await self._emit(ev.ToolSucceeded(index, tool_use_id, "The user has been asked."))
+            case Decline():
+                self._completed.append(ToolResult(tool_use_id, "The task was declined."))
+                await self._emit(ev.ToolSucceeded(index, tool_use_id, "The task was declined."))
+            case _:
+                assert_never(outcome)
+
+    def _hand_over(self) -> None:
+        if self._pending:
+            self._completed.append(ev.AssistantSaid(self.progress.call, tuple(self._pending)))
+            self._pending = []
+
+
+def _parsed(pieces: list[str]) -> Mapping[str, Any] | None:
+    try:
+        whole = json.loads("".join(pieces) or "{}")
+    except (ValueError, RecursionError):
+        return None
+    return whole if isinstance(whole, dict) else None

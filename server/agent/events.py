@@ -1,0 +1,234 @@
+"""Everything a turn has to say: the one internal vocabulary, and `Emit`, the waist it all passes.
+
+The streaming events are those of DESIGN, section 6. Three more are the turn's word on what lasts:
+`ArtifactChanged`, `StatusChanged` and `Remembered`. `MessageReceived` is said by the runtime, not by the turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from server.agent.model import Content, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
+from store.models import Author, Metadata, Parts
+
+
+class State(StrEnum):
+    """The states of a task that this server uses, by their A2A names."""
+
+    SUBMITTED = "submitted"
+    WORKING = "working"
+    INPUT_REQUIRED = "input-required"
+    COMPLETED = "completed"
+    CANCELED = "canceled"
+    FAILED = "failed"
+    REJECTED = "rejected"
+
+    @property
+    def terminal(self) -> bool:
+        return self in (State.COMPLETED, State.CANCELED, State.FAILED, State.REJECTED)
+
+
+# --------------------------------------------------------------- said by either side
+
+
+@dataclass(frozen=True, slots=True)
+class UserMessage:
+    """A message as it came in; `parts` are not grouped: history shows them as they were sent."""
+
+    message_id: str
+    parts: Parts
+    metadata: Metadata = field(default_factory=dict)
+    extensions: tuple[str, ...] = ()
+    reference_task_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentMessage:
+    """What the agent says. A `label` tells what is going on and is not part of the history."""
+
+    message_id: str
+    text: str
+    label: bool = False
+
+
+# ------------------------------------------------------------- what the model must see again
+
+
+@dataclass(frozen=True, slots=True)
+class UserSaid:
+    """A user message at the place where the model got to see it."""
+
+    message_id: str
+    content: tuple[Content, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantSaid:
+    """Finished blocks of the model call numbered `call` in the task."""
+
+    call: int
+    blocks: tuple[Text | Thinking | ToolUse, ...]
+
+
+Item = UserSaid | AssistantSaid | ToolResult
+Transcript = tuple[Item, ...]
+
+
+# ------------------------------------------------------------------- streaming events
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a block stands: `index` is unique in the turn, `llm_index` is the provider's own number."""
+
+    index: int
+    round: int
+    llm_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStarted:
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDelta:
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlockStarted:
+    place: Place
+    kind: Literal["text", "thinking"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextAdded:
+    """Visible text, thinking and tags removed."""
+
+    place: Place
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingAdded:
+    """The newest piece of thinking, and only that."""
+
+    place: Place
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUseStarted:
+    place: Place
+    tool_use_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInputAdded:
+    place: Place
+    tool_use_id: str
+    partial_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStopped:
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInputCompleted:
+    """The call's input is whole, and JSON."""
+
+    index: int
+    tool_use_id: str
+    input: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSucceeded:
+    index: int
+    tool_use_id: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailed:
+    index: int
+    tool_use_id: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class LlmCallCompleted:
+    """Exactly one for every model call, when its stream has ended, however it ended."""
+
+    round: int
+    stop_reason: StopReason
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class FinalMessageStarted:
+    """Once per turn, before its first visible text."""
+
+
+# ------------------------------------------------------------------------ what lasts
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactChanged:
+    """An artifact changed: `parts` are the new ones (`append`) or all of them."""
+
+    artifact_id: str
+    name: str
+    description: str
+    append: bool
+    parts: Parts
+    last_chunk: bool
+    version: int
+    author: Author
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChanged:
+    state: State
+    message: AgentMessage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What the model has finished saying, and what it was told: the next request carries it."""
+
+    items: Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReceived:
+    """A further message of the user was accepted into the task."""
+
+    message: UserMessage
+
+
+StreamEvent = (
+    MessageStarted
+    | MessageDelta
+    | TextBlockStarted
+    | TextAdded
+    | ThinkingAdded
+    | ToolUseStarted
+    | ToolInputAdded
+    | BlockStopped
+    | ToolInputCompleted
+    | ToolSucceeded
+    | ToolFailed
+    | LlmCallCompleted
+    | FinalMessageStarted
+)
+TurnEvent = StreamEvent | ArtifactChanged | StatusChanged | Remembered | MessageReceived
+
+Emit = Callable[[TurnEvent], Awaitable[None]]

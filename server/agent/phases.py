@@ -1,0 +1,71 @@
+"""The phases in which a turn is presented, as a table (DESIGN, section 6, "Phases are a table").
+
+Rule 1: `final_message_start` is said once per turn, just before the first visible text. It clears thinking.
+Rule 2: thinking may come again after text (in a later round); the text after it starts no second message.
+Rule 3: a turn without visible text has no `final_message_start`.
+Rule 4: END is the real end of the turn. A pause for `ask_user` is no signal: the answer goes on from there.
+Rule 5: nothing comes after the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+
+class Phase(StrEnum):
+    """What the reader is being shown."""
+
+    WORKING = "working"
+    THINKING = "thinking"
+    ASSISTANT = "assistant"
+    RETHINKING = "rethinking"
+    """Thinking again, after the turn has shown text."""
+    COMPLETED = "completed"
+
+
+class Signal(StrEnum):
+    """What happened: a piece of thinking, a piece of visible text, the turn's end."""
+
+    THINKING = "thinking"
+    TEXT = "text"
+    END = "end"
+
+
+class PhaseError(Exception):
+    """A signal came that its phase does not allow: the turn was already over."""
+
+    def __init__(self, phase: Phase, signal: Signal) -> None:
+        super().__init__(f"The turn is {phase.value!r}: the signal {signal.value!r} cannot come any more.")
+        self.phase = phase
+        self.signal = signal
+
+
+TABLE: Final[Mapping[tuple[Phase, Signal], tuple[Phase, bool]]] = {
+    (Phase.WORKING, Signal.THINKING): (Phase.THINKING, False),
+    (Phase.WORKING, Signal.TEXT): (Phase.ASSISTANT, True),
+    (Phase.WORKING, Signal.END): (Phase.COMPLETED, False),
+    (Phase.THINKING, Signal.THINKING): (Phase.THINKING, False),
+    (Phase.THINKING, Signal.TEXT): (Phase.ASSISTANT, True),
+    (Phase.THINKING, Signal.END): (Phase.COMPLETED, False),
+    (Phase.ASSISTANT, Signal.THINKING): (Phase.RETHINKING, False),
+    (Phase.ASSISTANT, Signal.TEXT): (Phase.ASSISTANT, False),
+    (Phase.ASSISTANT, Signal.END): (Phase.COMPLETED, False),
+    (Phase.RETHINKING, Signal.THINKING): (Phase.RETHINKING, False),
+    (Phase.RETHINKING, Signal.TEXT): (Phase.ASSISTANT, False),
+    (Phase.RETHINKING, Signal.END): (Phase.COMPLETED, False),
+}
+"""(phase, signal) -> (next phase, whether `final_message_start` is due now)."""
+
+
+def advance(phase: Phase, signal: Signal) -> tuple[Phase, bool]:
+    """The phase after a signal, and whether `final_message_start` must be emitted before what is signalled.
+
+    Raises:
+        PhaseError: the turn has ended.
+    """
+    step = TABLE.get((phase, signal))
+    if step is None:
+        raise PhaseError(phase, signal)
+    return step

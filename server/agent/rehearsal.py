@@ -1,0 +1,216 @@
+"""`rehearsal`: a small deterministic writer, so that everything can be tried without a key and offline.
+
+It is not a language model, and says so. It reads English key words only (`rehearsal_wishes.py`) and uses the
+same tools, one call per round, as a real model would.
+
+Rule 1: what it says next is a pure function of the request (`plan`): the newest message, the calls made since
+        and their results. Nothing is kept between requests.
+Rule 2: the newest message is what it works on, also when it came along with tool results; an answer to
+        `ask_user` is no new message.
+Rule 3: only tools that the request offers are called. A failed call ends the turn with what the tool said.
+Rule 4: the last round of the turn has text and no call. `NOTICE` ends the first reply of a conversation: that
+        text, or a question or refusal that comes before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Literal, assert_never
+
+from server.agent.model import ModelEvent, ModelRequest, Text, Thinking, ToolUse
+from server.agent.playback import Block, NewId, Sleep, answer, fresh_tool_id, paced
+from server.agent.rehearsal_reading import Step, entries_in, mapping, name_of, named, situation, was_said
+from server.agent.rehearsal_wishes import Add, Ask, Decline, Draft, Replace, Talk, Wish, read_wish
+from server.agent.rehearsal_writing import outline, section, slug
+
+NOTICE = (
+    "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
+    "Set ANTHROPIC_API_KEY, or choose a model with --model, to get a real one."
+)
+"""Said at start-up, in the card and in the first reply."""
+
+HELP = (
+    "I can draft an outline (“Write about tea”), add to it (“Add a section on milk”), "
+    "replace words in it (“Replace tea by coffee”) and ask you something (“Ask me my name”)."
+)
+
+_MARKDOWN = "text/markdown"
+_NEEDS: Mapping[type[Wish], tuple[str, ...]] = {
+    Draft: ("artifact_update",),
+    Add: ("artifact_list", "artifact_update"),
+    Replace: ("artifact_list", "artifact_read", "artifact_update"),
+    Ask: ("ask_user",),
+    Decline: ("decline_task",),
+    Talk: (),
+}
+
+
+class Rehearsal:
+    """An `LLM` without a language model.
+
+    Args:
+        chunk: the shortest and the longest delta, in characters; lengths go up from one to the other, again
+            and again.
+        delay: seconds between deltas.
+        sleep: waits for a time in seconds.
+        new_id: makes the id of each tool call.
+    """
+
+    name = "rehearsal"
+    thinking: Literal["delta", "accumulated"] = "delta"
+
+    def __init__(
+        self,
+        *,
+        chunk: tuple[int, int] = (4, 8),
+        delay: float = 0.02,
+        sleep: Sleep = asyncio.sleep,
+        new_id: NewId = fresh_tool_id,
+    ) -> None:
+        self._sizes = range(chunk[0], chunk[1] + 1)
+        self._delay = delay
+        self._sleep = sleep
+        self._new_id = new_id
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Say what `plan` says, at a human pace. Never fails."""
+        blocks = [replace(b, id=self._new_id()) if isinstance(b, ToolUse) else b for b in plan(request)]
+        events = answer(request, blocks, itertools.cycle(self._sizes))
+        async with aclosing(paced(events, self._delay, self._sleep)) as stream:
+            async for event in stream:
+                yield event
+
+
+def plan(request: ModelRequest) -> tuple[Block, ...]:
+    """What comes next in the conversation. Calls have no id yet: that is given when they are said."""
+    text, steps = situation(request.messages)
+    blocks = _next(text, steps, frozenset(tool.name for tool in request.tools))
+    if was_said(NOTICE, request.messages):
+        return blocks
+    return tuple(_with_notice(block, blocks) for block in blocks)
+
+
+def _next(text: str, steps: Sequence[Step], tools: frozenset[str]) -> tuple[Block, ...]:
+    wish = read_wish(text)
+    missing = [name for name in _NEEDS[type(wish)] if name not in tools]
+    if missing:
+        return _say(f"I would need the tool {missing[0]} for that, and it is not there.")
+    last = steps[-1] if steps else None
+    if last is not None and last.is_error:
+        return _say(f"That did not work: {last.content[:300]}")
+    match wish:
+        case Draft():
+            return _wrote(last, "drafted") if last else _draft(wish.topic)
+        case Add():
+            return _add(wish, last)
+        case Replace():
+            return _replace(wish, steps)
+        case Ask():
+            return _say(f"You answered: {last.content[:300]}") if last else _ask(wish)
+        case Decline():
+            return _say("I have declined.") if last else (_call("decline_task", reason="You asked me to decline."),)
+        case Talk():
+            return _say(HELP)
+        case _:
+            assert_never(wish)
+
+
+# ------------------------------------------------------------------- wishes
+
+
+def _draft(topic: str, opening: str = "") -> tuple[Block, ...]:
+    return (
+        Thinking(f"Planning an outline on {topic}.", signature="rehearsal"),
+        Text(opening or f"I am drafting an outline on {topic}."),
+        _update(slug(topic), f"{slug(topic)}.md", outline(topic), _MARKDOWN, f"An outline on {topic}."),
+    )
+
+
+def _add(wish: Add, last: Step | None) -> tuple[Block, ...]:
+    if last is None:
+        return Text("Let me see which documents there are."), _call("artifact_list")
+    if last.name != "artifact_list":
+        return _wrote(last, "added to" if last.input.get("append") else "drafted")
+    entries = entries_in(last.content)
+    if not entries:
+        return _draft(wish.topic_without_place or "notes", "There is no document yet, so I start one.")
+    placed = named(entries, wish.place)
+    topic = wish.topic if placed else wish.topic_without_place
+    entry = placed or named(entries, wish.before) or entries[-1]
+    added = f"\n{wish.text}\n" if wish.text else section(topic)
+    update = _update(entry["artifact_id"], name_of(entry), added, append=True)
+    return Text(f"I am adding to “{name_of(entry)}”."), update
+
+
+def _replace(wish: Replace, steps: Sequence[Step]) -> tuple[Block, ...]:
+    match steps:
+        case []:
+            return Text("Let me see which documents there are."), _call("artifact_list")
+        case [*_, Step(name="artifact_list")]:
+            entries = entries_in(steps[-1].content)
+            if not entries:
+                return _say("There is no document yet in which I could replace something. Ask me to write one.")
+            entry = named(entries, wish.place) or named(entries, wish.before) or entries[-1]
+            return Text(f"I am reading “{name_of(entry)}”."), _call("artifact_read", artifact_id=entry["artifact_id"])
+        case [*earlier, Step(name="artifact_read")]:
+            listed = entries_in(earlier[-1].content) if earlier else []
+            new = wish.new if named(listed, wish.place) else wish.new_without_place
+            return _rewrite(wish.old, new, mapping(steps[-1].content))
+        case _:
+            return _wrote(steps[-1], f"replaced “{wish.old}” in")
+
+
+def _rewrite(old: str, new: str, artifact: Mapping[str, Any]) -> tuple[Block, ...]:
+    parts = [part for part in artifact.get("parts", ()) if part["kind"] == "text"]
+    text = "".join(str(part.get("text", "")) for part in parts)
+    name = name_of(artifact)
+    if old not in text:
+        return _say(f'“{old}” does not stand in “{name}”. Quote it letter by letter: replace "old" by "new".')
+    media_type = str(parts[0].get("mimeType", ""))
+    text = text.replace(old, new)
+    return Text(f"I am rewriting “{name}”."), _update(artifact.get("artifact_id", ""), name, text, media_type)
+
+
+def _ask(wish: Ask) -> tuple[Block, ...]:
+    what = f": {wish.what}" if wish.what else ""
+    return (_call("ask_user", question=f"You wanted me to ask you{what}. What is your answer?"),)
+
+
+def _wrote(last: Step, did: str) -> tuple[Block, ...]:
+    artifact = last.input.get("artifact")
+    name = name_of(artifact) if isinstance(artifact, Mapping) else "the document"
+    return _say(f"I have {did} “{name}”. Ask me to add to it, or to replace words in it.")
+
+
+# ------------------------------------------------------------------- blocks
+
+
+def _say(text: str) -> tuple[Block, ...]:
+    return (Text(text),)
+
+
+def _call(name: str, **given: Any) -> ToolUse:
+    return ToolUse("", name, given)
+
+
+def _update(
+    artifact_id: str, name: str, text: str, media_type: str = "", description: str = "", *, append: bool = False
+) -> ToolUse:
+    part = {"kind": "text", **({"mimeType": media_type} if media_type else {}), "text": text}
+    about = {"description": description} if description else {}
+    artifact = {"artifact_id": artifact_id, "name": name, **about, "parts": [part]}
+    return _call("artifact_update", append=append, last_chunk=True, artifact=artifact)
+
+
+def _with_notice(block: Block, blocks: Sequence[Block]) -> Block:
+    match block:
+        case Text(text=text) if len(blocks) == 1:
+            return Text(f"{text}\n\n{NOTICE}")
+        case ToolUse(name="ask_user" | "decline_task"):
+            return replace(block, input={key: f"{said} {NOTICE}" for key, said in block.input.items()})
+        case _:
+            return block

@@ -1,0 +1,56 @@
+"""What the rehearsal model writes: outlines in Markdown. The same topic gives the same text, everywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+_SECTIONS = (
+    ("What it is", ("{topic} in one plain sentence", "What belongs to it, and what does not", "A first example")),
+    ("Why it matters", ("Who meets {topic}, and when", "What it changes for them")),
+    ("How it began", ("The first traces of {topic}", "Turning points", "What was believed then")),
+    ("How it works", ("The parts and what each does", "How the parts work together", "Where the limits are")),
+    ("In practice", ("A small case from start to end", "Common mistakes", "A check list")),
+    ("Opinions", ("What speaks for {topic}", "What speaks against it", "What is still open")),
+    ("Numbers", ("Three figures worth knowing", "How they were found")),
+    ("What comes next", ("A question that {topic} leaves open", "Where to read on")),
+)
+
+
+def outline(topic: str) -> str:
+    """A titled Markdown outline: an introduction and four or five sections with bullet points."""
+    seed = _seed(topic)
+    count = 4 + seed % 2
+    skipped = seed // 2 % (len(_SECTIONS) - 2)
+    middle = [section for number, section in enumerate(_SECTIONS[1:-1]) if number != skipped]
+    chosen = (_SECTIONS[0], *middle[: count - 2], _SECTIONS[-1])
+    body = "\n".join(_section(title, points, topic) for title, points in chosen)
+    return f"# {capital(topic)}\n\nThis outline leads through {topic} in {count} sections.\n\n{body}"
+
+
+def section(topic: str) -> str:
+    """A section to be added to a text, with the blank line before it."""
+    _, points = _SECTIONS[1 + _seed(topic) % (len(_SECTIONS) - 2)]
+    return "\n" + _section(capital(topic), points, topic)
+
+
+def slug(topic: str) -> str:
+    """An artifact id made from the topic: lower-case letters, digits and hyphens, at most 48 of them."""
+    plain = unicodedata.normalize("NFKD", topic).encode("ascii", "ignore").decode()
+    words = re.sub(r"[^a-z0-9]+", "-", plain.lower())[:48].strip("-")
+    return words or f"document-{_seed(topic) % 16**6:06x}"
+
+
+def capital(text: str) -> str:
+    """`text` with its first letter upper-case."""
+    return text[:1].upper() + text[1:]
+
+
+def _section(title: str, points: tuple[str, ...], topic: str) -> str:
+    bullets = "".join(f"- {capital(point.replace('{topic}', topic))}\n" for point in points)
+    return f"## {title}\n\n{bullets}"
+
+
+def _seed(topic: str) -> int:
+    return int.from_bytes(hashlib.sha256(topic.encode("utf-8", "replace")).digest()[:8], "big")

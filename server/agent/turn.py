@@ -1,0 +1,274 @@
+"""The turn: what the agent does for one message. Rounds of model calls and tool calls, told through `Emit`.
+
+Rule 1: text is reset at the top of a round and nowhere else; only the last round's text is the reply.
+Rule 2: a call acts when its block stops, in order; those that end or pause the turn act last.
+Rule 3: what a model call has completed is remembered when it completes. A broken stream loses the unfinished
+        block and the text after the last completed call, nothing else; the model is asked again, at most twice.
+Rule 4: whatever happens, the drafts are closed and the last event is a status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from server.agent.blocks import BlockError
+from server.agent.call import Call, Progress
+from server.agent.events import (
+    AgentMessage,
+    ArtifactChanged,
+    Emit,
+    Remembered,
+    State,
+    StatusChanged,
+    Transcript,
+    UserMessage,
+)
+from server.agent.history import to_messages, user_said
+from server.agent.model import LLM, ModelError, ModelRequest, ToolSpec
+from server.agent.prompt import SYSTEM
+from store.base import ArtifactStore
+from store.document import Applied
+from store.errors import LimitReached
+from store.evented import EventedArtifactStore
+from tools.base import Ask, Decline, Done, Failed, Outcome, Tool, Workspace
+
+logger = logging.getLogger(__name__)
+
+TRIES = 3
+"""A model call is made once, and again at most twice."""
+
+
+ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED)
+"""A message that came during the last round keeps a turn from ending so: the model is given it first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """When a turn must end by itself."""
+
+    rounds: int = 30
+    tool_errors_in_a_row: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """One turn: a new one, or one that goes on after a pause.
+
+    Attributes:
+        earlier: the transcripts of the context's earlier tasks, oldest first.
+        transcript: this task's own, ending with the message to answer.
+        progress: where block indices, rounds and phases stand.
+        changed: ids of the artifacts the task has changed before the pause.
+        inbox: takes the user messages that have come since it was last called. When it is called with
+            `closing=True` and there are none, the turn takes no more.
+    """
+
+    task_id: str
+    context_id: str
+    earlier: tuple[Transcript, ...]
+    transcript: Transcript
+    inbox: Callable[[bool], tuple[UserMessage, ...]]
+    progress: Progress = field(default_factory=Progress)
+    changed: tuple[str, ...] = ()
+    limits: TurnLimits = field(default_factory=TurnLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a turn ends, or pauses."""
+
+    state: State
+    text: str = ""
+
+
+async def run_turn(
+    request: TurnRequest,
+    *,
+    llm: LLM,
+    tools: Iterable[Tool],
+    store: ArtifactStore,
+    emit: Emit,
+    new_id: Callable[[], str],
+) -> None:
+    """Run a turn to its end or its pause; the last event is its status.
+
+    Raises:
+        asyncio.CancelledError: the turn was cancelled. Unfinished calls have been taken back and drafts closed;
+            the status is for the caller to give.
+    """
+
+    async def listen(applied: Applied) -> None:
+        await emit(artifact_changed(applied))
+
+    evented = EventedArtifactStore(store, listen, request.changed)
+    turn = _Turn(request, llm, tuple(tools), Workspace(evented, request.context_id, request.task_id), emit, new_id)
+    try:
+        ending = await turn.run()
+    except LimitReached as error:
+        ending = Ending(State.FAILED, str(error))
+    except asyncio.CancelledError:
+        await evented.close_all()
+        raise
+    except Exception:
+        logger.exception("Turn of task %s failed", request.task_id)
+        ending = Ending(State.FAILED, "Something went wrong in this server; the operator's log has the details.")
+    await evented.close_all()
+    message = AgentMessage(new_id(), ending.text) if ending.text else None
+    await emit(StatusChanged(ending.state, message))
+
+
+def artifact_changed(applied: Applied) -> ArtifactChanged:
+    """What watchers are told of an applied change."""
+    artifact = applied.artifact
+    return ArtifactChanged(
+        artifact_id=artifact.artifact_id,
+        name=artifact.name,
+        description=artifact.description,
+        append=applied.append,
+        parts=applied.parts,
+        last_chunk=applied.last_chunk,
+        version=applied.version,
+        author=applied.author,
+    )
+
+
+class _Turn:
+    def __init__(
+        self,
+        request: TurnRequest,
+        llm: LLM,
+        tools: tuple[Tool, ...],
+        workspace: Workspace,
+        emit: Emit,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._request = request
+        self._llm = llm
+        self._tools = {tool.name: tool for tool in tools}
+        self._specs = tuple(ToolSpec(t.name, t.description, t.input_schema, t.eager) for t in tools)
+        self._workspace = workspace
+        self._emit = emit
+        self._new_id = new_id
+        self._transcript = request.transcript
+        self._progress = request.progress
+        self._label = ""
+        self._marked_final = ""
+        self._errors_in_a_row = 0
+
+    async def run(self) -> Ending:
+        await self._tell_label("Working…")
+        while self._progress.round < self._request.limits.rounds:
+            await self._read_inbox(closing=False)
+            ending = await self._round()
+            if ending and not (ending.state in ANSWERABLE and await self._read_inbox(closing=True)):
+                return ending
+        return Ending(
+            State.FAILED, f"Stopped after {self._progress.round} rounds without an end. Ask for less at a time."
+        )
+
+    async def _read_inbox(self, closing: bool) -> bool:
+        messages = self._request.inbox(closing)
+        await self._remember(tuple(user_said(message) for message in messages))
+        return bool(messages)
+
+    async def _round(self) -> Ending | None:
+        self._progress = self._progress.next_round()
+        call = await self._ask_model()
+        if isinstance(call, Ending):
+            return call
+        outcomes = [*call.outcomes, *await call.act_last()]
+        await self._remember(call.rest())
+        self._marked_final = call.final_text or self._marked_final
+        stopped = self._stopped(call)
+        pause = _given_back(outcomes)
+        ended = stopped or pause
+        if call.text and (ended or outcomes):
+            await self._emit(StatusChanged(State.WORKING, AgentMessage(self._new_id(), call.text)))
+            self._label = ""
+        if ended:
+            return ended
+        if not outcomes:
+            return Ending(State.COMPLETED, self._marked_final or call.text)
+        return self._too_many_errors(outcomes)
+
+    async def _ask_model(self) -> Call | Ending:
+        """One whole answer of the model, asked for again if its stream breaks."""
+        for tries_left in reversed(range(TRIES)):
+            call = Call(self._progress, self._tools, self._workspace, self._emit, self._tell_label, self._llm.thinking)
+            try:
+                await self._play(call)
+                return call
+            except (ModelError, BlockError) as error:
+                logger.warning("Model call of task %s failed: %s", self._request.task_id, error)
+                if not tries_left or (isinstance(error, ModelError) and not error.retryable):
+                    return Ending(State.FAILED, _why(error))
+            finally:
+                await call.abort()
+                self._progress = call.progress
+        raise AssertionError("unreachable")
+
+    async def _play(self, call: Call) -> None:
+        async with aclosing(self._llm.stream(self._model_request())) as stream:
+            async for event in stream:
+                await call.take(event)
+                await self._remember(call.completed())
+        call.check_ended()
+
+    def _model_request(self) -> ModelRequest:
+        return ModelRequest(SYSTEM, to_messages((*self._request.earlier, self._transcript)), self._specs)
+
+    async def _remember(self, items: Transcript) -> None:
+        if items:
+            self._transcript += items
+            await self._emit(Remembered(items))
+
+    async def _tell_label(self, label: str) -> None:
+        if label and label != self._label:
+            self._label = label
+            await self._emit(StatusChanged(State.WORKING, AgentMessage(self._new_id(), label, label=True)))
+
+    def _stopped(self, call: Call) -> Ending | None:
+        match call.stop_reason:
+            case "max_tokens":
+                return Ending(
+                    State.FAILED, "The answer was cut off at the model's output limit. Ask for less at a time."
+                )
+            case "refusal":
+                return Ending(State.REJECTED, "The model declined to answer this request.")
+            case _:
+                return None
+
+    def _too_many_errors(self, outcomes: list[Outcome]) -> Ending | None:
+        for outcome in outcomes:
+            self._errors_in_a_row = self._errors_in_a_row + 1 if isinstance(outcome, Failed) else 0
+        if self._errors_in_a_row < self._request.limits.tool_errors_in_a_row:
+            return None
+        last = next(outcome.content for outcome in reversed(outcomes) if isinstance(outcome, Failed))
+        return Ending(State.FAILED, f"Stopped after {self._errors_in_a_row} tool errors in a row. The last one: {last}")
+
+
+def _given_back(outcomes: list[Outcome]) -> Ending | None:
+    """The ending or pause that tools asked for: to decline wins over to ask."""
+    questions: list[str] = []
+    for outcome in outcomes:
+        match outcome:
+            case Decline(reason=reason):
+                return Ending(State.REJECTED, reason)
+            case Ask(question=question):
+                questions.append(question)
+            case Done() | Failed():
+                pass
+            case _:
+                assert_never(outcome)
+    return Ending(State.INPUT_REQUIRED, "\n".join(questions)) if questions else None
+
+
+def _why(error: ModelError | BlockError) -> str:
+    if isinstance(error, ModelError):
+        return error.reason
+    return "The model's answer was not understood; the operator's log has the details."

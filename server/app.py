@@ -1,0 +1,139 @@
+"""The one place where everything is put together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import grpc.aio
+from a2a.server.routes import create_jsonrpc_routes, create_rest_routes
+from a2a.types import a2a_pb2 as pb
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from server.agent import llm as claude
+from server.agent import rehearsal
+from server.agent.model import LLM
+from server.agent.script import load_script
+from server.agent.turn import TurnLimits
+from server.protocols.a2a_card import REST_PREFIX, Addresses, card_route, load_card
+from server.protocols.a2a_grpc import grpc_server
+from server.protocols.a2a_handler import A2AHandler
+from server.protocols.extensions import ExtensionsEcho
+from server.protocols.guard import Limits as BodyLimits
+from server.protocols.guard_http import Guard
+from server.settings import Settings, SettingsError
+from server.tasks.journal import InMemoryJournal
+from server.tasks.runtime import Runtime
+from store.memory import InMemoryArtifactStore
+from store.models import Limits
+from tools.registry import TOOLS
+
+SCRIPT = "script:"
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Where time and ids come from."""
+
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    new_id: Callable[[], str] = lambda: str(uuid4())
+
+
+def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
+    """The model that the settings name; without one Claude if there is a key for it, else the rehearsal.
+
+    Raises:
+        SettingsError: a Claude model is named, and there is no key for it.
+        ScriptError: the script is broken.
+    """
+    name = settings.model
+    if name and name.startswith(SCRIPT):
+        return load_script(Path(name.removeprefix(SCRIPT)))
+    has_key = claude.available(environ)
+    if name == "rehearsal" or (name is None and not has_key):
+        return rehearsal.Rehearsal()
+    if not has_key:
+        raise SettingsError(f"--model {name} needs ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL) to be set.")
+    return claude.ClaudeModel(model=name or claude.DEFAULT_MODEL, max_tokens=settings.max_output_tokens)
+
+
+def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starlette:
+    """The ASGI application; it also serves gRPC while it runs, if the settings say so.
+
+    Raises:
+        CardError: the agent card cannot be served.
+    """
+    clock = clock or Clock()
+    card = build_card(settings, llm)
+    runtime = build_runtime(settings, llm, clock)
+    handler = A2AHandler(runtime, card)
+    return Starlette(
+        routes=[
+            card_route(card, clock.now()),
+            Route("/healthz", healthz, methods=["GET"]),
+            *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True),
+            # Last: it ends with a mount that takes every path of two or more segments.
+            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX),
+        ],
+        middleware=[
+            Middleware(Guard, limits=BodyLimits(max_body_bytes=settings.max_body_bytes), rest_prefix=REST_PREFIX),
+            Middleware(ExtensionsEcho),
+        ],
+        lifespan=_lifespan(settings, runtime, handler),
+    )
+
+
+def build_card(settings: Settings, llm: LLM) -> pb.AgentCard:
+    path = settings.agent_card or _default_card()
+    note = rehearsal.NOTICE if isinstance(llm, rehearsal.Rehearsal) else ""
+    addresses = Addresses.of(settings.url, settings.grpc_port)
+    return load_card(path, addresses, advertise_0_3=settings.advertise_0_3, note=note)
+
+
+def _default_card() -> Path:
+    here = Path("agent_card.json")
+    return here if here.exists() else Path(__file__).parent.parent / here
+
+
+def build_runtime(settings: Settings, llm: LLM, clock: Clock) -> Runtime:
+    return Runtime(
+        journal=InMemoryJournal(clock.now),
+        store=InMemoryArtifactStore(Limits(settings.max_artifact_bytes, settings.max_parts)),
+        llm=llm,
+        tools=TOOLS,
+        now=clock.now,
+        new_id=clock.new_id,
+        frame=settings.frame_ms / 1000,
+        limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
+    )
+
+
+async def healthz(request: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+def _lifespan(
+    settings: Settings, runtime: Runtime, handler: A2AHandler
+) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        rpc: grpc.aio.Server | None = None
+        if settings.grpc_port:
+            rpc = grpc_server(handler, settings.host, settings.grpc_port, settings.max_body_bytes)
+            await rpc.start()
+        try:
+            yield
+        finally:
+            await runtime.close()
+            if rpc:
+                await rpc.stop(grace=1)
+
+    return lifespan

@@ -1,0 +1,41 @@
+"""A2A over gRPC, 1.0 and 0.3 on one port."""
+
+from __future__ import annotations
+
+import grpc.aio
+from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import add_A2AServiceServicer_to_server as add_0_3
+from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
+from a2a.server.request_handlers.grpc_handler import GrpcHandler
+from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
+
+from server.protocols.extensions import GrpcExtensionsEcho
+from server.protocols.guard_grpc import GuardInterceptor
+
+
+class GrpcError(Exception):
+    """gRPC cannot be served; `str()` is one line."""
+
+
+def grpc_server(handler: RequestHandler, host: str, port: int, max_bytes: int) -> grpc.aio.Server:
+    """A server that is bound but not started.
+
+    Args:
+        max_bytes: the largest message it takes.
+
+    Raises:
+        GrpcError: the port is not free.
+    """
+    server = grpc.aio.server(
+        interceptors=[GuardInterceptor(), GrpcExtensionsEcho()],
+        options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", max_bytes)],
+    )
+    add_1_0(GrpcHandler(handler), server)  # type: ignore[no-untyped-call]
+    add_0_3(CompatGrpcHandler(handler), server)  # type: ignore[no-untyped-call]
+    try:
+        server.add_insecure_port(f"{f'[{host}]' if ':' in host else host}:{port}")
+    except RuntimeError:
+        raise GrpcError(
+            f"gRPC cannot listen on {host}:{port}: the port may be in use. Choose another."
+        ) from None
+    return server

@@ -1,0 +1,226 @@
+"""A2A's operations, as the SDK's routes call them, over the runtime. Every error leaves here as an `A2AError`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from a2a.server.context import ServerCallContext
+from a2a.server.request_handlers.request_handler import RequestHandler, validate_request_params
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import (
+    A2AError,
+    InternalError,
+    InvalidParamsError,
+    PushNotificationNotSupportedError,
+    TaskNotCancelableError,
+    TaskNotFoundError,
+    UnsupportedOperationError,
+)
+from a2a.utils.input_mode_validator import validate_input_modes
+from a2a.utils.task import apply_history_length, validate_history_length
+
+from server.agent.events import State, StatusChanged
+from server.protocols import a2a_turn
+from server.protocols.a2a_events import Event, Projection, to_task
+from server.protocols.a2a_list import page_of
+from server.protocols.a2a_parts import user_message
+from server.tasks.errors import ContextMismatch, TaskError, TaskFinished, TaskNotCancelable, TaskNotFound
+from server.tasks.incoming import Incoming
+from server.tasks.journal import Following
+from server.tasks.record import TaskRecord
+from server.tasks.runtime import Runtime
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ERRORS: dict[type[TaskError], type[A2AError]] = {
+    TaskNotFound: TaskNotFoundError,
+    TaskFinished: UnsupportedOperationError,
+    TaskNotCancelable: TaskNotCancelableError,
+    ContextMismatch: InvalidParamsError,
+}
+"""A2A 1.0, section 3.3.2 and the operations' own lists of errors."""
+
+
+def to_a2a_error(error: Exception) -> A2AError:
+    """The error a client gets: no exception's text but our own sentences."""
+    if isinstance(error, A2AError):
+        return error
+    if isinstance(error, TaskError):
+        return ERRORS[type(error)](str(error))
+    logger.error("A request failed", exc_info=error)
+    return InternalError("Internal error")
+
+
+def _unary(method: Callable[Concatenate[A2AHandler, P], Awaitable[T]]) -> Callable[Concatenate[A2AHandler, P], Any]:
+    @wraps(method)
+    async def wrapper(self: A2AHandler, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await method(self, *args, **kwargs)
+        except Exception as error:
+            raise to_a2a_error(error) from error
+
+    return validate_request_params(wrapper)
+
+
+def _stream(
+    method: Callable[Concatenate[A2AHandler, P], AsyncGenerator[Event, None]],
+) -> Callable[Concatenate[A2AHandler, P], Any]:
+    @wraps(method)
+    async def wrapper(self: A2AHandler, /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Event, None]:
+        events = method(self, *args, **kwargs)
+        try:
+            async for event in events:
+                yield event
+        except Exception as error:
+            raise to_a2a_error(error) from error
+        finally:
+            await events.aclose()
+
+    return validate_request_params(wrapper)
+
+
+class A2AHandler(RequestHandler):
+    """The eleven operations of A2A.
+
+    Args:
+        runtime: where tasks live.
+        card: what the agent declares (its input modes are checked).
+    """
+
+    def __init__(self, runtime: Runtime, card: pb.AgentCard) -> None:
+        self._runtime = runtime
+        self._card = card
+
+    # -------------------------------------------------------------------- messages
+
+    @_unary
+    async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task:
+        validate_history_length(params.configuration)
+        following = await self._send(params, context)
+        record = following.snapshot
+        if not params.configuration.return_immediately:
+            record = await self._settled(following)
+        return apply_history_length(to_task(record), params.configuration)
+
+    @_stream
+    async def on_message_send_stream(
+        self, params: pb.SendMessageRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Event, None]:
+        validate_history_length(params.configuration)
+        following = await self._send(params, context)
+        async for event in self._events(following, context, ends_at_pause=True):
+            yield apply_history_length(event, params.configuration) if isinstance(event, pb.Task) else event
+
+    @_stream
+    async def on_subscribe_to_task(
+        self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Event, None]:
+        following = await self._runtime.follow(params.id, _owner(context))
+        if following.snapshot.state.terminal:
+            raise TaskFinished(params.id, following.snapshot.state)
+        async for event in self._events(following, context, ends_at_pause=False):
+            yield event
+
+    async def _send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> Following:
+        if params.configuration.HasField("task_push_notification_config"):
+            raise PushNotificationNotSupportedError
+        message = params.message
+        validate_input_modes(message, self._card)
+        incoming = Incoming(user_message(message), _owner(context), message.context_id, message.task_id)
+        return await self._runtime.send(incoming)
+
+    async def _settled(self, following: Following) -> TaskRecord:
+        """The task when it has ended or asks for input."""
+        record = following.snapshot
+        if not _settles(record.state):
+            async for entry in following:
+                if isinstance(entry.event, StatusChanged) and _settles(entry.event.state):
+                    break
+        return await self._runtime.get(record.task_id, record.owner)
+
+    async def _events(
+        self, following: Following, context: ServerCallContext, *, ends_at_pause: bool
+    ) -> AsyncGenerator[Event, None]:
+        turn_events = a2a_turn.URI in context.requested_extensions
+        projection = Projection(following.snapshot, turn_events=turn_events, ends_at_pause=ends_at_pause)
+        for event in projection.begin():
+            yield event
+        if projection.ends(following.snapshot.state):
+            return
+        async for entry in following:
+            for event in projection.project(entry):
+                yield event
+            if isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state):
+                return
+
+    # ----------------------------------------------------------------------- tasks
+
+    @_unary
+    async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task:
+        validate_history_length(params)
+        record = await self._runtime.get(params.id, _owner(context))
+        return apply_history_length(to_task(record), params)
+
+    @_unary
+    async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
+        validate_history_length(params)
+        page = page_of(await self._runtime.journal.all(_owner(context)), params)
+        tasks = [
+            apply_history_length(to_task(record, artifacts=params.include_artifacts), params) for record in page.records
+        ]
+        return pb.ListTasksResponse(
+            tasks=tasks, next_page_token=page.next_token, page_size=page.size, total_size=page.total
+        )
+
+    @_unary
+    async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
+        # Cancelling goes on even if the caller hangs up before it is done.
+        return to_task(await asyncio.shield(self._runtime.cancel(params.id, _owner(context))))
+
+    # --------------------------------------------------------------- not offered yet
+
+    @_unary
+    async def on_create_task_push_notification_config(
+        self, params: pb.TaskPushNotificationConfig, context: ServerCallContext
+    ) -> pb.TaskPushNotificationConfig:
+        raise PushNotificationNotSupportedError
+
+    @_unary
+    async def on_get_task_push_notification_config(
+        self, params: pb.GetTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> pb.TaskPushNotificationConfig:
+        raise PushNotificationNotSupportedError
+
+    @_unary
+    async def on_list_task_push_notification_configs(
+        self, params: pb.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
+    ) -> pb.ListTaskPushNotificationConfigsResponse:
+        raise PushNotificationNotSupportedError
+
+    @_unary
+    async def on_delete_task_push_notification_config(
+        self, params: pb.DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> None:
+        raise PushNotificationNotSupportedError
+
+    @_unary
+    async def on_get_extended_agent_card(
+        self, params: pb.GetExtendedAgentCardRequest, context: ServerCallContext
+    ) -> pb.AgentCard:
+        raise UnsupportedOperationError("This agent has no extended card.")
+
+
+def _settles(state: State) -> bool:
+    return state.terminal or state is State.INPUT_REQUIRED
+
+
+def _owner(context: ServerCallContext) -> str:
+    """Who asks; empty for anonymous callers. (`context.tenant` is a claim of the client and decides nothing.)"""
+    return context.user.user_name if context.user.is_authenticated else ""

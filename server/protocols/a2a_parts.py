@@ -1,0 +1,119 @@
+"""Parts and messages: A2A's protobuf to ours and back. The only file that knows both shapes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import InvalidParamsError
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.struct_pb2 import Struct, Value
+
+from server.agent.events import AgentMessage, UserMessage
+from store.models import DataPart, FilePart, JsonValue, Part, TextPart, text_part
+
+# ------------------------------------------------------------------------- reading
+
+
+def user_message(message: pb.Message) -> UserMessage:
+    """A message that came in.
+
+    Raises:
+        InvalidParamsError: it is not a user's, or has nothing in it.
+    """
+    if message.role != pb.ROLE_USER:
+        raise InvalidParamsError("message.role must be ROLE_USER: only users send messages to an agent.")
+    parts = tuple(_part(part, f"message.parts[{index}]") for index, part in enumerate(message.parts))
+    if not any(_says_something(part) for part in parts):
+        raise InvalidParamsError("The message is empty: give at least one part with text, a file or data.")
+    return UserMessage(
+        message_id=message.message_id,
+        parts=parts,
+        metadata=_fields(message.metadata, "message.metadata"),
+        extensions=tuple(message.extensions),
+        reference_task_ids=tuple(message.reference_task_ids),
+    )
+
+
+def _says_something(part: Part) -> bool:
+    return not isinstance(part, TextPart) or bool(part.text.strip())
+
+
+def _part(part: pb.Part, where: str) -> Part:
+    metadata = _fields(part.metadata, f"{where}.metadata")
+    match part.WhichOneof("content"):
+        case "text":
+            return text_part(part.text, part.media_type, metadata)
+        case "raw":
+            return FilePart(part.raw, "", part.filename, part.media_type, metadata)
+        case "url":
+            return FilePart(None, part.url, part.filename, part.media_type, metadata)
+        case "data":
+            data = _json(part.data, f"{where}.data")
+            return DataPart(data, part.media_type, metadata, len(json.dumps(data).encode()))
+        case _:
+            raise InvalidParamsError(f"{where} has no content: give one of text, raw, url and data.")
+
+
+def _fields(struct: Struct, where: str) -> dict[str, JsonValue]:
+    fields = _json(struct, where)
+    assert isinstance(fields, dict)
+    return fields
+
+
+def _json(value: Value | Struct, where: str) -> JsonValue:
+    try:
+        return MessageToDict(value)
+    except (ValueError, RecursionError):
+        raise InvalidParamsError(f"{where} must be plain JSON, without NaN or infinite numbers.") from None
+
+
+# ------------------------------------------------------------------------- writing
+
+
+def to_part(part: Part) -> pb.Part:
+    """A part as A2A 1.0 has it."""
+    wire = pb.Part(media_type=part.media_type)
+    match part:
+        case TextPart():
+            wire.text = part.text
+        case FilePart():
+            wire.filename = part.name
+            if part.content is None:
+                wire.url = part.url
+            else:
+                wire.raw = part.content
+        case DataPart():
+            ParseDict(part.data, wire.data)  # type: ignore[arg-type]  # a Value takes any JSON value
+        case _:
+            assert_never(part)
+    if part.metadata:
+        wire.metadata.update(dict(part.metadata))
+    return wire
+
+
+def to_message(message: UserMessage | AgentMessage, task_id: str, context_id: str) -> pb.Message:
+    """A message of a task's history."""
+    wire = pb.Message(message_id=message.message_id, task_id=task_id, context_id=context_id)
+    match message:
+        case AgentMessage():
+            wire.role = pb.ROLE_AGENT
+            wire.parts.add(text=message.text)
+        case UserMessage():
+            wire.role = pb.ROLE_USER
+            wire.parts.extend(to_part(part) for part in message.parts)
+            wire.extensions.extend(message.extensions)
+            wire.reference_task_ids.extend(message.reference_task_ids)
+            if message.metadata:
+                wire.metadata.update(dict(message.metadata))
+        case _:
+            assert_never(message)
+    return wire
+
+
+def to_struct(fields: Mapping[str, Any]) -> Struct:
+    struct = Struct()
+    struct.update(fields)
+    return struct

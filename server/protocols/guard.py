@@ -1,0 +1,241 @@
+"""What the guard in front of the A2A routes decides: pure functions, bytes and headers in, a verdict out.
+
+Rules:
+1. A check returns what it read, or a `Refusal`. A `Refusal` is a value: which A2A error, a sentence that says what
+   to do next, the fields at fault. It never carries the text of an exception.
+2. Where A2A's table gives an error its HTTP status, that status is used (400 for a wrong content type); a size, a
+   path or a method that is refused has no A2A error of its own and takes HTTP's status.
+3. JSON is read by one rule in both bindings: UTF-8, no repeated keys (ProtoJSON forbids them), only numbers that a
+   double holds, only strings that UTF-8 can write.
+4. Depth: protobuf gives up at 100 nested messages and one level of a `Struct` costs three of them, so a message
+   35 levels deep parses but can no longer be copied into a task. Hence MAX_DEPTH.
+5. A request without a version counts as 0.3; we speak 0.3 and 1.x. Codes for 0.3 requests are the SDK adapter's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from a2a.compat.v0_3 import a2a_v0_3_pb2
+from a2a.types import a2a_pb2
+from a2a.utils.errors import (
+    A2AError,
+    ContentTypeNotSupportedError,
+    InvalidParamsError,
+    InvalidRequestError,
+    JSONParseError,
+    VersionNotSupportedError,
+)
+from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Value
+from google.protobuf.timestamp_pb2 import Timestamp
+
+JsonValue: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
+
+MAX_DEPTH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a request may be: bytes of body, and levels of nested arrays and objects (at most MAX_DEPTH).
+
+    Raises ValueError when a limit is out of range.
+    """
+
+    max_body_bytes: int = 10 * 2**20
+    max_depth: int = MAX_DEPTH
+
+    def __post_init__(self) -> None:
+        if self.max_body_bytes < 1:
+            raise ValueError(f"max_body_bytes is {self.max_body_bytes}; it has to be 1 or more")
+        if not 1 <= self.max_depth <= MAX_DEPTH:
+            raise ValueError(f"max_depth is {self.max_depth}; it has to be between 1 and {MAX_DEPTH}")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is turned away. `fields`: (path, what is wrong); `http_status`: where A2A has none."""
+
+    kind: type[A2AError]
+    message: str
+    fields: tuple[tuple[str, str], ...] = ()
+    http_status: int | None = None
+
+    def error(self) -> A2AError:
+        """The same as the SDK's error, fields in the form that it turns into a `BadRequest` detail."""
+        errors = [{"field": path, "message": text} for path, text in self.fields]
+        return self.kind(self.message, {"errors": errors} if errors else None)
+
+
+def too_large(limits: Limits) -> Refusal:
+    """The refusal of a body over `max_body_bytes` (HTTP 413)."""
+    text = f"Body is larger than {limits.max_body_bytes} bytes; send files by URL or raise max_body_bytes"
+    return Refusal(InvalidRequestError, text, http_status=413)
+
+
+def check_content_type(header: str | None) -> Refusal | None:
+    """The Content-Type of a request with a body: JSON in one of A2A's two names, whatever its parameters."""
+    if (header or "").partition(";")[0].strip().lower() in ("application/json", "application/a2a+json"):
+        return None
+    return Refusal(
+        ContentTypeNotSupportedError, "Send the body with Content-Type application/json or application/a2a+json"
+    )
+
+
+def check_version(header: str | None, spoken: str | None = None) -> Refusal | None:
+    """The A2A-Version header against what we speak at all, or against the version that the target speaks."""
+    if not re.fullmatch(r"0\.3(\.[0-9]+)*|1(\.[0-9]+)*", header or "0.3"):
+        text = "This version of A2A is not supported; send A2A-Version: 1.0 or A2A-Version: 0.3"
+        return Refusal(VersionNotSupportedError, text)
+    declared = "0.3" if (header or "0.3").startswith("0") else "1.0"
+    if spoken is None or declared == spoken:
+        return None
+    said = f"the header A2A-Version says {declared}" if header else "without the header A2A-Version it counts as 0.3"
+    text = f"What is called belongs to A2A {spoken}, but {said}; send A2A-Version: {spoken}"
+    return Refusal(VersionNotSupportedError, text)
+
+
+# ---------------------------------------------------------------- JSON
+
+
+class _Bad(Exception):
+    """Carries a refusal out of the JSON parser's hooks."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self.refusal = refusal
+
+
+# The closing quote is optional so that an open string is consumed to the end, once, and not tried again from every
+# quote in it; the possessive quantifiers keep the scan linear.
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def check_json(body: bytes, limits: Limits) -> JsonValue | Refusal:
+    """The JSON text in `body` as a value that protobuf can hold, or why it is none (rules 3 and 4)."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Refusal(JSONParseError, f"Body is not UTF-8: byte {error.start} is wrong; encode the JSON as UTF-8")
+    if _deeper_than(text, limits.max_depth):
+        return _too_deep(limits)
+    try:
+        value: JsonValue = json.loads(
+            text, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole, object_pairs_hook=_unique
+        )
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except _Bad as bad:
+        return bad.refusal
+    except UnicodeEncodeError:
+        return Refusal(InvalidRequestError, r"A string has half of a \uD800-\uDFFF pair; send both halves")
+    except ValueError as error:
+        at = f"line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "a number"
+        return Refusal(JSONParseError, f"Body is not JSON from {at} on; send one JSON object")
+    return value
+
+
+def _deeper_than(text: str, limit: int) -> bool:
+    depth = 0
+    for token in _TOKEN.finditer(text):
+        first = text[token.start()]
+        depth += (first in "[{") - (first in "]}")
+        if depth > limit:
+            return True
+    return False
+
+
+def _too_deep(limits: Limits) -> Refusal:
+    return Refusal(InvalidRequestError, f"Nested deeper than {limits.max_depth} levels; send a flatter structure")
+
+
+def _no_constant(name: str) -> float:
+    raise _Bad(Refusal(JSONParseError, f"{name} is not JSON; send null or a number"))
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise _Bad(Refusal(InvalidRequestError, "A number is too large for a double; send it as a string"))
+    return number
+
+
+def _whole(text: str) -> int:
+    _finite(text)
+    return int(text)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise _Bad(Refusal(InvalidRequestError, "An object has the same key twice; send every key once"))
+    return found
+
+
+# ---------------------------------------------------------------- messages
+
+
+_PARTS = {a2a_pb2.Part: "content", a2a_v0_3_pb2.Part: "part"}
+_NO_CONTENT = "A part has none of its contents; set exactly one of them."
+
+
+def check_message(message: Message, limits: Limits) -> Refusal | None:
+    """What a parsed message must not hold, in whatever way it came: it could be neither stored nor sent on as JSON.
+
+    Numbers that are not finite, times outside years 1 to 9999, parts without content, more than `max_depth` levels.
+    """
+    todo = [(message, 1, "")]
+    while todo:
+        node, depth, path = todo.pop()
+        if depth > limits.max_depth:
+            return _too_deep(limits)
+        if wrong := _wrong(node):
+            return invalid(((path, wrong),))
+        todo.extend(_children(node, depth, path))
+    return None
+
+
+def invalid(fields: Sequence[tuple[str, str]]) -> Refusal:
+    """InvalidParams that names the fields at fault, in the message and as details."""
+    names = ", ".join(path for path, _ in fields if path)
+    text = f"Invalid params: check {names}" if names else "Invalid params: check them against A2A's definition"
+    return Refusal(InvalidParamsError, text, tuple(fields))
+
+
+def _wrong(node: Message) -> str:
+    if isinstance(node, Value) and not math.isfinite(node.number_value):
+        return "Not a finite number; send null or a string."
+    if isinstance(node, Timestamp):
+        return "" if _is_time(node) else "Not a time between the years 1 and 9999."
+    content = _PARTS.get(type(node))
+    return _NO_CONTENT if content and node.WhichOneof(content) is None else ""
+
+
+def _is_time(node: Timestamp) -> bool:
+    try:
+        node.ToJsonString()
+    except ValueError:
+        return False
+    return True
+
+
+def _children(node: Message, depth: int, path: str) -> Iterator[tuple[Message, int, str]]:
+    """The messages in `node`, their depth in levels of JSON and their paths. A `Value` is no level of its own."""
+    for field, value in node.ListFields():
+        kind = field.message_type
+        if kind is None:
+            continue
+        here = f"{path}.{field.json_name}".lstrip(".")
+        if kind.GetOptions().map_entry:
+            if kind.fields_by_name["value"].message_type is not None:
+                yield from ((child, depth, f"{here}[{key}]") for key, child in value.items())
+        elif field.is_repeated:
+            down = depth if kind is Value.DESCRIPTOR else depth + 2
+            yield from ((child, down, f"{here}[{number}]") for number, child in enumerate(value))
+        else:
+            yield value, depth if kind is Value.DESCRIPTOR else depth + 1, here

@@ -1,0 +1,111 @@
+"""Every setting, from the command line or the environment (`A2A_CANVAS_…`), the command line first."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PREFIX = "A2A_CANVAS_"
+
+
+class SettingsError(Exception):
+    """A setting is unknown, wrong or contradicts another; `str()` is one line that says what to do."""
+
+
+class Settings(BaseSettings):
+    """The settings of a server. Field names are the option names with underscores."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+
+    host: str = Field("127.0.0.1", description="address to listen on")
+    port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
+    grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off unless given")
+    model: str | None = Field(None, description="a Claude model, 'rehearsal', or 'script:FILE.yaml'")
+    database: str = Field("memory", description="where tasks and artifacts are kept; only 'memory' so far")
+    public_url: str | None = Field(None, description="the address in the card, if it is not http://HOST:PORT")
+    agent_card: Path | None = Field(None, description="the card to start from (default: agent_card.json)")
+    advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
+    frame_ms: float = Field(25, ge=0, le=1000, description="appends within so many milliseconds are joined; 0: none")
+    max_rounds: int = Field(30, ge=1, description="model calls in one turn")
+    max_tool_errors: int = Field(5, ge=1, description="failed tool calls in a row")
+    max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")
+    max_parts: int = Field(100, ge=1, description="parts of one artifact")
+    max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="bytes of one request")
+    max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of a Claude model")
+    log_level: str = Field("info", description="critical, error, warning, info or debug")
+
+    @field_validator("database")
+    @classmethod
+    def _known_database(cls, value: str) -> str:
+        if value != "memory":
+            raise ValueError("only 'memory' is supported so far")
+        return value
+
+    @field_validator("log_level")
+    @classmethod
+    def _known_level(cls, value: str) -> str:
+        if value.lower() not in ("critical", "error", "warning", "info", "debug"):
+            raise ValueError("must be critical, error, warning, info or debug")
+        return value.lower()
+
+    @field_validator("public_url")
+    @classmethod
+    def _http_url(cls, value: str | None) -> str | None:
+        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+            raise ValueError("must be an address such as https://agent.example.com")
+        return value.rstrip("/") if value else value
+
+    @model_validator(mode="after")
+    def _ports_differ(self) -> Self:
+        if self.grpc_port == self.port:
+            raise ValueError(f"port and grpc_port are both {self.port}; gRPC needs a port of its own")
+        return self
+
+    @property
+    def url(self) -> str:
+        """The address in the card, without a slash at the end."""
+        if self.public_url:
+            return self.public_url
+        host = "localhost" if self.host in ("0.0.0.0", "::", "") else self.host
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+
+def option(field: str) -> str:
+    """The name of a field on the command line."""
+    return "--advertise-0.3" if field == "advertise_0_3" else "--" + field.replace("_", "-")
+
+
+def load(given: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+    """The settings from what the command line gave, then `environ`.
+
+    Raises:
+        SettingsError: one of them is unknown, wrong or contradicts another.
+    """
+    known = {PREFIX + field.upper() for field in Settings.model_fields}
+    for name in environ:
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
+            raise SettingsError(f"Unknown setting {name}.{_meant(name.upper(), known)}")
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        raise SettingsError("; ".join(_fault(fault, given) for fault in error.errors())) from None
+
+
+def _meant(name: str, known: set[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" Did you mean {close[0]}?" if close else " See a2a-canvas serve --help for those there are."
+
+
+def _fault(fault: Any, given: Mapping[str, Any]) -> str:
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    if not fault["loc"]:
+        return message
+    field = str(fault["loc"][0])
+    name = option(field) if field in given else PREFIX + field.upper()
+    return f"{name}={fault['input']}: {message}"

@@ -1,0 +1,46 @@
+"""What can be wrong with a request about a task. Errors carry data; only the edge turns them into codes.
+
+TaskError
+├── TaskNotFound      no such task, or it is somebody else's
+├── TaskFinished      the task is terminal: it takes no more messages and has no more events
+├── TaskNotCancelable the task is terminal, or ended before it could be cancelled
+└── ContextMismatch   the message names a context that is not its task's
+"""
+
+from __future__ import annotations
+
+from server.agent.events import State
+
+
+class TaskError(Exception):
+    """Root of the tree. `str()` of each one says what to do next."""
+
+
+class TaskNotFound(TaskError):
+    def __init__(self, task_id: str) -> None:
+        super().__init__(f"There is no task {task_id!r}. Leave out taskId to start a new task.")
+        self.task_id = task_id
+
+
+class TaskFinished(TaskError):
+    def __init__(self, task_id: str, state: State) -> None:
+        super().__init__(
+            f"Task {task_id!r} is {state.value}; a finished task does not change any more. "
+            "Get it with GetTask, or send a message with its contextId and without taskId to go on."
+        )
+        self.task_id = task_id
+        self.state = state
+
+
+class TaskNotCancelable(TaskError):
+    def __init__(self, task_id: str, state: State) -> None:
+        super().__init__(f"Task {task_id!r} is already {state.value}, it cannot be canceled.")
+        self.task_id = task_id
+        self.state = state
+
+
+class ContextMismatch(TaskError):
+    def __init__(self, task_id: str, context_id: str) -> None:
+        super().__init__(f"Task {task_id!r} does not belong to context {context_id!r}. Leave out contextId, or taskId.")
+        self.task_id = task_id
+        self.context_id = context_id

@@ -1,0 +1,63 @@
+"""A message as it reaches the runtime. One that is sent again joins the task of the first and does not run again.
+
+Rule 1: the same message has the same caller, `messageId`, `taskId`, `contextId` and content, within 24 hours.
+Rule 2: anonymous callers share an identity, so theirs count only with an explicit `contextId`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from server.agent.events import UserMessage
+
+WINDOW = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A message as it reaches the runtime.
+
+    Attributes:
+        owner: who sends it; empty for anonymous callers, who all share an identity.
+        context_id, task_id: as the sender gave them; empty if not.
+    """
+
+    message: UserMessage
+    owner: str = ""
+    context_id: str = ""
+    task_id: str = ""
+
+
+class Repeats:
+    """Remembers which task each message went to.
+
+    Args:
+        now: the clock.
+    """
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._seen: OrderedDict[bytes, tuple[datetime, str]] = OrderedDict()
+
+    def task_of(self, incoming: Incoming) -> str:
+        """The id of the task this message went to when it first came; empty if it is the first."""
+        oldest = self._now() - WINDOW
+        while self._seen and next(iter(self._seen.values()))[0] < oldest:
+            self._seen.popitem(last=False)
+        return self._seen.get(_key(incoming), (None, ""))[1] if _counts(incoming) else ""
+
+    def remember(self, incoming: Incoming, task_id: str) -> None:
+        if _counts(incoming):
+            self._seen[_key(incoming)] = (self._now(), task_id)
+
+
+def _counts(incoming: Incoming) -> bool:
+    return bool(incoming.owner or incoming.context_id)
+
+
+def _key(incoming: Incoming) -> bytes:
+    return hashlib.sha256(repr(incoming).encode()).digest()

@@ -1,0 +1,134 @@
+"""What a task is: the fold of its journal. Pure.
+
+Rule 1: `record(n) = fold(record(n - 1), entry(n))`, and nothing else ever changes a record.
+Rule 2: a fold costs what its entry brings, not what the task already has (texts are ropes).
+Rule 3: history holds every message once: each of the user's, and what the agent said. Labels are not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from server.agent.blocks import Blocks
+from server.agent.call import Progress
+from server.agent.events import (
+    AgentMessage,
+    ArtifactChanged,
+    AssistantSaid,
+    FinalMessageStarted,
+    MessageReceived,
+    MessageStarted,
+    Place,
+    Remembered,
+    State,
+    StatusChanged,
+    TextAdded,
+    TextBlockStarted,
+    ToolUseStarted,
+    Transcript,
+    TurnEvent,
+    UserMessage,
+)
+from server.agent.phases import Phase
+from store.changes import AppendParts, apply
+from store.models import Author, Content, Parts
+from store.rope import Rope
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event in a task's journal. `generation` counts 1, 2, 3…; (epoch, generation) is the order."""
+
+    epoch: int
+    generation: int
+    at: datetime
+    event: TurnEvent
+
+
+@dataclass(frozen=True, slots=True)
+class TaskArtifact:
+    """An artifact as a task left it, or as it stands while the task goes on."""
+
+    artifact_id: str
+    content: Content
+    version: int
+    author: Author
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """A task at one generation.
+
+    Attributes:
+        changed_at: when its status last changed.
+        artifacts: those the task has changed, in the order in which it first did.
+        transcript: what the model must be shown again.
+        reply: the visible text of the round so far.
+    """
+
+    task_id: str
+    context_id: str
+    owner: str
+    changed_at: datetime
+    state: State = State.SUBMITTED
+    message: AgentMessage | None = None
+    history: tuple[UserMessage | AgentMessage, ...] = ()
+    artifacts: Mapping[str, TaskArtifact] = field(default_factory=dict)
+    transcript: Transcript = ()
+    progress: Progress = field(default_factory=Progress)
+    reply: Rope = field(default_factory=Rope)
+    epoch: int = 1
+    generation: int = 1
+
+
+def fold(record: TaskRecord, entry: Entry) -> TaskRecord:
+    """`record` after `entry`, which must be the next one."""
+    return replace(record, epoch=entry.epoch, generation=entry.generation, **_changes(record, entry.event, entry.at))
+
+
+def _changes(record: TaskRecord, event: TurnEvent, at: datetime) -> dict[str, Any]:
+    progress = record.progress
+    match event:
+        case TextAdded():
+            return {"reply": record.reply + Rope(event.text)}
+        case ArtifactChanged():
+            return {"artifacts": {**record.artifacts, event.artifact_id: _artifact(record, event)}}
+        case StatusChanged():
+            return _status(record, event, at)
+        case MessageReceived():
+            return {"history": (*record.history, event.message)}
+        case Remembered():
+            calls = [item.call for item in event.items if isinstance(item, AssistantSaid)]
+            return {
+                "transcript": record.transcript + event.items,
+                "progress": replace(progress, call=max((progress.call, *calls))),
+            }
+        case MessageStarted():
+            return {"progress": replace(progress, round=event.round), "reply": Rope()}
+        case TextBlockStarted(place=place) | ToolUseStarted(place=place):
+            return {"progress": _started(progress, place)}
+        case FinalMessageStarted():
+            return {"progress": replace(progress, phase=Phase.ASSISTANT)}
+        case _:
+            return {}
+
+
+def _status(record: TaskRecord, event: StatusChanged, at: datetime) -> dict[str, Any]:
+    message = event.message
+    said = (message,) if message and not message.label else ()
+    return {"state": event.state, "message": message, "changed_at": at, "history": record.history + said}
+
+
+def _artifact(record: TaskRecord, event: ArtifactChanged) -> TaskArtifact:
+    before = record.artifacts.get(event.artifact_id)
+    parts: Parts = event.parts
+    if event.append and before:
+        parts = apply(before.content.parts, AppendParts(event.parts))
+    content = Content(event.name, event.description, parts)
+    return TaskArtifact(event.artifact_id, content, event.version, event.author)
+
+
+def _started(progress: Progress, place: Place) -> Progress:
+    return replace(progress, blocks=Blocks(place.index + 1))

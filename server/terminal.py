@@ -1,0 +1,311 @@
+"""What a person sees of a task: events in, text out. Knows neither A2A nor the network.
+
+Rule 1: nothing a server says reaches the screen with control characters in it, newline and tab excepted.
+Rule 2: text comes out once. What was printed of an artifact or a reply is remembered; text that extends it
+adds only the rest, text that does not is printed anew, below.
+Rule 3: a status line stands on a terminal only, at the start of a line, and is wiped before anything else is
+written; in mid-line it waits for the line's end.
+Rule 4: what is not a terminal gets the same text without escape codes; there the statuses are lines on `err`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TextIO, assert_never
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_WIPE = "\r\x1b[K"
+_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+_RULE = 40
+_DATA = 60
+_REPLY = ("reply", "")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A part that is a file: its bytes' number or the address where it is."""
+
+    name: str = ""
+    media_type: str = ""
+    size: int | None = None
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A part that is data, as compact JSON."""
+
+    json: str
+
+
+Part = str | File | Data
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What the agent is doing; empty when there is nothing to say. `thinking` never leaves a terminal."""
+
+    text: str
+    thinking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactUpdate:
+    """New parts of an artifact, or with `append=False` all parts as they now stand."""
+
+    artifact_id: str
+    parts: tuple[Part, ...]
+    name: str = ""
+    append: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The whole text of the reply so far; it replaces the one before."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FinalReply:
+    """The reply as it stands at the end; may be empty, may have been typed out already."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The ids a person needs to go on. `artifacts` are pairs of id and name."""
+
+    context_id: str = ""
+    task_id: str = ""
+    artifacts: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line said by this program."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One line for `err`."""
+
+    text: str
+
+
+Event = Status | ArtifactUpdate | Reply | FinalReply | Facts | Line | Failure
+
+
+def clean(text: str) -> str:
+    """Text without control characters (C0, DEL, C1), newline and tab excepted."""
+    return _CONTROL.sub("", text)
+
+
+def one_line(text: str) -> str:
+    """Text cleaned, every run of white space made one space."""
+    return clean(" ".join(text.split()))
+
+
+def fit(text: str, columns: int) -> str:
+    """Text cut to at most `columns` cells of a terminal; what is cut ends in `…`."""
+    if sum(map(_cells, text)) <= columns:
+        return text
+    used, kept = 1, ""
+    for character in text:
+        used += _cells(character)
+        if used > columns:
+            break
+        kept += character
+    return kept + "…"
+
+
+def label(part: File | Data) -> str:
+    """The one line that stands for a part that is not text."""
+    match part:
+        case File():
+            size = "" if part.size is None else _size(part.size)
+            words = ["file", part.name, part.media_type, size, part.url]
+            return one_line(f"[{' '.join(word for word in words if word)}]")
+        case Data():
+            return f"[data {fit(one_line(part.json), _DATA)}]"
+        case _:
+            assert_never(part)
+
+
+def _cells(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _size(size: int) -> str:
+    if size < 1024:
+        return f"{size} B"
+    return f"{size / 1024:.0f} KB" if size < 1024**2 else f"{size / 1024**2:.1f} MB"
+
+
+def _write(stream: TextIO, text: str) -> None:
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "replace").decode(encoding))
+    stream.flush()
+
+
+@dataclass(slots=True)
+class _Printed:
+    name: str
+    pieces: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+
+
+class Terminal:
+    """The screen of one `send`.
+
+    Args:
+        out: where text goes; a status line is shown when it is a terminal.
+        err: where failures go, and statuses when `out` is no terminal.
+        columns: the width of the terminal, asked for each status line.
+    """
+
+    def __init__(self, out: TextIO, err: TextIO, columns: Callable[[], int]) -> None:
+        self._out, self._err, self._columns = out, err, columns
+        self._tty = out.isatty()
+        self._status = self._drawn = ""
+        self._at_start = True
+        self._area: tuple[str, str] | None = None
+        self._printed: dict[str, _Printed] = {}
+        self._typed = ""
+
+    def show(self, event: Event) -> None:
+        """Show one event; everything is written when this returns."""
+        body = self._body(event)
+        if text := self._with_status(body) if self._tty else body:
+            _write(self._out, text)
+        if isinstance(event, Failure):
+            _write(self._err, one_line(event.text) + "\n")
+
+    def _body(self, event: Event) -> str:
+        match event:
+            case Status():
+                return self._note(event)
+            case ArtifactUpdate():
+                return self._artifact(event)
+            case Reply():
+                return self._reply(event.text)
+            case FinalReply():
+                return self._final(event.text)
+            case Facts():
+                return self._lines(_fact_lines(event), dim=True)
+            case Line():
+                return self._lines([one_line(event.text)])
+            case Failure():
+                return self._lines([])
+            case _:
+                assert_never(event)
+
+    # ------------------------------------------------------------ status line
+
+    def _note(self, event: Status) -> str:
+        text = one_line(event.text)
+        if text and text in (self._status, one_line(self._typed)):
+            return ""
+        if text and not self._tty and not event.thinking:
+            _write(self._err, text + "\n")
+        if self._tty or not event.thinking:
+            self._status = text
+        return ""
+
+    def _with_status(self, body: str) -> str:
+        line = fit(self._status, self._columns() - 1) if self._at_start else ""
+        if not body and line == self._drawn:
+            return ""
+        wipe = _WIPE if self._drawn else ""
+        self._drawn = line
+        return wipe + body + (f"{_DIM}{line}{_PLAIN}" if line else "")
+
+    # -------------------------------------------------------------- text area
+
+    def _text(self, text: str) -> str:
+        self._at_start = text.endswith("\n") if text else self._at_start
+        return text
+
+    def _fresh(self) -> str:
+        return "" if self._at_start else self._text("\n")
+
+    def _lines(self, lines: Sequence[str], *, dim: bool = False) -> str:
+        self._status, self._area = "", None
+        shown = [f"{_DIM}{line}{_PLAIN}" if dim and self._tty else line for line in lines]
+        return self._fresh() + self._text("".join(f"{line}\n" for line in shown))
+
+    def _header(self, title: str) -> str:
+        title = f"── {title} "
+        return self._fresh() + self._text(title + "─" * max(2, _RULE - len(title)) + "\n")
+
+    # --------------------------------------------------------------- artifacts
+
+    def _artifact(self, event: ArtifactUpdate) -> str:
+        text = clean("".join(part for part in event.parts if isinstance(part, str)))
+        labels = [label(part) for part in event.parts if not isinstance(part, str)]
+        known = self._printed.get(event.artifact_id)
+        if known is None:
+            known = _Printed(one_line(event.name) or one_line(event.artifact_id))
+            self._printed[event.artifact_id] = known
+            return self._open(event.artifact_id, known.name) + self._add(known, text, labels)
+        if not event.append:
+            old_text, old_labels = "".join(known.pieces), known.labels
+            if not (text.startswith(old_text) and labels[: len(old_labels)] == old_labels):
+                known.pieces, known.labels = [], []
+                heading = self._open(event.artifact_id, f"{known.name} (rewritten)")
+                return heading + self._add(known, text, labels)
+            text, labels = text[len(old_text) :], labels[len(old_labels) :]
+        if not (text or labels):
+            return ""
+        return self._resume(event.artifact_id, known.name) + self._add(known, text, labels)
+
+    def _open(self, artifact_id: str, title: str) -> str:
+        self._area = ("artifact", artifact_id)
+        return self._header(title)
+
+    def _resume(self, artifact_id: str, name: str) -> str:
+        if self._area == ("artifact", artifact_id):
+            return ""
+        return self._open(artifact_id, f"{name} (continued)")
+
+    def _add(self, known: _Printed, text: str, labels: list[str]) -> str:
+        known.pieces.append(text)
+        known.labels += labels
+        return self._text(text) + "".join(self._fresh() + self._text(f"{line}\n") for line in labels)
+
+    # ------------------------------------------------------------------ reply
+
+    def _reply(self, text: str) -> str:
+        text, typed = clean(text), self._typed
+        self._status, self._typed = "", text
+        if text.startswith(typed):
+            rest, fresh = text[len(typed) :], ""
+        else:
+            rest, fresh = text, self._fresh()
+        return fresh + self._enter_reply() + self._text(rest) if rest else fresh
+
+    def _enter_reply(self) -> str:
+        left, self._area = self._area, _REPLY
+        if left in (None, _REPLY):
+            return ""
+        return self._fresh() + self._text("─" * _RULE + "\n")
+
+    def _final(self, text: str) -> str:
+        text = clean(text).strip()
+        typed_out = text == self._typed.strip()
+        self._status = ""
+        return ("" if typed_out else self._reply(text)) + self._fresh()
+
+
+def _fact_lines(facts: Facts) -> list[str]:
+    rows = [("context", facts.context_id), ("task", facts.task_id)]
+    rows += [("artifact", f"{artifact_id}  {name}") for artifact_id, name in facts.artifacts]
+    return [f"{word:8}  {clean(value).strip()}" for word, value in rows if value]

@@ -1,0 +1,63 @@
+"""The waist that every mutation of an artifact passes: `store.apply(ref, change)`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from store.changes import AppendParts, Change, ReplaceParts
+from store.document import Applied
+from store.models import Artifact, Parts, Ref, Version
+
+
+class ArtifactStore(Protocol):
+    """Keeps the artifacts of all contexts. The rules are in `changes.py` (parts) and `document.py` (drafts)."""
+
+    async def get(self, ref: Ref) -> Artifact:
+        """The artifact as it stands, with its draft.
+
+        Raises:
+            ArtifactNotFound: there is none.
+        """
+        ...
+
+    async def list(self, context_id: str) -> tuple[Artifact, ...]:
+        """All artifacts of a context, in the order they were last changed, newest last."""
+        ...
+
+    async def versions(self, ref: Ref) -> tuple[Version, ...]:
+        """All closed versions, oldest first.
+
+        Raises:
+            ArtifactNotFound: there is no such artifact.
+        """
+        ...
+
+    async def apply(self, ref: Ref, change: Change) -> Applied:
+        """Change an artifact. One that does not exist is made.
+
+        Raises:
+            ArtifactBusy, InvalidChange, LimitReached: nothing has changed.
+        """
+        ...
+
+    async def keep(self, ref: Ref) -> None:
+        """The call whose changes were applied with `done=False` is complete."""
+        ...
+
+    async def close(self, ref: Ref) -> Applied | None:
+        """Make the task's draft a version; None if it has none."""
+        ...
+
+    async def discard(self, ref: Ref) -> Applied | None:
+        """Take back the call that is being written; None if there is nothing to tell a watcher."""
+        ...
+
+
+async def replace_parts(store: ArtifactStore, ref: Ref, parts: Parts, last_chunk: bool = False) -> Applied:
+    """Shorthand for `store.apply(ref, ReplaceParts(...))`."""
+    return await store.apply(ref, ReplaceParts(parts, last_chunk=last_chunk))
+
+
+async def append_parts(store: ArtifactStore, ref: Ref, parts: Parts, last_chunk: bool = False) -> Applied:
+    """Shorthand for `store.apply(ref, AppendParts(...))`."""
+    return await store.apply(ref, AppendParts(parts, last_chunk=last_chunk))

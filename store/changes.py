@@ -1,0 +1,129 @@
+"""The part rules (DESIGN, section 5): what a change makes of an artifact's parts. Pure.
+
+A2A parts have no ids, so which part an update means is decided by kind:
+
+                  text                                    file, data
+    one update    joined, in order, into one              kept apart, in order
+    ReplaceParts  replaces all text                       replaces all parts of that kind
+    AppendParts   joined to the end of the text           added after those of the kind
+
+Kinds an update does not name stay as they are. Parts of one kind stand together at the slot of that kind's
+first part; a new kind goes to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import assert_never
+
+from store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, TooManyParts
+from store.models import Kind, Limits, Part, Parts, TextPart
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceParts:
+    """Replace what the artifact has of the kinds in `parts`.
+
+    Attributes:
+        name, description: new ones; None leaves them.
+        last_chunk: the draft closes into a version.
+        done: the change completes a call. The deltas of a call that is still streaming say False.
+    """
+
+    parts: Parts
+    name: str | None = None
+    description: str | None = None
+    last_chunk: bool = False
+    done: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AppendParts:
+    """Add to what the artifact has of the kinds in `parts`. Attributes as in `ReplaceParts`."""
+
+    parts: Parts
+    name: str | None = None
+    description: str | None = None
+    last_chunk: bool = False
+    done: bool = True
+
+
+Change = ReplaceParts | AppendParts
+
+
+def apply(parts: Parts, change: Change) -> Parts:
+    """`parts` (grouped) after `change`.
+
+    Raises:
+        EmptyUpdate: the change has no parts.
+        MediaTypeConflict: texts of two media types would be joined.
+    """
+    update = group(change.parts)
+    if not update:
+        raise EmptyUpdate
+    match change:
+        case ReplaceParts():
+            return _merge(parts, update, _replace_kind)
+        case AppendParts():
+            return _merge(parts, update, _append_kind)
+        case _:
+            assert_never(change)
+
+
+def group(parts: Iterable[Part]) -> Parts:
+    """`parts` by kind: kinds in the order they first occur, all text joined into one part.
+
+    Raises:
+        MediaTypeConflict: text parts of two media types.
+    """
+    kinds: dict[Kind, list[Part]] = {}
+    for part in parts:
+        kinds[part.kind] = _append_kind(kinds.get(part.kind, []), [part])
+    return tuple(part for of_kind in kinds.values() for part in of_kind)
+
+
+def check(parts: Parts, limits: Limits) -> None:
+    """Raises `ArtifactTooLarge` or `TooManyParts` when `parts` are more than `limits` allow."""
+    if len(parts) > limits.parts:
+        raise TooManyParts(len(parts), limits.parts)
+    size = sum(part.size for part in parts)
+    if size > limits.artifact_bytes:
+        raise ArtifactTooLarge(size, limits.artifact_bytes)
+
+
+def _by_kind(parts: Iterable[Part]) -> dict[Kind, list[Part]]:
+    kinds: dict[Kind, list[Part]] = {}
+    for part in parts:
+        kinds.setdefault(part.kind, []).append(part)
+    return kinds
+
+
+def _merge(parts: Parts, update: Parts, combine: Callable[[list[Part], list[Part]], list[Part]]) -> Parts:
+    merged = _by_kind(parts)
+    for kind, new in _by_kind(update).items():
+        merged[kind] = combine(merged.get(kind, []), new)
+    return tuple(part for of_kind in merged.values() for part in of_kind)
+
+
+def _replace_kind(old: list[Part], new: list[Part]) -> list[Part]:
+    match old, new:
+        case [TextPart() as before], [TextPart() as after] if before.metadata:
+            return [TextPart(after.body, after.media_type, {**before.metadata, **after.metadata})]
+        case _:
+            return new
+
+
+def _append_kind(old: list[Part], new: list[Part]) -> list[Part]:
+    match old, new:
+        case [TextPart() as before], [TextPart() as after]:
+            return [_join(before, after)]
+        case _:
+            return old + new
+
+
+def _join(before: TextPart, after: TextPart) -> TextPart:
+    if before.media_type and after.media_type and before.media_type != after.media_type:
+        raise MediaTypeConflict(before.media_type, after.media_type)
+    metadata = {**before.metadata, **after.metadata} if after.metadata else before.metadata
+    return TextPart(before.body + after.body, before.media_type or after.media_type, metadata)

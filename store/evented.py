@@ -1,0 +1,74 @@
+"""A store that tells what happens to it: one per turn, around the store that all turns share."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+
+from store.base import ArtifactStore
+from store.changes import Change
+from store.document import Applied
+from store.models import Artifact, Ref, Version
+
+Listen = Callable[[Applied], Awaitable[None]]
+
+
+class EventedArtifactStore:
+    """Wraps any store and tells `listen` of every applied change, in order.
+
+    The first change of an artifact in a task is told as a replacement with all parts, whatever it was: a stock
+    client cannot append to an artifact it has not seen (DESIGN, section 5).
+
+    Args:
+        seen: ids of the artifacts that the task has already changed, when its turn goes on after a pause.
+    """
+
+    def __init__(self, store: ArtifactStore, listen: Listen, seen: Iterable[str] = ()) -> None:
+        self._store = store
+        self._listen = listen
+        self._seen = set(seen)
+        self._drafts: dict[str, Ref] = {}
+
+    async def get(self, ref: Ref) -> Artifact:
+        return await self._store.get(ref)
+
+    async def list(self, context_id: str) -> tuple[Artifact, ...]:
+        return await self._store.list(context_id)
+
+    async def versions(self, ref: Ref) -> tuple[Version, ...]:
+        return await self._store.versions(ref)
+
+    async def apply(self, ref: Ref, change: Change) -> Applied:
+        applied = await self._store.apply(ref, change)
+        self._drafts[ref.artifact_id] = ref
+        return await self._tell(applied)
+
+    async def keep(self, ref: Ref) -> None:
+        await self._store.keep(ref)
+
+    async def close(self, ref: Ref) -> Applied | None:
+        applied = await self._store.close(ref)
+        return await self._tell(applied) if applied else None
+
+    async def discard(self, ref: Ref) -> Applied | None:
+        applied = await self._store.discard(ref)
+        return await self._tell(applied) if applied else None
+
+    async def close_all(self) -> None:
+        """Close every draft of this turn: before the task asks for input, and when it ends.
+
+        A call that is still being written is taken back first.
+        """
+        for ref in tuple(self._drafts.values()):
+            await self.discard(ref)
+            await self.close(ref)
+
+    async def _tell(self, applied: Applied) -> Applied:
+        artifact_id = applied.artifact.artifact_id
+        if artifact_id not in self._seen:
+            self._seen.add(artifact_id)
+            applied = replace(applied, append=False, new=())
+        if applied.last_chunk:
+            self._drafts.pop(artifact_id, None)
+        await self._listen(applied)
+        return applied

@@ -1,0 +1,63 @@
+"""Artifacts in memory: everything is gone when the process ends."""
+
+from __future__ import annotations
+
+from store import document as doc
+from store.changes import Change
+from store.document import Applied, Document
+from store.errors import ArtifactNotFound
+from store.models import Artifact, Limits, Ref, Version
+
+
+class InMemoryArtifactStore:
+    """An `ArtifactStore` in a dictionary.
+
+    Args:
+        limits: bounds of one artifact.
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._contexts: dict[str, dict[str, Document]] = {}
+
+    async def get(self, ref: Ref) -> Artifact:
+        return self._existing(ref).artifact
+
+    async def list(self, context_id: str) -> tuple[Artifact, ...]:
+        return tuple(document.artifact for document in self._contexts.get(context_id, {}).values())
+
+    async def versions(self, ref: Ref) -> tuple[Version, ...]:
+        return self._existing(ref).versions
+
+    async def apply(self, ref: Ref, change: Change) -> Applied:
+        document, applied = doc.changed(self._document(ref), ref, change, self._limits)
+        self._save(ref, document)
+        return applied
+
+    async def keep(self, ref: Ref) -> None:
+        self._save(ref, doc.kept(self._existing(ref), ref))
+
+    async def close(self, ref: Ref) -> Applied | None:
+        document, applied = doc.closed(self._existing(ref), ref)
+        self._save(ref, document)
+        return applied
+
+    async def discard(self, ref: Ref) -> Applied | None:
+        document, applied = doc.discarded(self._document(ref), ref)
+        if document.exists:
+            self._save(ref, document)
+        return applied
+
+    def _document(self, ref: Ref) -> Document:
+        return self._contexts.get(ref.context_id, {}).get(ref.artifact_id) or Document(ref.artifact_id)
+
+    def _existing(self, ref: Ref) -> Document:
+        document = self._document(ref)
+        if not document.exists:
+            raise ArtifactNotFound(ref.artifact_id)
+        return document
+
+    def _save(self, ref: Ref, document: Document) -> None:
+        context = self._contexts.setdefault(ref.context_id, {})
+        context.pop(ref.artifact_id, None)  # the newest change stands last
+        context[ref.artifact_id] = document

@@ -1,0 +1,149 @@
+"""What an artifact is: frozen values, no behaviour beyond reading them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from store.rope import Rope
+
+JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
+Metadata = Mapping[str, JsonValue]
+Kind = Literal["text", "file", "data"]
+Author = Literal["agent", "user"]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Text. Make one with `text_part`."""
+
+    kind: ClassVar[Kind] = "text"
+    body: Rope
+    media_type: str = ""
+    metadata: Metadata = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return str(self.body)
+
+    @property
+    def size(self) -> int:
+        """UTF-8 bytes."""
+        return self.body.size
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A file, by `content` (bytes) or by `url`: exactly one of them is set."""
+
+    kind: ClassVar[Kind] = "file"
+    content: bytes | None = None
+    url: str = ""
+    name: str = ""
+    media_type: str = ""
+    metadata: Metadata = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the content, or of the URL."""
+        return len(self.url if self.content is None else self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class DataPart:
+    """A JSON value. `size` is the length of its JSON text in bytes, told by whoever made the part."""
+
+    kind: ClassVar[Kind] = "data"
+    data: JsonValue
+    media_type: str = ""
+    metadata: Metadata = field(default_factory=dict)
+    size: int = 0
+
+
+Part = TextPart | FilePart | DataPart
+Parts = tuple[Part, ...]
+
+
+def text_part(text: str, media_type: str = "", metadata: Metadata | None = None) -> TextPart:
+    """A text part. A lone surrogate, which no transport can carry, becomes U+FFFD."""
+    return TextPart(Rope(_SURROGATE.sub("\ufffd", text)), media_type, metadata or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What an artifact consists of at one moment."""
+
+    name: str = ""
+    description: str = ""
+    parts: Parts = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A closed draft: numbered 1, 2, 3… per artifact, never altered.
+
+    Attributes:
+        parent: the number of the version it was made from; 0 for none.
+        incomplete: the call that wrote it was cut off and nothing came after it.
+    """
+
+    number: int
+    content: Content
+    author: Author
+    task_id: str
+    parent: int
+    incomplete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """An artifact as it stands, with what an open draft has added.
+
+    Attributes:
+        version: the number of the current version; 0 while the first draft is open.
+        open: whether a draft is open.
+    """
+
+    artifact_id: str
+    content: Content
+    version: int
+    open: bool
+
+    @property
+    def name(self) -> str:
+        return self.content.name
+
+    @property
+    def description(self) -> str:
+        return self.content.description
+
+    @property
+    def parts(self) -> Parts:
+        return self.content.parts
+
+    @property
+    def text(self) -> str:
+        """The text of its one text part, or nothing."""
+        return next((part.text for part in self.parts if isinstance(part, TextPart)), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """An artifact of a context, as one task addresses it: the task is the writer of whatever is changed."""
+
+    context_id: str
+    artifact_id: str
+    task_id: str
+    author: Author = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one artifact: bytes of all its parts together, and number of parts."""
+
+    artifact_bytes: int = 10 * 1024 * 1024
+    parts: int = 100

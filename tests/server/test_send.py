@@ -1,0 +1,611 @@
+"""`send` against real servers on loopback: the SDK's own, and one that says exactly what a test wants."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+import grpc
+import uvicorn
+from a2a.helpers import new_task_from_user_message, new_text_message
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.events import EventQueue
+from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
+from a2a.server.routes import create_jsonrpc_routes, create_rest_routes
+from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.types import a2a_pb2 as pb
+from a2a.types import a2a_pb2_grpc
+from google.protobuf.json_format import MessageToDict, ParseDict
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from server.send import TURN, Seen, SendOptions, events, fold, send
+from server.terminal import ArtifactUpdate, Data, File, Reply, Status
+
+REPORT = "── report.md ───────────────────────────\n"
+RULE = "─" * 40 + "\n"
+
+
+class Screen(StringIO):
+    """A stream that tells when a text has been written; a terminal on demand."""
+
+    def __init__(self, waits_for: str = "", *, tty: bool = False) -> None:
+        super().__init__()
+        self._waits_for, self._tty, self.written = waits_for, tty, asyncio.Event()
+
+    def isatty(self) -> bool:
+        return self._tty
+
+    def write(self, text: str) -> int:
+        count = super().write(text)
+        if self._waits_for and self._waits_for in self.getvalue():
+            self.written.set()
+        return count
+
+
+@dataclass
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+async def run(url: str, text: str = "go", **options: Any) -> Result:
+    out, err, waited = StringIO(), StringIO(), []
+
+    async def pause(seconds: float) -> None:
+        waited.append(seconds)
+
+    code = await send(SendOptions(text, url, **options), out, err, pause=pause)
+    return Result(code, out.getvalue(), err.getvalue())
+
+
+@asynccontextmanager
+async def serving(make: Callable[[str], ASGIApp]) -> AsyncIterator[str]:
+    """A server for the app that `make` builds for its own address. It accepts from the first moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        config = uvicorn.Config(make(url), log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield url
+        finally:
+            server.should_exit = True
+            await running
+
+
+def unused_url() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+
+
+def card(
+    url: str, binding: str = "JSONRPC", *, streaming: bool = True, extension: str = "", version: str = "1.0"
+) -> dict[str, Any]:
+    interface = {"url": url, "protocolBinding": binding, "protocolVersion": version}
+    extensions = [{"uri": extension}] if extension else []
+    return {
+        "name": "test",
+        "description": "test",
+        "version": "1",
+        "supportedInterfaces": [interface],
+        "capabilities": {"streaming": streaming, "extensions": extensions},
+        "defaultInputModes": ["text/plain"],
+        "defaultOutputModes": ["text/plain"],
+        "skills": [],
+    }
+
+
+def card_route(content: Any, status: int = 200) -> Route:
+    async def answer(_: Request) -> Response:
+        return JSONResponse(content, status_code=status)
+
+    return Route("/.well-known/agent-card.json", answer)
+
+
+# ------------------------------------------------------------ the SDK's own server
+
+
+class Writer(AgentExecutor):
+    """Does what the text of the message names."""
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        message, wish = context.message, context.get_user_input()
+        assert message is not None
+        if wish == "message":
+            await event_queue.enqueue_event(new_text_message("Just words.", context_id=context.context_id))
+            return
+        if context.current_task is None:
+            await event_queue.enqueue_event(new_task_from_user_message(message))
+        updater = TaskUpdater(event_queue, context.task_id or "", context.context_id or "")
+        await updater.start_work(new_text_message("Working…"))
+        match wish:
+            case "ask":
+                await updater.requires_input(new_text_message("Which colour?"))
+            case "fail":
+                await updater.failed(new_text_message("The model is\naway"))
+            case "reject":
+                await updater.reject()
+            case "hang":
+                await updater.start_work(new_text_message("Hanging…"))
+                await asyncio.Event().wait()
+            case _:
+                for number, text in enumerate(("# T\n", "one ", "two\n")):
+                    await updater.add_artifact([pb.Part(text=text)], "r1", "report.md", append=number > 0)
+                await updater.complete(new_text_message(f"Wrote it: {wish}."))
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        raise AssertionError("nobody cancels here")
+
+
+def sdk_app(make_card: Callable[[str], dict[str, Any]]) -> Callable[[str], ASGIApp]:
+    def make(url: str) -> ASGIApp:
+        content = make_card(url)
+        known = ParseDict(
+            card(url, streaming=content["capabilities"]["streaming"]),
+            pb.AgentCard(),
+            ignore_unknown_fields=True,
+        )
+        handler = DefaultRequestHandler(Writer(), InMemoryTaskStore(), known)
+        routes = [
+            card_route(content),
+            *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True),
+            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix="/rest"),
+        ]
+        return Starlette(routes=routes)
+
+    return make
+
+
+def jsonrpc(url: str) -> dict[str, Any]:
+    return card(url)
+
+
+def rest(url: str) -> dict[str, Any]:
+    return card(f"{url}/rest", "HTTP+JSON")
+
+
+def blocking(url: str) -> dict[str, Any]:
+    return card(url, streaming=False)
+
+
+def old(url: str) -> dict[str, Any]:
+    new = card(url)
+    del new["supportedInterfaces"]
+    return {**new, "url": url, "preferredTransport": "JSONRPC", "protocolVersion": "0.3.0"}
+
+
+async def test_a_task_ends_with_its_reply_and_ids_on_every_binding_and_version() -> None:
+    for make_card in (jsonrpc, rest, blocking, old):
+        async with serving(sdk_app(make_card)) as url:
+            got = await run(url, "go", context="c1")
+        assert got.code == 0, got
+        head, _, facts = got.out.partition("context   c1\n")
+        assert head == f"{REPORT}# T\none two\n{RULE}Wrote it: go.\n"
+        assert facts.startswith("task      ")
+        assert facts.endswith("\nartifact  r1  report.md\n")
+
+
+async def test_statuses_are_lines_on_err_when_out_is_no_terminal() -> None:
+    async with serving(sdk_app(jsonrpc)) as url:
+        assert (await run(url)).err == "Working…\n"
+
+
+async def test_on_a_terminal_statuses_overwrite_each_other() -> None:
+    out = Screen(tty=True)
+    async with serving(sdk_app(jsonrpc)) as url:
+        assert await send(SendOptions("go", url), out, StringIO()) == 0
+    working, wipe = "\x1b[2mWorking…\x1b[0m", "\r\x1b[K"
+    assert out.getvalue().startswith(f"{working}{wipe}{REPORT}# T\n{working}{wipe}one ")
+
+
+async def test_grpc_is_spoken_when_the_card_has_nothing_else() -> None:
+    server = grpc.aio.server()
+    port = server.add_insecure_port("127.0.0.1:0")
+    content = card(f"127.0.0.1:{port}", "GRPC")
+    known = ParseDict(content, pb.AgentCard())
+    handler = DefaultRequestHandler(Writer(), InMemoryTaskStore(), known)
+    a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), server)
+    await server.start()
+    try:
+        async with serving(lambda _: Starlette(routes=[card_route(content)])) as url:
+            got = await run(url)
+    finally:
+        await server.stop(None)
+    assert got.code == 0
+    assert f"{RULE}Wrote it: go.\n" in got.out
+
+
+async def test_a_message_in_place_of_a_task_is_the_reply() -> None:
+    async with serving(sdk_app(jsonrpc)) as url:
+        got = await run(url, "message", context="c1")
+    assert (got.code, got.out) == (0, "Just words.\ncontext   c1\n")
+
+
+async def test_a_question_is_printed_with_the_way_to_answer_and_the_answer_goes_on() -> None:
+    for make_card in (jsonrpc, blocking):
+        async with serving(sdk_app(make_card)) as url:
+            asked = await run(url, "ask")
+            *_, ids, answer = asked.out.splitlines()
+            task = ids.split()[-1]
+            answered = await run(url, "red", task=task)
+        assert asked.code == 0
+        assert asked.out.startswith("Which colour?\ncontext   ")
+        assert answer == f'Answer with: a2a-canvas send --task {task} --url {url} "…"'
+        assert answered.code == 0
+        assert "Wrote it: red.\n" in answered.out
+        assert f"task      {task}\n" in answered.out
+
+
+async def test_a_task_that_ends_badly_is_a_line_on_err_and_exit_1() -> None:
+    async with serving(sdk_app(jsonrpc)) as url:
+        failed, rejected = await run(url, "fail"), await run(url, "reject")
+    assert (failed.code, failed.err) == (1, "Working…\nTask failed: The model is away\n")
+    assert (rejected.code, rejected.err) == (1, "Working…\nTask rejected.\n")
+    assert failed.out.startswith("context   ")
+
+
+async def test_json_is_one_line_per_event_and_nothing_else() -> None:
+    async with serving(sdk_app(jsonrpc)) as url:
+        done, asked, failed = [await run(url, wish, json=True) for wish in ("go", "ask", "fail")]
+    kinds = [next(iter(json.loads(line))) for line in done.out.splitlines()]
+    assert kinds == ["task", "statusUpdate", *["artifactUpdate"] * 3, "statusUpdate"]
+    assert (done.code, done.err) == (0, "")
+    last = json.loads(asked.out.splitlines()[-1])
+    assert last["statusUpdate"]["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+    assert (asked.code, failed.code, failed.err) == (0, 1, "Task failed: The model is away\n")
+
+
+async def test_an_unknown_task_is_one_line() -> None:
+    async with serving(sdk_app(jsonrpc)) as url:
+        got = await run(url, task="none")
+    assert (got.code, got.out) == (1, "")
+    assert got.err.startswith("The server refused: ")
+    assert got.err.count("\n") == 1
+
+
+async def test_an_interrupt_says_that_the_task_goes_on() -> None:
+    out, err = Screen("Hanging…", tty=True), StringIO()
+    async with serving(sdk_app(jsonrpc)) as url:
+        sending = asyncio.create_task(send(SendOptions("hang", url), out, err))
+        await out.written.wait()
+        sending.cancel()
+        assert await sending == 130
+    assert err.getvalue().startswith("Interrupted; the task goes on: ")
+    assert out.getvalue().endswith("\r\x1b[K")
+
+
+# --------------------------------------------------------- a server by the test's hand
+
+
+@dataclass
+class Script:
+    """Answers the calls in order. A list of responses is a stream, `BREAK` in it cuts the connection."""
+
+    answers: list[Any]
+    extension: str = ""
+    streaming: bool = True
+    calls: list[tuple[str, dict[str, Any], str]] = field(default_factory=list)
+
+    def app(self, url: str) -> ASGIApp:
+        content = card(url, streaming=self.streaming, extension=self.extension)
+        return Starlette(routes=[card_route(content), Route("/", self._answer, methods=["POST"])])
+
+    async def _answer(self, request: Request) -> Response:
+        call = await request.json()
+        self.calls.append((call["method"], call["params"], request.headers.get("a2a-extensions", "")))
+        answer = self.answers[len(self.calls) - 1]
+        if isinstance(answer, int):
+            return PlainTextResponse("no", status_code=answer)
+        if isinstance(answer, dict):
+            return JSONResponse({"jsonrpc": "2.0", "id": call["id"], **answer})
+        return StreamingResponse(self._stream(answer, call["id"]), media_type="text/event-stream")
+
+    async def _stream(self, answer: list[Any], call_id: str) -> AsyncIterator[str]:
+        for response in answer:
+            if response is BREAK:
+                raise ConnectionResetError
+            answered = {"jsonrpc": "2.0", "id": call_id, "result": MessageToDict(response)}
+            yield f"data: {json.dumps(answered)}\n\n"
+
+
+BREAK = object()
+
+
+def status(state: str, text: str = "") -> pb.TaskStatus:
+    said = pb.Message(message_id="m", role=pb.ROLE_AGENT, parts=[pb.Part(text=text)]) if text else None
+    return pb.TaskStatus(state=pb.TaskState.Value(f"TASK_STATE_{state}"), message=said)
+
+
+def task(state: str = "WORKING", text: str = "", artifact: str = "") -> pb.StreamResponse:
+    now = pb.Task(id="t1", context_id="c1", status=status(state, text))
+    if artifact:
+        now.artifacts.add(artifact_id="r1", name="report.md", parts=[pb.Part(text=artifact)])
+    return pb.StreamResponse(task=now)
+
+
+def update(state: str, text: str = "") -> pb.StreamResponse:
+    event = pb.TaskStatusUpdateEvent(task_id="t1", context_id="c1", status=status(state, text))
+    return pb.StreamResponse(status_update=event)
+
+
+def turn(event_type: str, **data: Any) -> pb.StreamResponse:
+    event = update("WORKING")
+    event.status_update.metadata.update({TURN: {"event_type": event_type, "data": data}})
+    return event
+
+
+def written(text: str, *, append: bool = False) -> pb.StreamResponse:
+    artifact = pb.Artifact(artifact_id="r1", name="report.md", parts=[pb.Part(text=text)])
+    event = pb.TaskArtifactUpdateEvent(task_id="t1", context_id="c1", artifact=artifact, append=append)
+    return pb.StreamResponse(artifact_update=event)
+
+
+FACTS = "context   c1\ntask      t1\n"
+WITH_REPORT = FACTS + "artifact  r1  report.md\n"
+
+
+async def test_the_turn_extension_is_activated_where_the_card_lists_it_and_nowhere_else() -> None:
+    for extension in (TURN, "urn:other"):
+        script = Script([[update("COMPLETED", "Hi")]], extension)
+        async with serving(script.app) as url:
+            await run(url)
+        assert [header for _, _, header in script.calls] == [TURN if extension == TURN else ""]
+
+
+async def test_the_reply_types_out_below_the_artifact_and_is_said_once() -> None:
+    spoken = [
+        task(),
+        turn("thinking", content="hmm"),
+        turn("final_message_start"),
+        turn("assistant", content="I am writ", replace=True),
+        turn("assistant", content="I am writing.", replace=True),
+        update("WORKING", "I am writing."),
+        written("# T\n"),
+        turn("tool_use_start", name="artifact_update"),
+        written("text", append=True),
+        turn("assistant", content="Writ", replace=True),
+        turn("assistant", content="Written.", replace=True),
+        turn("completed", content="Written."),
+        turn("stream_end"),
+        update("COMPLETED", "Written."),
+    ]
+    async with serving(Script([spoken], TURN).app) as url:
+        got = await run(url)
+    assert (got.code, got.err) == (0, "")
+    assert got.out == f"I am writing.\n{REPORT}# T\ntext\n{RULE}Written.\n{WITH_REPORT}"
+
+
+async def test_a_broken_stream_is_taken_up_again_where_it_broke() -> None:
+    first = [task(), written("# T\n"), BREAK]
+    second = [task(artifact="# T\none "), written("two\n", append=True), update("COMPLETED", "Done.")]
+    script = Script([first, second])
+    async with serving(script.app) as url:
+        got = await run(url)
+    assert got.code == 0
+    assert got.out == f"{REPORT}# T\none two\n{RULE}Done.\n{WITH_REPORT}"
+    assert got.err == "Connection lost, trying again (1 of 3)…\n"
+    assert [(method, params.get("id")) for method, params, _ in script.calls] == [
+        ("SendStreamingMessage", None),
+        ("SubscribeToTask", "t1"),
+    ]
+
+
+async def test_a_stream_that_keeps_breaking_is_given_up_with_the_task_id() -> None:
+    script = Script([[task(), BREAK], [task(), BREAK], 503, [task()]])
+    async with serving(script.app) as url:
+        got = await run(url)
+    assert got.code == 1
+    assert got.err.splitlines() == [
+        "Connection lost, trying again (1 of 3)…",
+        "Connection lost, trying again (2 of 3)…",
+        "Connection lost, trying again (3 of 3)…",
+        f"The connection to {url} was lost; the task may go on there (task t1)",
+    ]
+
+
+async def test_a_try_that_brings_something_new_counts_anew() -> None:
+    broken = [[task(), written(f"{n}\n", append=True), BREAK] for n in range(6)]
+    async with serving(Script([*broken, [update("COMPLETED")]]).app) as url:
+        got = await run(url)
+    assert (got.code, got.out) == (0, f"{REPORT}0\n1\n2\n3\n4\n5\n{WITH_REPORT}")
+
+
+async def test_a_task_that_ended_meanwhile_is_asked_for_itself() -> None:
+    refused = {"error": {"code": -32004, "message": "the task is over"}}
+    done = {"result": MessageToDict(task("COMPLETED", "Done.").task)}
+    script = Script([[task(), BREAK], refused, done])
+    async with serving(script.app) as url:
+        got = await run(url)
+    assert (got.code, got.out) == (0, f"Done.\n{FACTS}")
+    assert [method for method, _, _ in script.calls] == ["SendStreamingMessage", "SubscribeToTask", "GetTask"]
+
+
+async def test_a_connection_lost_before_there_is_a_task_is_not_tried_again() -> None:
+    script = Script([[BREAK]])
+    async with serving(script.app) as url:
+        got = await run(url)
+    assert (got.code, got.out, len(script.calls)) == (1, "", 1)
+    assert got.err.startswith(f"The connection to {url} was lost: ")
+    assert got.err.count("\n") == 1
+
+
+async def test_without_streaming_an_unfinished_task_is_polled() -> None:
+    tasks = (task("WORKING", "Half"), task("COMPLETED", "Done."))
+    polled = [{"result": MessageToDict(now.task)} for now in tasks]
+    script = Script([{"result": MessageToDict(task("SUBMITTED"))}, *polled], streaming=False)
+    async with serving(script.app) as url:
+        got = await run(url)
+    assert (got.code, got.out, got.err) == (0, f"Done.\n{FACTS}", "Half\n")
+    assert [method for method, _, _ in script.calls] == ["SendMessage", "GetTask", "GetTask"]
+
+
+async def test_polling_that_fails_three_times_is_given_up() -> None:
+    script = Script([{"result": MessageToDict(task("SUBMITTED"))}, 502, 502, 502], streaming=False)
+    async with serving(script.app) as url:
+        got = await run(url)
+    assert got.code == 1
+    assert got.err.endswith("the task may go on there (task t1)\n")
+
+
+async def test_a_stream_that_answers_a_question_may_begin_with_the_question() -> None:
+    asking = task("INPUT_REQUIRED", "Which?")
+    script = Script([[asking, update("WORKING"), update("COMPLETED", "Red it is.")]])
+    async with serving(script.app) as url:
+        got = await run(url, "red", task="t1", context="c1")
+    assert (got.code, got.out) == (0, f"Red it is.\n{FACTS}")
+    _, params, _ = script.calls[0]
+    assert (params["message"]["taskId"], params["message"]["contextId"]) == ("t1", "c1")
+    assert params["message"]["parts"] == [{"text": "red"}]
+
+
+async def test_a_task_that_needs_authentication_is_exit_1() -> None:
+    async with serving(Script([[update("AUTH_REQUIRED", "Log in")]]).app) as url:
+        got = await run(url)
+    assert (got.code, got.err) == (1, "Task needs authentication: Log in\n")
+
+
+async def test_a_task_id_that_is_a_shell_command_comes_quoted() -> None:
+    event = pb.TaskStatusUpdateEvent(task_id="x; rm -rf ~", status=status("INPUT_REQUIRED", "Which?"))
+    async with serving(Script([[pb.StreamResponse(status_update=event)]]).app) as url:
+        got = await run(url)
+    assert got.out.endswith(f"""Answer with: a2a-canvas send --task 'x; rm -rf ~' --url {url} "…"\n""")
+
+
+async def test_escape_sequences_of_a_server_do_not_reach_the_screen() -> None:
+    spoken = [written("\x1b[2Jtext\x9b1m\n"), update("FAILED", "\x1b]0;title\x07no")]
+    async with serving(Script([spoken]).app) as url:
+        plain, lines = await run(url), StringIO()
+    assert "\x1b" not in plain.out + plain.err
+    assert "\x9b" not in plain.out
+    async with serving(Script([spoken]).app) as url:
+        await send(SendOptions("go", url, json=True), lines, StringIO())
+    assert "\x1b" not in lines.getvalue()
+    assert "\x9b" not in lines.getvalue()
+
+
+async def test_a_reader_that_goes_away_ends_it_quietly() -> None:
+    class Gone(StringIO):
+        def write(self, _: str) -> int:
+            raise BrokenPipeError
+
+    err = StringIO()
+    async with serving(sdk_app(jsonrpc)) as url:
+        assert await send(SendOptions("go", url), Gone(), err) == 1
+    assert err.getvalue() == "Working…\n"
+
+
+# ------------------------------------------------------------------ no such server
+
+
+async def test_without_a_server_there_is_one_line() -> None:
+    url = unused_url()
+    assert await run(url) == Result(1, "", f"No A2A server answers at {url}\n")
+
+
+async def test_what_is_no_address_is_one_line() -> None:
+    for url in ("example", "ftp://127.0.0.1", "http://127.0.0.1:port"):
+        got = await run(url)
+        assert (got.code, got.out, got.err.count("\n")) == (1, "", 1)
+        assert " address" in got.err
+
+
+async def test_a_server_without_a_card_or_with_a_wrong_one_is_one_line() -> None:
+    wrong: list[tuple[Any, int, str]] = [
+        ("no", 404, "No agent card at URL: HTTP 404"),
+        (["no"], 200, "The agent card at URL is not valid: "),
+        ({"name": 7}, 200, "The agent card at URL is not valid: "),
+        (
+            card("http://x", "PIGEON"),
+            200,
+            "The agent offers no transport that is spoken here (its card lists: PIGEON)",
+        ),
+        ({"name": "empty"}, 200, "The agent offers no transport that is spoken here (its card lists: none)"),
+    ]
+    for content, code, line in wrong:
+        route = card_route(content, code)
+        async with serving(lambda _, route=route: Starlette(routes=[route])) as url:  # type: ignore[misc]
+            got = await run(url)
+        assert (got.code, got.out, got.err.count("\n")) == (1, "", 1)
+        assert got.err.startswith(line.replace("URL", url))
+
+
+async def test_a_card_that_leads_nowhere_is_one_line() -> None:
+    nowhere = unused_url()
+    async with serving(lambda _: Starlette(routes=[card_route(card(nowhere))])) as url:
+        got = await run(url)
+    assert (got.code, got.err) == (1, f"The agent's card leads to {nowhere}, where no server answers\n")
+
+
+async def test_answers_that_are_no_a2a_are_one_line() -> None:
+    answers: list[tuple[Any, str]] = [
+        (500, "The server answered HTTP 500\n"),
+        ([], "The server's answer ended without a task and without a message\n"),
+        ({"error": {"code": -32603, "message": "broken\nhere"}}, "The server refused: broken here\n"),
+        (
+            {"error": {"code": 7, "message": "odd"}},
+            "The server's answer cannot be used: JSON-RPC Error 7: odd\n",
+        ),
+        ({"result": {"task": 7}}, "The server's answer cannot be used: "),
+    ]
+    for answer, line in answers:
+        async with serving(Script([answer]).app) as url:
+            got = await run(url)
+        assert (got.code, got.out, got.err.count("\n")) == (1, "", 1)
+        assert got.err.startswith(line)
+
+
+# -------------------------------------------------------------------- pure pieces
+
+
+def test_every_kind_of_part_is_told() -> None:
+    parts = [
+        pb.Part(text="a"),
+        pb.Part(raw=b"123", filename="f", media_type="image/png"),
+        pb.Part(url="http://x/f"),
+        ParseDict({"data": {"k": "é"}}, pb.Part()),
+    ]
+    change = pb.TaskArtifactUpdateEvent(artifact=pb.Artifact(artifact_id="r", parts=parts), append=True)
+    told = ("a", File("f", "image/png", 3), File(url="http://x/f"), Data('{"k":"é"}'))
+    assert events(pb.StreamResponse(artifact_update=change)) == [ArtifactUpdate("r", told, append=True)]
+
+
+def test_turn_events_that_are_malformed_show_nothing() -> None:
+    for value in ({}, {"event_type": "assistant"}, {"event_type": 7, "data": 1}):
+        event = update("WORKING")
+        event.status_update.metadata.update({TURN: value})
+        assert events(event) in ([], [Reply("")])
+    event.status_update.metadata.update({TURN: "text"})
+    assert events(event) == []
+
+
+def test_closing_words_are_no_status() -> None:
+    assert events(update("COMPLETED", "Done.")) == []
+    assert events(update("WORKING", "Half")) == [Status("Half")]
+    assert events(task("INPUT_REQUIRED", "Which?")) == []
+
+
+@given(st.lists(st.sampled_from([task(), update("WORKING", "x"), written("a"), written("b", append=True)])))
+@settings(max_examples=50)
+def test_ids_once_known_are_never_forgotten(responses: list[pb.StreamResponse]) -> None:
+    seen = Seen()
+    for response in responses:
+        seen = fold(seen, response)
+        assert (seen.task_id, seen.context_id, seen.over) == ("t1", "c1", False)
+    has_artifact = any(response.HasField("artifact_update") for response in responses)
+    assert seen.artifacts == ((("r1", "report.md"),) if has_artifact else ())

@@ -1,0 +1,309 @@
+"""The screen of `send`: every event, exactly as it is written, on a terminal and in a file."""
+
+from __future__ import annotations
+
+from io import BytesIO, StringIO, TextIOWrapper
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from server.terminal import (
+    ArtifactUpdate,
+    Data,
+    Event,
+    Facts,
+    Failure,
+    File,
+    FinalReply,
+    Line,
+    Reply,
+    Status,
+    Terminal,
+    clean,
+    fit,
+    label,
+    one_line,
+)
+
+WIPE, DIM, PLAIN = "\r\x1b[K", "\x1b[2m", "\x1b[0m"
+REPORT = "── report.md ───────────────────────────\n"
+CONTINUED = "── report.md (continued) ───────────────\n"
+REWRITTEN = "── report.md (rewritten) ───────────────\n"
+RULE = "─" * 40 + "\n"
+
+
+class FakeTTY(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def on_terminal(*events: Event, columns: int = 80) -> str:
+    out = FakeTTY()
+    terminal = Terminal(out, StringIO(), lambda: columns)
+    for event in events:
+        terminal.show(event)
+    return out.getvalue()
+
+
+def in_file(*events: Event) -> tuple[str, str]:
+    out, err = StringIO(), StringIO()
+    terminal = Terminal(out, err, lambda: 80)
+    for event in events:
+        terminal.show(event)
+    return out.getvalue(), err.getvalue()
+
+
+def text_of(*events: Event) -> str:
+    return in_file(*events)[0]
+
+
+def report(*parts: str | File | Data, append: bool = False, name: str = "report.md") -> ArtifactUpdate:
+    return ArtifactUpdate("r1", parts, name, append)
+
+
+# ------------------------------------------------------------------ status line
+
+
+def test_a_status_overwrites_the_one_before() -> None:
+    shown = on_terminal(Status("Working…"), Status("Writing report.md…"), Status(""))
+    assert shown == f"{DIM}Working…{PLAIN}{WIPE}{DIM}Writing report.md…{PLAIN}{WIPE}"
+
+
+def test_the_same_status_is_drawn_once() -> None:
+    assert on_terminal(Status("Working…"), Status("Working…")) == f"{DIM}Working…{PLAIN}"
+
+
+def test_a_status_is_one_line_and_leaves_the_last_column_free() -> None:
+    assert on_terminal(Status("one\n\ttwo three"), columns=10) == f"{DIM}one two …{PLAIN}"
+
+
+def test_wide_characters_count_two_columns() -> None:
+    assert fit("報告書を書く", 7) == "報告書…"
+    assert fit("報告書", 6) == "報告書"
+    assert fit("e\u0301e\u0301", 2) == "e\u0301e\u0301"
+
+
+def test_a_status_is_wiped_before_text_and_waits_for_the_end_of_a_line() -> None:
+    title, body = report("tle\n", append=True), report("Body", append=True)
+    shown = on_terminal(Status("Writing…"), report("# Ti"), title, body)
+    assert shown == (f"{DIM}Writing…{PLAIN}{WIPE}{REPORT}# Title\n{DIM}Writing…{PLAIN}{WIPE}Body")
+
+
+def test_thinking_is_a_status_that_the_reply_clears() -> None:
+    shown = on_terminal(Status("hmm", thinking=True), Reply("Hi"), Reply("Hi there\n"))
+    assert shown == f"{DIM}hmm{PLAIN}{WIPE}Hi there\n"
+
+
+def test_a_status_that_repeats_what_was_just_typed_is_left_out() -> None:
+    assert on_terminal(Reply("Let me\nsee.\n"), Status("Let me see.")) == "Let me\nsee.\n"
+
+
+# -------------------------------------------------------------------- artifacts
+
+
+def test_an_artifact_grows_under_one_header() -> None:
+    shown = text_of(report("# T\n"), report("a", append=True), report("b\n", append=True))
+    assert shown == REPORT + "# T\nab\n"
+
+
+def test_a_replacement_that_extends_what_was_printed_adds_only_the_rest() -> None:
+    assert text_of(report("# T\n"), report("# T\nmore\n")) == REPORT + "# T\nmore\n"
+
+
+def test_a_replacement_that_changes_nothing_prints_nothing() -> None:
+    assert text_of(report("# T\n"), report("# T\n")) == REPORT + "# T\n"
+
+
+def test_any_other_replacement_is_printed_whole_under_a_new_header() -> None:
+    assert text_of(report("# T\nold"), report("# T\nnew\n")) == f"{REPORT}# T\nold\n{REWRITTEN}# T\nnew\n"
+
+
+def test_going_on_after_another_artifact_says_so() -> None:
+    other = ArtifactUpdate("r2", ("x",), "b")
+    shown = text_of(report("a"), other, report("c\n", append=True))
+    assert shown == f"{REPORT}a\n── b {'─' * 35}\nx\n{CONTINUED}c\n"
+
+
+def test_an_artifact_without_a_name_goes_by_its_id() -> None:
+    assert text_of(ArtifactUpdate("r1", ("x\n",))).startswith("── r1 ─")
+
+
+def test_an_append_without_a_name_keeps_the_first() -> None:
+    other = ArtifactUpdate("r2", ("x\n",), "b")
+    assert CONTINUED in text_of(report("a\n"), other, report("b\n", append=True, name=""))
+
+
+def test_an_append_to_an_unknown_artifact_opens_it() -> None:
+    assert text_of(report("a\n", append=True)) == REPORT + "a\n"
+
+
+def test_parts_that_are_not_text_are_one_line_each() -> None:
+    chart = File("chart.png", "image/png", size=12 * 1024)
+    shown = text_of(report("see", chart), report("see", chart, Data('{"n":1}')))
+    assert shown == f'{REPORT}see\n[file chart.png image/png 12 KB]\n[data {{"n":1}}]\n'
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (File("a.bin", size=0), "[file a.bin 0 B]"),
+        (File("", "image/png", size=3 * 1024 * 1024 + 500_000), "[file image/png 3.5 MB]"),
+        (File("a", url="http://x/a"), "[file a http://x/a]"),
+        (Data("1" * 100), f"[data {'1' * 59}…]"),
+        (File("a\x1b]0;b\nc"), "[file a]0;b c]"),
+    ],
+)
+def test_labels(part: File | Data, expected: str) -> None:
+    assert label(part) == expected
+
+
+# ------------------------------------------------------------------------ reply
+
+
+def test_a_reply_types_out_below_the_artifact() -> None:
+    shown = text_of(report("# T"), Reply("I wr"), Reply("I wrote it."), FinalReply("I wrote it."))
+    assert shown == f"{REPORT}# T\n{RULE}I wrote it.\n"
+
+
+def test_a_reply_that_does_not_extend_the_last_starts_a_new_line() -> None:
+    assert text_of(Reply("First round"), Reply("Second"), FinalReply("Second")) == "First round\nSecond\n"
+
+
+def test_the_final_reply_is_not_repeated_when_only_its_edges_differ() -> None:
+    assert text_of(Reply("Done. \n"), FinalReply("Done.")) == "Done. \n"
+
+
+def test_the_final_reply_adds_what_was_not_typed_yet() -> None:
+    assert text_of(Reply("Done"), FinalReply("Done, all of it.")) == "Done, all of it.\n"
+
+
+def test_the_final_reply_stands_whole_when_something_else_was_typed() -> None:
+    assert text_of(Reply("Let me see"), FinalReply("Done.")) == "Let me see\nDone.\n"
+
+
+def test_an_empty_final_reply_ends_the_line() -> None:
+    assert text_of(Reply("Half"), FinalReply("")) == "Half\n"
+    assert text_of(FinalReply("")) == ""
+
+
+def test_what_was_typed_before_an_artifact_is_not_said_again_after_it() -> None:
+    shown = text_of(Reply("All done."), report("x\n"), FinalReply("All done."))
+    assert shown == f"All done.\n{REPORT}x\n"
+
+
+# ---------------------------------------------------------------------- the end
+
+
+def test_ids_come_last_and_dim() -> None:
+    facts = Facts("c1", "t1", (("r1", "report.md"), ("r2", "")))
+    lines = ["context   c1", "task      t1", "artifact  r1  report.md", "artifact  r2"]
+    assert on_terminal(Status("Working…"), facts) == (
+        f"{DIM}Working…{PLAIN}{WIPE}" + "".join(f"{DIM}{line}{PLAIN}\n" for line in lines)
+    )
+    assert text_of(Reply("Hi"), facts) == "Hi\n" + "".join(f"{line}\n" for line in lines)
+
+
+def test_ids_that_are_not_known_are_left_out() -> None:
+    assert text_of(Facts(context_id="c1")) == "context   c1\n"
+
+
+def test_a_line_of_our_own_stands_alone() -> None:
+    assert text_of(report("a"), Line("Answer with: x")) == REPORT + "a\nAnswer with: x\n"
+
+
+def test_a_failure_is_one_line_on_err_after_the_screen_is_tidy() -> None:
+    out, err = FakeTTY(), StringIO()
+    terminal = Terminal(out, err, lambda: 80)
+    for event in (Status("Working…"), Failure("Task failed: a\nb")):
+        terminal.show(event)
+    assert out.getvalue() == f"{DIM}Working…{PLAIN}{WIPE}"
+    assert err.getvalue() == "Task failed: a b\n"
+    assert in_file(report("a"), Failure("x")) == (REPORT + "a\n", "x\n")
+
+
+# -------------------------------------------------------------- not a terminal
+
+
+def test_in_a_file_statuses_are_lines_on_err_and_thinking_is_left_out() -> None:
+    shown = in_file(Status("Working…"), Status("Working…"), Status("hmm", thinking=True), Reply("Hi\n"))
+    assert shown == ("Hi\n", "Working…\n")
+
+
+def test_what_the_encoding_lacks_is_replaced() -> None:
+    raw = BytesIO()
+    terminal = Terminal(TextIOWrapper(raw, encoding="ascii"), StringIO(), lambda: 80)
+    terminal.show(Reply("caf\u00e9 \ud800"))
+    assert raw.getvalue() == b"caf? ?"
+
+
+# -------------------------------------------------------------- untrusted text
+
+ANYTHING = st.text(alphabet=st.one_of(st.sampled_from("\x1b\r\n\t\x07\x9b\x7fab ["), st.characters()))
+
+
+@given(ANYTHING, ANYTHING)
+@settings(max_examples=200)
+def test_no_control_character_of_a_server_gets_through(text: str, name: str) -> None:
+    events: list[Event] = [
+        Status(text),
+        report(text, File(text, name), Data(text), name=name),
+        report(name, append=True),
+        Reply(text),
+        FinalReply(name),
+        Facts(text, name, ((text, name),)),
+        Line(text),
+        Failure(text),
+    ]
+    shown = in_file(*events)
+    assert all(c in "\n\t" or c == clean(c) for c in "".join(shown))
+    ours = on_terminal(*events).replace(WIPE, "").replace(DIM, "").replace(PLAIN, "")
+    assert all(c in "\n\t" or c == clean(c) for c in ours)
+
+
+@given(ANYTHING)
+def test_one_line_is_one_line(text: str) -> None:
+    assert len(one_line(text).splitlines()) <= 1
+
+
+@given(ANYTHING, st.integers(1, 30))
+def test_fitted_text_fits(text: str, columns: int) -> None:
+    shown = fit(one_line(text), columns)
+    assert fit(shown, columns) == shown
+
+
+def cut(text: str, places: list[int]) -> list[str]:
+    borders = [0, *sorted(place % (len(text) + 1) for place in places), len(text)]
+    return [text[a:b] for a, b in pairwise(borders)]
+
+
+@given(ANYTHING, st.lists(st.integers(0, 1000), max_size=8))
+@example("a\r\n\x1b[31mb", [2, 4, 5])
+def test_however_text_is_cut_into_appends_the_plain_output_has_it_once(text: str, places: list[int]) -> None:
+    first, *rest = cut(text, places)
+    shown = text_of(report(first), *(report(piece, append=True) for piece in rest), report(text))
+    assert shown == (REPORT + clean(text)).encode("utf-8", "replace").decode()
+
+
+@given(ANYTHING, st.lists(st.integers(0, 1000), max_size=8))
+def test_however_often_a_reply_is_told_it_is_typed_once(text: str, places: list[int]) -> None:
+    told = [Reply(text[: place % (len(text) + 1)]) for place in sorted(p % (len(text) + 1) for p in places)]
+    shown = text_of(*told, Reply(text), FinalReply(text))
+    assert shown.rstrip("\n") == clean(text).encode("utf-8", "replace").decode().rstrip("\n")
+
+
+def screen(written: str) -> str:
+    """What stands on the screen: a wipe takes away all of the line the cursor is in."""
+    shown, *rest = written.split(WIPE)
+    for text in rest:
+        shown = shown[: shown.rfind("\n") + 1] + text
+    return shown
+
+
+@given(ANYTHING, st.lists(st.integers(0, 1000), max_size=8), ANYTHING)
+@example("# T\nbody\n", [2, 4, 7], "Writing…")
+def test_a_terminal_shows_the_text_that_a_file_gets(text: str, places: list[int], status: str) -> None:
+    pieces = [report(piece, append=True) for piece in cut(text, places)]
+    shown = on_terminal(*(event for piece in pieces for event in (Status(status), piece)), Status(""))
+    assert screen(shown) == text_of(*pieces)

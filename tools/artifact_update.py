@@ -1,0 +1,280 @@
+"""`artifact_update`: the model writes an artifact, and it grows while the call is still being written.
+
+Law: a call acted on while it streams, however it is cut, leaves what applying the whole call at once leaves.
+
+So text goes to the store delta by delta, but only once `append` and `artifact_id` are known; before that it is
+held back. Files and data go when they are whole, each of them held back until the next part begins or the call
+ends, so that the last change of the call can carry what came after it (`name`, `last_chunk`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from store.changes import AppendParts, Change, ReplaceParts
+from store.document import Applied
+from store.errors import LimitReached, StoreError
+from store.models import Kind, Part, Ref, text_part
+from tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json
+from tools.json_stream import Begin, Delta, JsonError, JsonEvent, JsonStream, Path, Value
+from tools.parts import Encodable, PartInput, TextInput, carriable, part_input
+
+NAME = "artifact_update"
+DESCRIPTION = """\
+Write an artifact: a document, program, file or data set that the user watches growing while you write it.
+
+Write `append` and `artifact.artifact_id` first, then the parts.
+- append=false replaces, append=true adds to what is there. Appending to an artifact that does not exist makes it.
+- Which part an update means is decided by its kind (text, file, data), because parts have no ids:
+  an artifact has at most one text part. All text parts of one update are joined, in order, into one; append joins
+  them to the end of the existing text. Files and data are kept as separate items, in order; append adds items.
+- append=false replaces a kind as a whole: all text, or all files, or all data. Kinds you do not name stay.
+- To tell items of one kind apart, give them metadata such as {"partType": "summary"}, or keep a collection inside
+  one data part, and write the whole collection when it changes.
+- All text of an artifact has one mimeType.
+- last_chunk=true says that the artifact is finished for now; it becomes a new version.
+Long texts: write them in one call, or in several with append=true and last_chunk=true in the last one.\
+"""
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+ArtifactId = Annotated[
+    Encodable,
+    AfterValidator(_not_blank),
+    Field(max_length=200, description="Short and stable, for example 'report'. The same id means the same artifact."),
+]
+
+
+class ArtifactInput(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    artifact_id: ArtifactId
+    name: Encodable | None = Field(default=None, description="What the user sees, for example 'report.md'.")
+    description: Encodable | None = Field(default=None, description="One sentence.")
+    parts: list[PartInput] = Field(min_length=1)
+
+
+class ArtifactUpdateInput(BaseModel):
+    """The whole input. The order of the fields is the order in which the model should write them."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    append: bool = Field(description="false: replace; true: add to the end.")
+    last_chunk: bool = Field(default=False, description="true: the artifact is finished for now.")
+    artifact: ArtifactInput
+
+
+class _Head(BaseModel):
+    """What stands beside the parts, as it comes in: each field is checked before anything is done with it."""
+
+    model_config = ConfigDict(strict=True)
+
+    append: bool | None = None
+    last_chunk: bool = False
+    artifact_id: ArtifactId | None = None
+    name: Encodable | None = None
+    description: Encodable | None = None
+
+    def knowing(self, field: str, value: object) -> _Head:
+        return self.model_copy(update={field: getattr(_Head.model_validate({field: value}), field)})
+
+
+class ArtifactUpdate:
+    """The tool."""
+
+    name = NAME
+    description = DESCRIPTION
+    eager = True
+    acts_last = False
+
+    @property
+    def input_schema(self) -> Mapping[str, Any]:
+        return ArtifactUpdateInput.model_json_schema()
+
+    def open(self, workspace: Workspace) -> ToolStream:
+        return _Call(workspace)
+
+
+class _PartBuilder:
+    """The part that is being written: what is known of it, and the text that has not gone to the store."""
+
+    def __init__(self) -> None:
+        self.kind: object = None
+        self.begun: set[str] = set()
+        self.media_type = ""
+        self.metadata: dict[str, Any] = {}
+        self.pieces: list[str] = []
+        self.written = False
+
+    def take(self) -> Part | None:
+        """What can go now of a text part. An empty one goes once: it may replace a text by nothing."""
+        if self.written and not (self.pieces or self.media_type or self.metadata):
+            return None
+        part = text_part("".join(self.pieces), self.media_type, self.metadata)
+        self.pieces, self.media_type, self.metadata, self.written = [], "", {}, True
+        return part
+
+
+class _Call:
+    """One call. `_error` is set once by whatever goes wrong; nothing happens after that."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._json = JsonStream()
+        self._head = _Head()
+        self._part = _PartBuilder()
+        self._ready: list[Part] = []
+        self._held_item: Part | None = None
+        self._kinds: set[Kind] = set()
+        self._told: tuple[str | None, str | None] = (None, None)
+        self._ref: Ref | None = None
+        self._error: Failed | None = None
+
+    @property
+    def label(self) -> str:
+        return f"Writing {self._head.name or self._head.artifact_id}…" if self._ref else ""
+
+    async def feed(self, fragment: str) -> None:
+        if self._error:
+            return
+        try:
+            for event in self._json.feed(fragment):
+                self._take(event)
+            self._take_text()
+            await self._write()
+        except JsonError as error:
+            await self._fail(not_json(NAME, str(error)))
+        except ValidationError as error:
+            await self._fail(explain(NAME, error))
+        except LimitReached:
+            raise
+        except (StoreError, ValueError) as error:
+            await self._fail(f"{error} Nothing was changed.")
+
+    async def finish(self) -> Outcome:
+        if self._error:
+            return self._error
+        try:
+            self._json.flush()
+            whole = ArtifactUpdateInput.model_validate(self._json.value)
+            return Done(_summary(await self._complete(whole)))
+        except JsonError as error:
+            return await self._fail(not_json(NAME, str(error)))
+        except ValidationError as error:
+            return await self._fail(explain(NAME, error))
+        except LimitReached:
+            raise
+        except StoreError as error:
+            return await self._fail(f"{error} Nothing was changed.")
+
+    async def abort(self) -> None:
+        await self._fail("The call was cut off.")
+
+    # ------------------------------------------------------------- what the input says
+
+    def _take(self, event: JsonEvent) -> None:
+        match event.path:
+            case ("append" | "last_chunk" as field,) | ("artifact", "artifact_id" | "name" | "description" as field):
+                if isinstance(event, Value):
+                    self._head = self._head.knowing(field, event.value)
+            case ("artifact", "parts", int()):
+                self._take_part(event)
+            case ("artifact", "parts", int(), str() as field):
+                self._take_field(field, event)
+            case _:
+                pass
+
+    def _take_part(self, event: JsonEvent) -> None:
+        if isinstance(event, Begin):
+            self._release_item()
+            self._part = _PartBuilder()
+        elif isinstance(event, Value):
+            whole = part_input.validate_python(event.value)
+            if isinstance(whole, TextInput):
+                self._take_text(at_end=True)
+            else:
+                self._release_item()
+                self._held_item = whole.part()
+
+    def _take_field(self, field: str, event: JsonEvent) -> None:
+        part = self._part
+        match field, event:
+            case "text", Delta(text=text):
+                part.pieces.append(text)
+            case _, Begin():
+                self._begin(field, event.path)
+            case "kind", Value(value=kind):
+                part.kind = kind
+            case "mimeType", Value(value=str() as media_type):
+                part.media_type = carriable(media_type)
+            case "metadata", Value(value=dict() as metadata):
+                part.metadata = carriable(metadata)
+            case _:
+                pass
+
+    def _begin(self, field: str, path: Path) -> None:
+        if field in self._part.begun:
+            raise ValueError(f"{'.'.join(map(str, path))} is given twice; give every field once.")
+        self._part.begun.add(field)
+
+    def _take_text(self, *, at_end: bool = False) -> None:
+        if self._part.kind == "text" and (self._part.pieces or at_end) and (part := self._part.take()):
+            self._ready.append(part)
+
+    def _release_item(self) -> None:
+        if self._held_item:
+            self._ready.append(self._held_item)
+            self._held_item = None
+
+    # ------------------------------------------------------------- what the store is told
+
+    async def _write(self) -> None:
+        head = self._head
+        if head.append is None or head.artifact_id is None:
+            return
+        self._ref = self._ref or self._workspace.ref(head.artifact_id)
+        ready, self._ready = self._ready, []
+        for part in ready:
+            await self._apply(self._ref, part, done=False)
+
+    async def _apply(self, ref: Ref, part: Part, *, done: bool, last_chunk: bool = False) -> Applied:
+        replaces = not self._head.append and part.kind not in self._kinds
+        self._kinds.add(part.kind)
+        change: type[Change] = ReplaceParts if replaces else AppendParts
+        name, description = self._head.name, self._head.description
+        self._told = (name, description)
+        return await self._workspace.store.apply(ref, change((part,), name, description, last_chunk, done))
+
+    async def _complete(self, whole: ArtifactUpdateInput) -> Applied | None:
+        """The last change of the call: it closes the draft, or says that what is written is to be kept."""
+        await self._write()
+        ref = self._workspace.ref(whole.artifact.artifact_id)
+        named_late = self._told != (self._head.name, self._head.description)
+        last = self._held_item or (text_part("") if named_late else None)
+        if last:
+            return await self._apply(ref, last, done=True, last_chunk=whole.last_chunk)
+        if whole.last_chunk:
+            return await self._workspace.store.close(ref)
+        await self._workspace.store.keep(ref)
+        return None
+
+    async def _fail(self, reason: str) -> Failed:
+        if self._error is None:
+            self._error = Failed(reason)
+            if self._ref:
+                await self._workspace.store.discard(self._ref)
+        return self._error
+
+
+def _summary(applied: Applied | None) -> str:
+    if applied is None or not applied.last_chunk:
+        return "Written; the draft stays open."
+    return f"Written; version {applied.version} of {applied.artifact.artifact_id} is saved."

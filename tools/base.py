@@ -1,0 +1,177 @@
+"""What a tool is: a name, a description, a schema, and a stream that takes its input while it is written.
+
+Rule 1: a tool never raises for what the model did wrong; it answers `Failed`, and says how to do it right.
+Rule 2: `LimitReached` is the one exception that passes: it ends the turn.
+Rule 3: a tool whose call is cut off takes back what it did (`abort`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from store.base import ArtifactStore
+from store.models import Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The call did what it should. `content` is what the model reads."""
+
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The call changed nothing. `content` tells the model why, and how to do it right."""
+
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """The turn pauses until the user has answered `question`."""
+
+    question: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """The turn ends: the agent will not do this, for `reason`."""
+
+    reason: str
+
+
+Outcome = Done | Failed | Ask | Decline
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Where a turn's tools work: the artifacts of one context, in the name of one task."""
+
+    store: ArtifactStore
+    context_id: str
+    task_id: str
+
+    def ref(self, artifact_id: str) -> Ref:
+        return Ref(self.context_id, artifact_id, self.task_id)
+
+
+class ToolStream(Protocol):
+    """One call, from the first character of its input to its outcome."""
+
+    @property
+    def label(self) -> str:
+        """What a reader may be told is going on ("Writing report.md…"); empty while that is not known."""
+        ...
+
+    async def feed(self, fragment: str) -> None:
+        """Take the next fragment of the input's JSON, cut anywhere.
+
+        Raises:
+            LimitReached: the turn must end.
+        """
+        ...
+
+    async def finish(self) -> Outcome:
+        """The input is complete.
+
+        Raises:
+            LimitReached: the turn must end.
+        """
+        ...
+
+    async def abort(self) -> None:
+        """The call was cut off: take back what it did."""
+        ...
+
+
+class Tool(Protocol):
+    """A tool as the model is told of it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def input_schema(self) -> Mapping[str, Any]: ...
+    @property
+    def eager(self) -> bool:
+        """Whether the model should send the input as it is generated, unbuffered."""
+        ...
+
+    @property
+    def acts_last(self) -> bool:
+        """Whether it ends or pauses the turn, and so must act after all other calls of a message."""
+        ...
+
+    def open(self, workspace: Workspace) -> ToolStream:
+        """Begin a call."""
+        ...
+
+
+InputT = TypeVar("InputT", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeInputTool(Generic[InputT]):
+    """A tool that needs its whole input before it can act: a pydantic model and an async function."""
+
+    name: str
+    description: str
+    input: type[InputT]
+    run: Callable[[InputT, Workspace], Awaitable[Outcome]]
+    acts_last: bool = False
+    eager: bool = False
+
+    @property
+    def input_schema(self) -> Mapping[str, Any]:
+        return self.input.model_json_schema()
+
+    def open(self, workspace: Workspace) -> ToolStream:
+        return _WholeInput(self, workspace)
+
+
+class _WholeInput(Generic[InputT]):
+    label = ""
+
+    def __init__(self, tool: WholeInputTool[InputT], workspace: Workspace) -> None:
+        self._tool = tool
+        self._workspace = workspace
+        self._fragments: list[str] = []
+
+    async def feed(self, fragment: str) -> None:
+        self._fragments.append(fragment)
+
+    async def finish(self) -> Outcome:
+        try:
+            # A model that has nothing to say for a tool without parameters may send no input at all.
+            parsed = self._tool.input.model_validate(json.loads("".join(self._fragments) or "{}"))
+        except ValidationError as error:
+            return Failed(explain(self._tool.name, error))
+        except (ValueError, RecursionError):
+            return Failed(not_json(self._tool.name))
+        return await self._tool.run(parsed, self._workspace)
+
+    async def abort(self) -> None:
+        self._fragments.clear()
+
+
+def explain(tool: str, error: ValidationError) -> str:
+    """What is wrong with an input, field by field, for the model."""
+    faults = "; ".join(f"{_path(fault['loc']) or 'input'}: {fault['msg']}" for fault in error.errors()[:10])
+    return f"The input of {tool} is not valid, nothing was changed. {faults}. Call {tool} again with these corrected."
+
+
+def not_json(tool: str, reason: str = "") -> str:
+    """What to tell a model whose input is not JSON, or ended in the middle."""
+    why = f" ({reason})" if reason else ""
+    return f"The input of {tool} is not complete, valid JSON{why}, nothing was changed. Call it again, with all of it."
+
+
+def _path(loc: tuple[int | str, ...]) -> str:
+    return ".".join(str(step) for step in loc)
