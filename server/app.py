@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from server.agent import llm as claude
 from server.agent import rehearsal
+from server.agent.frames import FramedLLM
 from server.agent.model import LLM
 from server.agent.script import load_script
 from server.agent.turn import TurnLimits
@@ -107,11 +108,10 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock) -> Runtime:
     return Runtime(
         journal=InMemoryJournal(clock.now),
         store=InMemoryArtifactStore(Limits(settings.max_artifact_bytes, settings.max_parts)),
-        llm=llm,
+        llm=FramedLLM(llm, settings.frame_ms / 1000),
         tools=TOOLS,
         now=clock.now,
         new_id=clock.new_id,
-        frame=settings.frame_ms / 1000,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
     )
 

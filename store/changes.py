@@ -66,6 +66,9 @@ def apply(parts: Parts, change: Change) -> Parts:
         case ReplaceParts():
             return _merge(parts, update, _replace_kind)
         case AppendParts():
+            match parts, update:  # what a token does: only a text, added to only a text
+                case (TextPart() as before,), (TextPart() as after,):
+                    return (_join(before, after),)
             return _merge(parts, update, _append_kind)
         case _:
             assert_never(change)
@@ -77,6 +80,9 @@ def group(parts: Iterable[Part]) -> Parts:
     Raises:
         MediaTypeConflict: text parts of two media types.
     """
+    parts = tuple(parts)
+    if len(parts) < 2:
+        return parts
     kinds: dict[Kind, list[Part]] = {}
     for part in parts:
         kinds[part.kind] = _append_kind(kinds.get(part.kind, []), [part])

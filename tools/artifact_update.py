@@ -140,7 +140,8 @@ class _Call:
 
     @property
     def label(self) -> str:
-        return f"Writing {self._head.name or self._head.artifact_id}…" if self._ref else ""
+        title = self._head.name or (self._head.artifact_id if self._kinds else "")
+        return f"Writing {title}…" if title and self._ref else ""
 
     async def feed(self, fragment: str) -> None:
         if self._error:

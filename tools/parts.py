@@ -13,19 +13,30 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 from store.models import DataPart, FilePart, JsonValue, Part, TextPart, text_part
 
 
-def carriable(value: Any) -> Any:
-    """`value`, if every transport of A2A can carry it: no NaN, no infinity, no lone surrogate. Raises ValueError."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("must not contain NaN or infinite numbers")
-    if isinstance(value, dict):
-        for key, item in value.items():
-            _encodable(key)
-            carriable(item)
-    elif isinstance(value, list):
-        for item in value:
-            carriable(item)
-    elif isinstance(value, str):
-        _encodable(value)
+MAX_DEPTH = 30
+"""Levels of nesting. A protobuf message holds 100, one level of JSON takes three, and a task stands around it."""
+
+
+def carriable(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """`value`, if every transport of A2A can carry it.
+
+    Raises:
+        ValueError: it has NaN, an infinity or a lone surrogate in it, or nests deeper than `depth`.
+    """
+    match value:
+        case dict() | list() if not depth:
+            raise ValueError(f"must not nest deeper than {MAX_DEPTH} levels")
+        case dict():
+            for key, item in value.items():
+                _encodable(key)
+                carriable(item, depth - 1)
+        case list():
+            for item in value:
+                carriable(item, depth - 1)
+        case str():
+            _encodable(value)
+        case float() if not math.isfinite(value):
+            raise ValueError("must not contain NaN or infinite numbers")
     return value
 
 
@@ -38,8 +49,8 @@ def _encodable(text: str) -> str:
 
 
 Encodable = Annotated[str, AfterValidator(_encodable)]
-Json = Annotated[Any, AfterValidator(carriable)]
-Metadata = Annotated[dict[str, Any], AfterValidator(carriable)]
+Json = Annotated[Any, AfterValidator(lambda value: carriable(value))]
+Metadata = Annotated[dict[str, Any], AfterValidator(lambda value: carriable(value))]
 
 
 class _PartInput(BaseModel):

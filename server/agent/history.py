@@ -5,6 +5,7 @@ Rule 2: every `ToolUse` of an assistant message has its result in the user messa
         the calls. Blocks of one model call are one assistant message, even if results came between them.
 Rule 3: the first user message after an unanswered `ask_user` is its result. Any other call without a result gets
         an error result: its task ended before it was answered.
+Rule 4: a task that ended while the user's word was the last one ends with `ENDED`, in the assistant's name.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tools.artifact_read import to_json
 from tools.ask_user import ask_user
 
 UNANSWERED = "No result: the task ended before this call was answered."
+ENDED = "(The task ended here.)"
 
 
 def user_said(message: UserMessage) -> UserSaid:
@@ -42,6 +44,7 @@ def to_messages(transcripts: Iterable[Transcript]) -> tuple[ModelMessage, ...]:
     """The messages of a request: the transcripts of a context's tasks, oldest first."""
     messages = _Messages()
     for transcript in transcripts:
+        messages.begin_task()
         for item in transcript:
             messages.add(item)
         messages.end_answer()
@@ -58,6 +61,12 @@ class _Messages:
         self._results: dict[str, ToolResult] = {}
         self._said: list[Content] = []
         self._message_id = ""
+
+    def begin_task(self) -> None:
+        """What the last task's user said must not read as if it were said to this one."""
+        if self._said:
+            self._end_user()
+            self._messages.append(ModelMessage("assistant", (Text(ENDED),)))
 
     def add(self, item: Item) -> None:
         match item:

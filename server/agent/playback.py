@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from time import monotonic
 from typing import assert_never
 
 from server.agent.model import (
@@ -68,13 +69,19 @@ def answer(request: ModelRequest, blocks: Iterable[Block], sizes: Iterator[int])
     yield MessageStop(stop, Usage(read // CHARACTERS_PER_TOKEN, written // CHARACTERS_PER_TOKEN))
 
 
+BREATH = 0.001
+"""Seconds for which a model without delays may speak before other tasks get their turn."""
+
+
 async def paced(events: Iterable[ModelEvent], delay: float, sleep: Sleep) -> AsyncGenerator[ModelEvent, None]:
     """The same events, with `delay` seconds between two deltas; at 0 other tasks still get their turn."""
+    breath = monotonic()
     begun = False
     for event in events:
         if delta_length(event):
-            if begun:
+            if begun and (delay or monotonic() - breath >= BREATH):
                 await sleep(delay)
+                breath = monotonic()
             begun = True
         yield event
 

@@ -14,7 +14,6 @@ import asyncio
 import itertools
 import pathlib
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from contextlib import aclosing
 from http import HTTPStatus
 from typing import Literal
 
@@ -74,7 +73,7 @@ class ScriptedModel:
         """`script:` and the name of the file."""
         return f"script:{self._file_name}"
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Say what comes next in the conversation.
 
         Raises:
@@ -85,9 +84,7 @@ class ScriptedModel:
             events, delay = self._next(request)
         except BadValue as error:
             raise ModelError(f"The script cannot be played: {error}.", retryable=False) from error
-        async with aclosing(paced(events, delay, self._sleep)) as stream:
-            async for event in stream:
-                yield event
+        return paced(events, delay, self._sleep)
 
     def _next(self, request: ModelRequest) -> tuple[Iterator[ModelEvent], float]:
         turn = current_turn(self._rules, request.messages)

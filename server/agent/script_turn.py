@@ -4,7 +4,8 @@ Everything is derived from the messages, as a real model has to do it; a restart
 
 Rule 1: a turn begins with a user's message, and its rule is the first that matches that message.
 Rule 2: a message that comes along with tool results goes with the turn at work, unless that turn is over:
-        every round was said, or `decline_task` was accepted. An answer to `ask_user` never begins a turn.
+        every round was said, `decline_task` was accepted, or the task ended before a call was answered
+        (`history.py`). An answer to `ask_user` never begins a turn.
 Rule 3: a round with calls is done when each of them was made, in one assistant message or in several; a round
         without calls is done by the next assistant message. No completed call is made again.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from server.agent.history import UNANSWERED
 from server.agent.model import ModelMessage, Text, ToolResult, ToolUse
 from server.agent.script_rules import Round, Rule
 from server.agent.script_values import Groups, fill
@@ -85,8 +87,10 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: Turn | None) 
     results = [item for item in message.content if isinstance(item, ToolResult)]
     if not results:
         return True
-    if not any(isinstance(item, Text) for item in message.content):
+    if len(results) == len(message.content):
         return False
+    if any(result.content == UNANSWERED for result in results):
+        return True
     accepted = {names.get(result.tool_use_id) for result in results if not result.is_error}
     if "ask_user" in accepted:
         return False

@@ -65,9 +65,23 @@ def _fields(struct: Struct, where: str) -> dict[str, JsonValue]:
 
 def _json(value: Value | Struct, where: str) -> JsonValue:
     try:
-        return MessageToDict(value)
+        plain: JsonValue = _whole_numbers(MessageToDict(value))
+        return plain
     except (ValueError, RecursionError):
         raise InvalidParamsError(f"{where} must be plain JSON, without NaN or infinite numbers.") from None
+
+
+def _whole_numbers(value: Any) -> Any:
+    """Protobuf keeps every number as a float; what was written 3 should not be read as 3.0."""
+    match value:
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        case dict():
+            return {key: _whole_numbers(item) for key, item in value.items()}
+        case list():
+            return [_whole_numbers(item) for item in value]
+        case _:
+            return value
 
 
 # ------------------------------------------------------------------------- writing

@@ -37,6 +37,7 @@ from store.changes import AppendParts, apply
 from store.models import Author, Content, Parts
 from store.rope import Rope
 
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One event in a task's journal. `generation` counts 1, 2, 3…; (epoch, generation) is the order."""
@@ -57,7 +58,7 @@ class TaskArtifact:
     author: Author
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskRecord:
     """A task at one generation.
 
@@ -85,7 +86,11 @@ class TaskRecord:
 
 def fold(record: TaskRecord, entry: Entry) -> TaskRecord:
     """`record` after `entry`, which must be the next one."""
-    return replace(record, epoch=entry.epoch, generation=entry.generation, **_changes(record, entry.event, entry.at))
+    # `dataclasses.replace` would set sixteen fields one by one, for every token.
+    successor = object.__new__(TaskRecord)
+    vars(successor).update(vars(record), epoch=entry.epoch, generation=entry.generation)
+    vars(successor).update(_changes(record, entry.event, entry.at))
+    return successor
 
 
 def _changes(record: TaskRecord, event: TurnEvent, at: datetime) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from server.agent.coalesce import Coalesce
 from server.agent.events import (
     AgentMessage,
     MessageReceived,
@@ -71,7 +70,6 @@ class Runtime:
     """Runs the turns of this process.
 
     Args:
-        frame: seconds within which appends are joined (`coalesce.py`); 0 for none.
         now, new_id: the clock and the source of ids.
     """
 
@@ -84,7 +82,6 @@ class Runtime:
         tools: Sequence[Tool],
         now: Callable[[], datetime],
         new_id: Callable[[], str],
-        frame: float = 0.025,
         limits: TurnLimits | None = None,
     ) -> None:
         self.journal = journal
@@ -93,7 +90,6 @@ class Runtime:
         self._tools = tools
         self._now = now
         self._new_id = new_id
-        self._frame = frame
         self._limits = limits or TurnLimits()
         self._running: dict[str, _Running] = {}
         self._repeats = Repeats(now)
@@ -186,10 +182,9 @@ class Runtime:
         return following
 
     async def _run(self, record: TaskRecord, running: _Running) -> None:
-        async def append(event: TurnEvent) -> None:
+        async def emit(event: TurnEvent) -> None:
             await self.journal.append(record.task_id, event)
 
-        emit = Coalesce(append, self._frame)
         running.begun.set()
         try:
             await run_turn(
@@ -204,9 +199,8 @@ class Runtime:
             await emit(running.ending)
         except Exception:
             logger.exception("The turn of task %s was lost", record.task_id)
-            await append(StatusChanged(State.FAILED))
+            await emit(StatusChanged(State.FAILED))
         finally:
-            await emit.flush()
             del self._running[record.task_id]
 
     async def _request(self, record: TaskRecord, running: _Running) -> TurnRequest:

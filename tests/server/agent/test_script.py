@@ -6,8 +6,10 @@ import json
 
 import pytest
 
+from server.agent.history import UNANSWERED
 from server.agent.model import (
     LLM,
+    Attachment,
     BlockStart,
     BlockStop,
     InputDelta,
@@ -249,6 +251,16 @@ async def test_a_declined_turn_is_over(model) -> None:
     assert text_of(await ask(model(), *declined, refused)) == "never"
 
 
+async def test_a_message_after_a_task_that_ended_unanswered_begins_a_turn(model) -> None:
+    abandoned = user(done("ask_user", content=UNANSWERED, is_error=True), "hello")
+    assert text_of(await ask(model(), FIRST, BOTH_CALLS, BOTH_RESULTS, QUESTION, abandoned)) == "Hello, you."
+
+
+async def test_files_that_come_with_the_answer_to_ask_user_belong_to_it(model) -> None:
+    answer = user(*ANSWER.content, Attachment("image/png", content=b"."))
+    assert text_of(await ask(model(), FIRST, BOTH_CALLS, BOTH_RESULTS, QUESTION, answer)) == "Done with tea."
+
+
 async def test_an_earlier_message_without_a_rule_does_no_harm(model) -> None:
     assert text_of(await ask(model(), user("what now"), assistant("?"), user("hello"))) == "Hello, you."
 
@@ -359,7 +371,7 @@ async def test_the_delay_of_the_round_stands_between_its_deltas(model) -> None:
 
 
 async def test_without_a_delay_other_tasks_still_get_their_turn(model) -> None:
-    llm = model("rules: [{match: {text: ''}, rounds: [{text: abcdef, chunk: 1}]}]")
+    llm = model("rules: [{match: {text: ''}, rounds: [{text: {repeat: x, times: 50000}, chunk: 1}]}]")
     turns: list[str] = []
 
     async def listen(name: str) -> None:
@@ -368,7 +380,8 @@ async def test_without_a_delay_other_tasks_still_get_their_turn(model) -> None:
                 turns.append(name)
 
     await asyncio.gather(listen("a"), listen("b"))
-    assert turns == ["a", "b"] * 6
+    assert turns.count("a") == turns.count("b") == 50_000
+    assert turns.index("b") < 50_000, "the second began before the first was done"
 
 
 async def test_closing_the_stream_early_leaves_nothing_behind(model) -> None:
@@ -387,7 +400,7 @@ async def test_a_canceled_task_leaves_the_delay_at_once(model) -> None:
         waiting.set()
         await asyncio.Event().wait()
 
-    llm = model("rules: [{match: {text: ''}, rounds: [{text: abcdef, chunk: 1}]}]", sleep=sleep)
+    llm = model("rules: [{match: {text: ''}, rounds: [{text: abcdef, chunk: 1, delay: 1}]}]", sleep=sleep)
     task = asyncio.create_task(ask(llm, user("go")))
     await waiting.wait()
     task.cancel()
