@@ -52,7 +52,7 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
     """The model that the settings name; without one Claude if there is a key for it, else the rehearsal.
 
     Raises:
-        SettingsError: a Claude model is named, and there is no key for it.
+        SettingsError: a Claude model is named and there is no key for it, or its address is none.
         ScriptError: the script is broken.
     """
     name = settings.model
@@ -63,7 +63,10 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
         return rehearsal.Rehearsal()
     if not has_key:
         raise SettingsError(f"--model {name} needs ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL) to be set.")
-    return claude.ClaudeModel(model=name or claude.DEFAULT_MODEL, max_tokens=settings.max_output_tokens)
+    try:
+        return claude.ClaudeModel(model=name or claude.DEFAULT_MODEL, max_tokens=settings.max_output_tokens)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
 
 
 def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starlette:

@@ -6,17 +6,19 @@ import argparse
 import asyncio
 import logging
 import os
+import socket
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import NoReturn
 
 import uvicorn
 
 from server.agent.rehearsal import NOTICE, Rehearsal
-from server.agent.script_yaml import ScriptError
+from server.agent.script import ScriptError
 from server.app import build_app, choose_llm
+from server.client.send import DEFAULT_URL, SendOptions, send
 from server.protocols.a2a_card import CardError
-from server.send import DEFAULT_URL, SendOptions, send
 from server.settings import PREFIX, Settings, SettingsError, load, option
 
 GRACE = 5
@@ -28,17 +30,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         return _send(options) if options.command == "send" else _serve(options)
-    except (SettingsError, CardError, ScriptError, ValueError) as error:
+    except (SettingsError, CardError, ScriptError) as error:
         print(f"a2a-canvas: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # Whoever read the output has gone; Python would complain once more when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        print(f"a2a-canvas: {error}", file=sys.stderr)
+        return 1
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage in front of it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
 
 
 def parser() -> argparse.ArgumentParser:
-    whole = argparse.ArgumentParser(prog="a2a-canvas", description="An agent server that speaks A2A.")
+    whole = _Parser(prog="a2a-canvas", description="An agent server that speaks A2A.")
     whole.add_argument("--version", action="version", version=f"a2a-canvas {version('a2a-canvas')}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_serve(commands.add_parser("serve", help="start the server"))
@@ -87,6 +99,8 @@ def _serve(options: argparse.Namespace) -> int:
     logging.getLogger("a2a").setLevel(logging.ERROR)
     llm = choose_llm(settings, os.environ)
     app = build_app(settings, llm)
+    for port in filter(None, (settings.port, settings.grpc_port)):
+        _check_free(settings.host, port)
     print(f"a2a-canvas {version('a2a-canvas')} on {settings.url} with {llm.name}", flush=True)
     if isinstance(llm, Rehearsal):
         print(NOTICE, flush=True)
@@ -99,3 +113,13 @@ def _serve(options: argparse.Namespace) -> int:
         access_log=settings.log_level == "debug",
     )
     return 0
+
+
+def _check_free(host: str, port: int) -> None:
+    """Raises `OSError`, in words, if the server could not listen there."""
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except OSError as error:
+        raise OSError(
+            f"Cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}. Choose another host or port."
+        ) from None

@@ -121,7 +121,9 @@ class Projection:
             task_id=self._ids[0], context_id=self._ids[1], append=event.append, last_chunk=event.last_chunk
         )
         artifact = update.artifact
-        artifact.artifact_id, artifact.name, artifact.description = event.artifact_id, event.name, event.description
+        artifact.artifact_id = event.artifact_id
+        if not event.append:
+            artifact.name, artifact.description = event.name, event.description
         artifact.parts.extend(to_part(part) for part in event.parts)
         self._number(update, entry)
         return update

@@ -2,9 +2,9 @@
 
 import pytest
 
-from server.agent.script_rules import Match, read_rules
-from server.agent.script_values import MAX_CHARACTERS, BadValue, Repeat, fill, fill_tree
-from server.agent.script_yaml import ScriptError
+from server.agent.script.rules import Match, read_rules
+from server.agent.script.values import MAX_CHARACTERS, BadValue, Repeat, fill, fill_tree
+from server.agent.script.yaml import ScriptError
 
 
 @pytest.fixture

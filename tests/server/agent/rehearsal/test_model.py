@@ -22,7 +22,7 @@ from server.agent.model import (
     ToolUse,
 )
 from server.agent.rehearsal import HELP, NOTICE, Rehearsal, plan
-from server.agent.rehearsal_writing import outline, section
+from server.agent.rehearsal.writing import outline, section
 from tools.artifact_update import ArtifactUpdateInput
 
 TOOLS = ("artifact_update", "artifact_list", "artifact_read", "ask_user", "decline_task")

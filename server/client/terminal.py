@@ -10,144 +10,29 @@ Rule 4: what is not a terminal gets the same text without escape codes; there th
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO, assert_never
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+from server.client.shown import (
+    ArtifactUpdate,
+    Event,
+    Facts,
+    Failure,
+    FinalReply,
+    Line,
+    Reply,
+    Status,
+    clean,
+    fit,
+    label,
+    one_line,
+)
+
 _WIPE = "\r\x1b[K"
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 _RULE = 40
-_DATA = 60
 _REPLY = ("reply", "")
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A part that is a file: its bytes' number or the address where it is."""
-
-    name: str = ""
-    media_type: str = ""
-    size: int | None = None
-    url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Data:
-    """A part that is data, as compact JSON."""
-
-    json: str
-
-
-Part = str | File | Data
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What the agent is doing; empty when there is nothing to say. `thinking` never leaves a terminal."""
-
-    text: str
-    thinking: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactUpdate:
-    """New parts of an artifact, or with `append=False` all parts as they now stand."""
-
-    artifact_id: str
-    parts: tuple[Part, ...]
-    name: str = ""
-    append: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The whole text of the reply so far; it replaces the one before."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class FinalReply:
-    """The reply as it stands at the end; may be empty, may have been typed out already."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """The ids a person needs to go on. `artifacts` are pairs of id and name."""
-
-    context_id: str = ""
-    task_id: str = ""
-    artifacts: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line said by this program."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One line for `err`."""
-
-    text: str
-
-
-Event = Status | ArtifactUpdate | Reply | FinalReply | Facts | Line | Failure
-
-
-def clean(text: str) -> str:
-    """Text without control characters (C0, DEL, C1), newline and tab excepted."""
-    return _CONTROL.sub("", text)
-
-
-def one_line(text: str) -> str:
-    """Text cleaned, every run of white space made one space."""
-    return clean(" ".join(text.split()))
-
-
-def fit(text: str, columns: int) -> str:
-    """Text cut to at most `columns` cells of a terminal; what is cut ends in `…`."""
-    if sum(map(_cells, text)) <= columns:
-        return text
-    used, kept = 1, ""
-    for character in text:
-        used += _cells(character)
-        if used > columns:
-            break
-        kept += character
-    return kept + "…"
-
-
-def label(part: File | Data) -> str:
-    """The one line that stands for a part that is not text."""
-    match part:
-        case File():
-            size = "" if part.size is None else _size(part.size)
-            words = ["file", part.name, part.media_type, size, part.url]
-            return one_line(f"[{' '.join(word for word in words if word)}]")
-        case Data():
-            return f"[data {fit(one_line(part.json), _DATA)}]"
-        case _:
-            assert_never(part)
-
-
-def _cells(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def _size(size: int) -> str:
-    if size < 1024:
-        return f"{size} B"
-    return f"{size / 1024:.0f} KB" if size < 1024**2 else f"{size / 1024**2:.1f} MB"
 
 
 def _write(stream: TextIO, text: str) -> None:

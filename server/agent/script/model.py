@@ -1,6 +1,6 @@
 """`script:FILE.yaml`: a scripted model, for people who test their own clients and for our own tests.
 
-Rule 1: what comes next follows from the conversation in the request alone; `script_turn.py` says how.
+Rule 1: what comes next follows from the conversation in the request alone; `turn.py` says how.
 Rule 2: what is left of a round that broke off after a completed call is said without the round's thinking
         and text: they led to the call that stands.
 Rule 3: asked again when all rounds are done, the model ends its turn without a word.
@@ -27,12 +27,9 @@ from server.agent.model import (
     ToolUse,
 )
 from server.agent.playback import Block, NewId, Sleep, answer, delta_length, fresh_tool_id, paced
-from server.agent.script_rules import Failure, Round, Rule, read_rules
-from server.agent.script_turn import Turn, current_turn
-from server.agent.script_values import BadValue, Groups, fill, fill_tree, filled, seconds, whole
-from server.agent.script_yaml import ScriptError
-
-__all__ = ["ScriptError", "ScriptedModel", "load_script"]
+from server.agent.script.rules import Failure, Round, Rule, read_rules
+from server.agent.script.turn import Turn, current_turn
+from server.agent.script.values import BadValue, Groups, fill, fill_tree, filled, seconds, whole
 
 _KEPT_TRIES = 1000
 _OVERLOADED = 529

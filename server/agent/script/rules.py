@@ -2,7 +2,7 @@
 
 Rule 1: a broken script is refused with `FILE:LINE: reason`; lines are those of the YAML nodes.
 Rule 2: the first thing wrong in the file is told, one at a time.
-Rule 3: what may stand for a string or a number is said in `script_values.py`.
+Rule 3: what may stand for a string or a number is said in `values.py`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, PlainValidator, ValidationError, model_validator
 
-from server.agent.script_values import BadValue, Count, Groups, Positive, Seconds, Strict, Tree, Words
-from server.agent.script_yaml import Path, ScriptError, Source
+from server.agent.script.values import BadValue, Count, Groups, Positive, Seconds, Strict, Tree, Words
+from server.agent.script.yaml import Path, ScriptError, Source
 
 Items = TypeVar("Items", bound=Sequence[object])
 M = TypeVar("M", bound=BaseModel)

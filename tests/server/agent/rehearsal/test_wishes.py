@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from server.agent.rehearsal_wishes import Add, Ask, Decline, Draft, Replace, Talk, read_wish
-from server.agent.rehearsal_writing import outline, section, slug
+from server.agent.rehearsal.wishes import Add, Ask, Decline, Draft, Replace, Talk, read_wish
+from server.agent.rehearsal.writing import outline, section, slug
 
 
 @pytest.mark.parametrize(

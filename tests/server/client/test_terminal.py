@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from server.terminal import (
+from server.client.shown import (
     ArtifactUpdate,
     Data,
     Event,
@@ -20,12 +20,12 @@ from server.terminal import (
     Line,
     Reply,
     Status,
-    Terminal,
     clean,
     fit,
     label,
     one_line,
 )
+from server.client.terminal import Terminal
 
 WIPE, DIM, PLAIN = "\r\x1b[K", "\x1b[2m", "\x1b[0m"
 REPORT = "── report.md ───────────────────────────\n"

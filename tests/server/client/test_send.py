@@ -30,8 +30,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from server.send import TURN, Seen, SendOptions, events, fold, send
-from server.terminal import ArtifactUpdate, Data, File, Reply, Status
+from server.client.reading import TURN, Seen, events, fold
+from server.client.send import SendOptions, send
+from server.client.shown import ArtifactUpdate, Data, File, Reply, Status
 
 REPORT = "── report.md ───────────────────────────\n"
 RULE = "─" * 40 + "\n"

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.agent.script_turn import place
+from server.agent.script.turn import place
 
 names = st.sampled_from(["artifact_update", "artifact_list", "ask_user"])
 scripts = st.lists(st.lists(names, max_size=4), max_size=5)

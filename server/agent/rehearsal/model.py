@@ -1,6 +1,6 @@
 """`rehearsal`: a small deterministic writer, so that everything can be tried without a key and offline.
 
-It is not a language model, and says so. It reads English key words only (`rehearsal_wishes.py`) and uses the
+It is not a language model, and says so. It reads English key words only (`wishes.py`) and uses the
 same tools, one call per round, as a real model would.
 
 Rule 1: what it says next is a pure function of the request (`plan`): the newest message, the calls made since
@@ -23,9 +23,9 @@ from typing import Any, Literal, assert_never
 
 from server.agent.model import ModelEvent, ModelRequest, Text, Thinking, ToolUse
 from server.agent.playback import Block, NewId, Sleep, answer, fresh_tool_id, paced
-from server.agent.rehearsal_reading import Step, entries_in, mapping, name_of, named, situation, was_said
-from server.agent.rehearsal_wishes import Add, Ask, Decline, Draft, Replace, Talk, Wish, read_wish
-from server.agent.rehearsal_writing import outline, section, slug
+from server.agent.rehearsal.reading import Step, entries_in, mapping, name_of, named, situation, was_said
+from server.agent.rehearsal.wishes import Add, Ask, Decline, Draft, Replace, Talk, Wish, read_wish
+from server.agent.rehearsal.writing import outline, section, slug
 
 NOTICE = (
     "This is the rehearsal model, a small program that follows fixed rules, not a language model. "

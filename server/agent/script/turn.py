@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 from server.agent.history import UNANSWERED
 from server.agent.model import ModelMessage, Text, ToolResult, ToolUse
-from server.agent.script_rules import Round, Rule
-from server.agent.script_values import Groups, fill
+from server.agent.script.rules import Round, Rule
+from server.agent.script.values import Groups, fill
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The terminal client: `a2a-canvas send`."""

@@ -1,0 +1,115 @@
+"""The way to an A2A server: its card, a client for a transport that both speak, and what a failure means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+import httpx
+from a2a.client import (
+    A2ACardResolver,
+    A2AClientError,
+    AgentCardResolutionError,
+    Client,
+    ClientCallContext,
+    ClientConfig,
+    ClientFactory,
+)
+from a2a.client.service_parameters import ServiceParametersFactory, with_a2a_extensions
+from a2a.extensions.common import find_extension_by_uri
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.constants import TransportProtocol
+from a2a.utils.errors import A2AError
+
+from server.client.reading import TURN
+
+CONNECT = 10.0
+"""Seconds until a server that does not answer counts as none."""
+
+
+class SendError(Exception):
+    """The answer could not be had; the text is the line for the user."""
+
+
+async def card(http: httpx.AsyncClient, url: str) -> pb.AgentCard:
+    """The card of the agent at `url`. Raises what `explain` explains."""
+    kwargs = {"timeout": CONNECT, "follow_redirects": True}
+    return await A2ACardResolver(http, url).get_agent_card(http_kwargs=kwargs)
+
+
+def client(http: httpx.AsyncClient, card: pb.AgentCard) -> Client:
+    """A client for a transport that the agent offers: over HTTP if it can be, else gRPC.
+
+    Raises:
+        SendError: it offers none that is spoken here.
+    """
+    web = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
+    offered = {interface.protocol_binding for interface in card.supported_interfaces}
+    config = ClientConfig(
+        httpx_client=http,
+        grpc_channel_factory=_channel,
+        supported_protocol_bindings=list(web if offered.intersection(web) else [TransportProtocol.GRPC]),
+    )
+    try:
+        return ClientFactory(config).create(card)
+    except ValueError as error:
+        named = ", ".join(sorted(offered)) or "none"
+        reason = f"The agent offers no transport that is spoken here (its card lists: {named})"
+        raise SendError(reason) from error
+
+
+def _channel(url: str) -> grpc.aio.Channel:
+    scheme, _, rest = url.rpartition("://")
+    if scheme in ("https", "grpcs"):
+        return grpc.aio.secure_channel(rest, grpc.ssl_channel_credentials())
+    return grpc.aio.insecure_channel(rest)
+
+
+def activation(card: pb.AgentCard) -> ClientCallContext:
+    """The context of calls that activate the turn events, where the card lists them."""
+    wanted = [TURN] if find_extension_by_uri(card, TURN) else []
+    parameters = ServiceParametersFactory.create([with_a2a_extensions(wanted)])
+    return ClientCallContext(service_parameters=parameters)
+
+
+def lost(error: A2AClientError) -> bool:
+    """Whether it is the connection that failed, not the server's word."""
+    return isinstance(error.__cause__, httpx.RequestError | grpc.aio.AioRpcError)
+
+
+def explain(error: Exception, url: str) -> str:
+    """What went wrong, in one line for the user."""
+    cause: Any = error.__cause__
+    match error:
+        case AgentCardResolutionError():
+            return _explain_card(error, url)
+        case A2AClientError() if isinstance(cause, httpx.HTTPStatusError):
+            return f"The server answered HTTP {cause.response.status_code}"
+        case A2AClientError() if isinstance(cause, httpx.ConnectError):
+            return f"The agent's card leads to {cause.request.url}, where no server answers"
+        case A2AClientError() if lost(error):
+            return f"The connection to {url} was lost: {error.message}"
+        case A2AClientError():
+            return f"The server's answer cannot be used: {error.message}"
+        case A2AError():
+            return f"The server refused: {error.message}"
+        case httpx.InvalidURL():
+            return f"{url} is not an address: {error}"
+        case SendError():
+            return str(error)
+        case _:
+            return f"The server's answer cannot be used: {type(error).__name__}: {error}"
+
+
+def _explain_card(error: AgentCardResolutionError, url: str) -> str:
+    match error.__cause__:
+        case httpx.UnsupportedProtocol():
+            return f"{url} is not an http:// or https:// address"
+        case httpx.TimeoutException():
+            return f"No answer from {url} within {CONNECT:.0f} seconds"
+        case httpx.RequestError():
+            return f"No A2A server answers at {url}"
+        case httpx.HTTPStatusError():
+            return f"No agent card at {url}: HTTP {error.status_code}"
+        case cause:
+            return f"The agent card at {url} is not valid: {cause}"
