@@ -79,7 +79,7 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
     card = build_card(settings, llm)
     runtime = build_runtime(settings, llm, clock)
     handler = A2AHandler(runtime, card)
-    return Starlette(
+    app = Starlette(
         routes=[
             card_route(card, clock.now()),
             Route("/healthz", healthz, methods=["GET"]),
@@ -93,6 +93,9 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
         ],
         lifespan=_lifespan(settings, runtime, handler),
     )
+    # The REST routes' mount for tenants would send every unknown path on to itself with a slash.
+    app.router.redirect_slashes = False
+    return app
 
 
 def build_card(settings: Settings, llm: LLM) -> pb.AgentCard:

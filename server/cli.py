@@ -119,7 +119,7 @@ def _check_free(host: str, port: int) -> None:
     """Raises `OSError`, in words, if the server could not listen there."""
     try:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
-    except OSError as error:
-        raise OSError(
-            f"Cannot listen on {host}:{port}: {os.strerror(error.errno or 0)}. Choose another host or port."
-        ) from None
+    except (OSError, UnicodeError) as error:
+        number = getattr(error, "errno", None) or 0
+        why = os.strerror(number) if number > 0 else "no such host"  # the resolver's numbers are not the system's
+        raise OSError(f"Cannot listen on {host}:{port}: {why}. Choose another host or port.") from None

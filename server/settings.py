@@ -57,9 +57,12 @@ class Settings(BaseSettings):
     @field_validator("public_url")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
-        if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
             raise ValueError("must be an address such as https://agent.example.com")
-        return value.rstrip("/") if value else value
+        return value.rstrip("/")
 
     @model_validator(mode="after")
     def _ports_differ(self) -> Self:
@@ -90,16 +93,17 @@ def load(given: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
     known = {PREFIX + field.upper() for field in Settings.model_fields}
     for name in environ:
         if name.upper().startswith(PREFIX) and name.upper() not in known:
-            raise SettingsError(f"Unknown setting {name}.{_meant(name.upper(), known)}")
+            raise SettingsError(f"Unknown setting {name}.{_meant(name.upper())}")
     try:
         return Settings(**given)
     except ValidationError as error:
         raise SettingsError("; ".join(_fault(fault, given) for fault in error.errors())) from None
 
 
-def _meant(name: str, known: set[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f" Did you mean {close[0]}?" if close else " See a2a-canvas serve --help for those there are."
+def _meant(name: str) -> str:
+    fields = [field.upper() for field in Settings.model_fields]
+    close = difflib.get_close_matches(name.removeprefix(PREFIX), fields, n=1)
+    return f" Did you mean {PREFIX}{close[0]}?" if close else " See a2a-canvas serve --help for those there are."
 
 
 def _fault(fault: Any, given: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The part rules (DESIGN, section 5): what a change makes of an artifact's parts. Pure.
+"""The part rules (README, "How parts are combined"): what a change makes of an artifact's parts. Pure.
 
 A2A parts have no ids, so which part an update means is decided by kind:
 

@@ -100,7 +100,7 @@ def changed(document: Document, ref: Ref, change: Change, limits: Limits) -> tup
     base = document.closed if draft is None or draft.abandoned else draft.shown
     content = _content(base, change)
     check(content.parts, limits)
-    append = not _replaces(change) and document.exists and not (draft and draft.abandoned)
+    append = not _replaces(change) and _extends(document, content, ref)
     kept = content if change.done else draft.kept if draft else None
     shown = replace(document, draft=Draft(ref.task_id, ref.author, kept, content, dirty=not change.done))
     if change.last_chunk:
@@ -112,7 +112,9 @@ def kept(document: Document, ref: Ref) -> Document:
     """The call that was being written is complete: `discarded` will return here."""
     _check_writer(document, ref)
     draft = document.draft
-    return replace(document, draft=replace(draft, kept=draft.shown, dirty=False)) if draft else document
+    if draft is None or not draft.dirty:
+        return document
+    return replace(document, draft=replace(draft, kept=draft.shown, dirty=False))
 
 
 def discarded(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
@@ -134,6 +136,18 @@ def closed(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
     has_text = any(isinstance(part, TextPart) for part in document.artifact.parts)
     # A2A wants at least one part in every artifact; an empty text adds nothing to the text that is there.
     return _closed(document, append=has_text, new=(text_part(""),) if has_text else ())
+
+
+def _extends(document: Document, content: Content, ref: Ref) -> bool:
+    """Whether a stock client that saw the task's changes may add the new parts to those it has.
+
+    It has not seen what other tasks have changed since, nor the end of an abandoned draft; and when it appends it
+    looks at the parts alone, so it learns of a new name by a replacement.
+    """
+    if not document.exists or (document.draft and document.draft.abandoned):
+        return False
+    last, before = document.draft or document.versions[-1], document.artifact
+    return last.task_id == ref.task_id and (content.name, content.description) == (before.name, before.description)
 
 
 def _replaces(change: Change) -> bool:

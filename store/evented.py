@@ -17,7 +17,7 @@ class EventedArtifactStore:
     """Wraps any store and tells `listen` of every applied change, in order.
 
     The first change of an artifact in a task is told as a replacement with all parts, whatever it was: a stock
-    client cannot append to an artifact it has not seen (DESIGN, section 5).
+    client cannot append to an artifact it has not seen (README, "How parts are combined").
 
     Args:
         seen: ids of the artifacts that the task has already changed, when its turn goes on after a pause.

@@ -59,5 +59,7 @@ class InMemoryArtifactStore:
 
     def _save(self, ref: Ref, document: Document) -> None:
         context = self._contexts.setdefault(ref.context_id, {})
+        if context.get(ref.artifact_id) is document:
+            return
         context.pop(ref.artifact_id, None)  # the newest change stands last
         context[ref.artifact_id] = document

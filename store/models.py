@@ -68,9 +68,14 @@ Part = TextPart | FilePart | DataPart
 Parts = tuple[Part, ...]
 
 
+def encodable(text: str) -> str:
+    """`text` with U+FFFD in place of every lone surrogate, which no transport and no encoding can carry."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
 def text_part(text: str, media_type: str = "", metadata: Metadata | None = None) -> TextPart:
-    """A text part. A lone surrogate, which no transport can carry, becomes U+FFFD."""
-    return TextPart(Rope(_SURROGATE.sub("\ufffd", text)), media_type, metadata or {})
+    """A text part of `encodable` text."""
+    return TextPart(Rope(encodable(text)), media_type, metadata or {})
 
 
 @dataclass(frozen=True, slots=True)

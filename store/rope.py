@@ -43,7 +43,8 @@ class Rope:
         if buffer.length != self._length:
             buffer = _Buffer([str(self)], self._length)
         if more:
-            buffer.pieces.append(str(more))
+            piece = str(more)  # first, because reading a rope of the same buffer joins its pieces
+            buffer.pieces.append(piece)
             buffer.length += more._length
         longer = Rope.__new__(Rope)
         longer._buffer, longer._length, longer._size = buffer, buffer.length, self._size + more._size

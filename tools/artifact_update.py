@@ -20,7 +20,7 @@ from store.errors import LimitReached, StoreError
 from store.models import Kind, Part, Ref, text_part
 from tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json
 from tools.json_stream import Begin, Delta, JsonError, JsonEvent, JsonStream, Path, Value
-from tools.parts import Encodable, PartInput, TextInput, carriable, part_input
+from tools.parts import Encodable, PartInput, TextInput, carriable, encodable, part_input
 
 NAME = "artifact_update"
 DESCRIPTION = """\
@@ -47,9 +47,10 @@ def _not_blank(text: str) -> str:
 
 
 ArtifactId = Annotated[
-    Encodable,
-    AfterValidator(_not_blank),
+    str,
     Field(max_length=200, description="Short and stable, for example 'report'. The same id means the same artifact."),
+    AfterValidator(encodable),
+    AfterValidator(_not_blank),
 ]
 
 
@@ -83,6 +84,11 @@ class _Head(BaseModel):
     name: Encodable | None = None
     description: Encodable | None = None
 
+    @property
+    def addressed(self) -> bool:
+        """Whether it is known where text goes, and what becomes of the text that is there."""
+        return self.append is not None and self.artifact_id is not None
+
     def knowing(self, field: str, value: object) -> _Head:
         return self.model_copy(update={field: getattr(_Head.model_validate({field: value}), field)})
 
@@ -103,12 +109,19 @@ class ArtifactUpdate:
         return _Call(workspace)
 
 
+class _InvalidInput(Exception):
+    """What to tell the model."""
+
+
+_FIELD_DEPTH = 4
+"""Steps to a field of a part: artifact, parts, 0, text. What stands deeper is looked at only when it is whole."""
+
+
 class _PartBuilder:
     """The part that is being written: what is known of it, and the text that has not gone to the store."""
 
     def __init__(self) -> None:
         self.kind: object = None
-        self.begun: set[str] = set()
         self.media_type = ""
         self.metadata: dict[str, Any] = {}
         self.pieces: list[str] = []
@@ -130,6 +143,7 @@ class _Call:
         self._workspace = workspace
         self._json = JsonStream()
         self._head = _Head()
+        self._begun: set[Path] = set()
         self._part = _PartBuilder()
         self._ready: list[Part] = []
         self._held_item: Part | None = None
@@ -153,11 +167,11 @@ class _Call:
             await self._write()
         except JsonError as error:
             await self._fail(not_json(NAME, str(error)))
-        except ValidationError as error:
-            await self._fail(explain(NAME, error))
+        except _InvalidInput as error:
+            await self._fail(str(error))
         except LimitReached:
             raise
-        except (StoreError, ValueError) as error:
+        except StoreError as error:
             await self._fail(f"{error} Nothing was changed.")
 
     async def finish(self) -> Outcome:
@@ -182,6 +196,26 @@ class _Call:
     # ------------------------------------------------------------- what the input says
 
     def _take(self, event: JsonEvent) -> None:
+        try:
+            self._take_once(event)
+            self._take_known(event)
+        except ValidationError as error:  # it names the fields of a part from the part on, others with their own name
+            at = event.path if isinstance(event.path[-1], int) else event.path[:-1]
+            raise _InvalidInput(explain(NAME, error, at)) from error
+        except ValueError as error:
+            raise _InvalidInput(explain(NAME, error, event.path)) from error
+
+    def _take_once(self, event: JsonEvent) -> None:
+        """Of two the whole input would keep the last, but the first has been acted on."""
+        begins = isinstance(event, Begin) or (
+            isinstance(event, Value) and not isinstance(event.value, str | list | dict)
+        )
+        if begins and len(event.path) <= _FIELD_DEPTH:
+            if event.path in self._begun:
+                raise ValueError("is given twice; give every field once")
+            self._begun.add(event.path)
+
+    def _take_known(self, event: JsonEvent) -> None:
         match event.path:
             case ("append" | "last_chunk" as field,) | ("artifact", "artifact_id" | "name" | "description" as field):
                 if isinstance(event, Value):
@@ -210,8 +244,6 @@ class _Call:
         match field, event:
             case "text", Delta(text=text):
                 part.pieces.append(text)
-            case _, Begin():
-                self._begin(field, event.path)
             case "kind", Value(value=kind):
                 part.kind = kind
             case "mimeType", Value(value=str() as media_type):
@@ -221,13 +253,9 @@ class _Call:
             case _:
                 pass
 
-    def _begin(self, field: str, path: Path) -> None:
-        if field in self._part.begun:
-            raise ValueError(f"{'.'.join(map(str, path))} is given twice; give every field once.")
-        self._part.begun.add(field)
-
     def _take_text(self, *, at_end: bool = False) -> None:
-        if self._part.kind == "text" and (self._part.pieces or at_end) and (part := self._part.take()):
+        due = at_end or (self._part.pieces and self._head.addressed)
+        if due and self._part.kind == "text" and (part := self._part.take()):
             self._ready.append(part)
 
     def _release_item(self) -> None:
@@ -238,10 +266,10 @@ class _Call:
     # ------------------------------------------------------------- what the store is told
 
     async def _write(self) -> None:
-        head = self._head
-        if head.append is None or head.artifact_id is None:
+        if not self._head.addressed:
             return
-        self._ref = self._ref or self._workspace.ref(head.artifact_id)
+        assert self._head.artifact_id is not None
+        self._ref = self._ref or self._workspace.ref(self._head.artifact_id)
         ready, self._ready = self._ready, []
         for part in ready:
             await self._apply(self._ref, part, done=False)

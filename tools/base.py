@@ -161,9 +161,12 @@ class _WholeInput(Generic[InputT]):
         self._fragments.clear()
 
 
-def explain(tool: str, error: ValidationError) -> str:
-    """What is wrong with an input, field by field, for the model."""
-    faults = "; ".join(f"{_path(fault['loc']) or 'input'}: {fault['msg']}" for fault in error.errors()[:10])
+def explain(tool: str, error: ValueError, at: tuple[int | str, ...] = ()) -> str:
+    """What is wrong with an input, field by field, for the model; `at` is where `error` was found."""
+    found = [(at, str(error))]
+    if isinstance(error, ValidationError):
+        found = [((*at, *fault["loc"]), fault["msg"]) for fault in error.errors()[:10]]
+    faults = "; ".join(f"{_path(loc) or 'input'}: {reason}" for loc, reason in found)
     return f"The input of {tool} is not valid, nothing was changed. {faults}. Call {tool} again with these corrected."
 
 

@@ -12,7 +12,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 
 from store.models import DataPart, FilePart, JsonValue, Part, TextPart, text_part
 
-
 MAX_DEPTH = 30
 """Levels of nesting. A protobuf message holds 100, one level of JSON takes three, and a task stands around it."""
 
@@ -21,26 +20,37 @@ def carriable(value: Any, depth: int = MAX_DEPTH) -> Any:
     """`value`, if every transport of A2A can carry it.
 
     Raises:
-        ValueError: it has NaN, an infinity or a lone surrogate in it, or nests deeper than `depth`.
+        ValueError: it has NaN, an infinity, a number that no double can hold or a lone surrogate in it, or nests
+            deeper than `depth`.
     """
     match value:
         case dict() | list() if not depth:
             raise ValueError(f"must not nest deeper than {MAX_DEPTH} levels")
         case dict():
             for key, item in value.items():
-                _encodable(key)
+                encodable(key)
                 carriable(item, depth - 1)
         case list():
             for item in value:
                 carriable(item, depth - 1)
         case str():
-            _encodable(value)
-        case float() if not math.isfinite(value):
-            raise ValueError("must not contain NaN or infinite numbers")
+            encodable(value)
+        case int() | float():
+            _finite(value)
     return value
 
 
-def _encodable(text: str) -> str:
+def _finite(number: float) -> None:
+    try:
+        finite = math.isfinite(number)
+    except OverflowError:  # an integer too large for a double
+        finite = False
+    if not finite:
+        raise ValueError("must not contain NaN, infinite numbers or numbers larger than a double can hold")
+
+
+def encodable(text: str) -> str:
+    """`text`, or a `ValueError` if it has a lone surrogate in it."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -48,7 +58,7 @@ def _encodable(text: str) -> str:
     return text
 
 
-Encodable = Annotated[str, AfterValidator(_encodable)]
+Encodable = Annotated[str, AfterValidator(encodable)]
 Json = Annotated[Any, AfterValidator(lambda value: carriable(value))]
 Metadata = Annotated[dict[str, Any], AfterValidator(lambda value: carriable(value))]
 
@@ -77,7 +87,7 @@ class FileContent(BaseModel):
     name: Encodable = ""
     mimeType: Encodable = ""
     base64: str | None = Field(default=None, alias="bytes", description="The content in base64.")
-    uri: Encodable | None = None
+    uri: Annotated[str, Field(min_length=1), AfterValidator(encodable)] | None = None
 
     @model_validator(mode="after")
     def _one_source(self) -> FileContent:

@@ -1,4 +1,4 @@
-"""Which block of the turn a provider's block number means (DESIGN, section 6, "Block indices").
+"""Which block of the turn a provider's block number means (docs/extensions.md).
 
 Rule 1: every start takes the next index of the turn: 0, 1, 2…, whatever number the provider gives.
 Rule 2: a delta or a stop belongs to the newest block of its `llm_index` that is still open in this call.

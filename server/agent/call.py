@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, assert_never
 
 from server.agent import events as ev
-from server.agent.blocks import Blocks
+from server.agent.blocks import BlockError, Blocks
 from server.agent.model import (
     BlockStart,
     BlockStop,
@@ -36,6 +36,7 @@ from server.agent.model import (
 from server.agent.phases import Phase, Signal, advance
 from server.agent.thinking import ThinkingDeltas
 from server.agent.visible import VisibleText
+from store.models import encodable
 from tools.base import Ask, Decline, Done, Failed, Outcome, Tool, ToolStream, Workspace
 
 PARAGRAPH = "\n\n"
@@ -131,16 +132,19 @@ class Call:
 
     async def abort(self) -> None:
         """The stream broke: take back what unfinished calls did, and say that the model call is over."""
-        await self._abort_open()
-        if not self.ended:
-            self.ended = True
-            await self._emit(ev.LlmCallCompleted(self.progress.round, "error", Usage()))
+        try:
+            for block in self._open.values():
+                if block.tool:
+                    await block.tool.abort()
+            self._open.clear()
+        finally:
+            await self._end("error", Usage())
 
     async def take(self, event: ModelEvent) -> None:
         """Act on the next event.
 
         Raises:
-            BlockError: it is for a block that never started.
+            BlockError: it is for a block that never started, or of another kind.
             LimitReached: a tool reached a limit; the turn must end.
         """
         match event:
@@ -149,23 +153,23 @@ class Call:
             case BlockStart():
                 await self._start(event)
             case TextDelta():
-                await self._text(self._block(event.llm_index), event.text)
+                await self._text(self._block(event.llm_index, "text"), encodable(event.text))
             case ThinkingDelta():
-                await self._think(self._block(event.llm_index), event.text)
+                await self._think(self._block(event.llm_index, "thinking"), encodable(event.text))
             case SignatureDelta():
-                block = self._block(event.llm_index)
+                block = self._block(event.llm_index, "thinking")
                 block.signature += event.signature
                 block.redacted += event.redacted
             case InputDelta():
-                await self._input(self._block(event.llm_index), event.partial_json)
+                await self._input(self._block(event.llm_index, "tool_use"), encodable(event.partial_json))
             case BlockStop():
                 await self._stop(event.llm_index)
             case MessageDelta():
                 await self._emit(ev.MessageDelta(self.progress.round))
             case MessageStop():
-                self.ended, self.stop_reason = True, event.stop_reason
+                self.stop_reason = event.stop_reason
                 await self._end_open()
-                await self._emit(ev.LlmCallCompleted(self.progress.round, event.stop_reason, event.usage))
+                await self._end(event.stop_reason, event.usage)
             case _:
                 assert_never(event)
 
@@ -175,23 +179,23 @@ class Call:
         self._deferred.clear()
         return outcomes
 
-    async def _abort_open(self) -> None:
-        for block in self._open.values():
-            if block.tool:
-                await block.tool.abort()
-        self._open.clear()
-
     async def _end_open(self) -> None:
-        """Blocks that the provider left open: text and thinking are taken as they are, calls are incomplete."""
-        for block in tuple(self._open.values()):
-            if block.kind != "tool_use":
-                await self._end_block(self._open.pop(block.place.index))
-        await self._abort_open()
+        """A provider may leave blocks open: they end with the answer."""
+        for index in tuple(self._open):
+            await self._end_block(self._open.pop(index))
+
+    async def _end(self, reason: StopReason, usage: Usage) -> None:
+        if not self.ended:
+            self.ended = True
+            await self._emit(ev.LlmCallCompleted(self.progress.round, reason, usage))
 
     # ------------------------------------------------------------------- blocks
 
-    def _block(self, llm_index: int) -> _Block:
-        return self._open[self.progress.blocks.index_of(llm_index)]
+    def _block(self, llm_index: int, kind: Literal["text", "thinking", "tool_use"]) -> _Block:
+        block = self._open[self.progress.blocks.index_of(llm_index)]
+        if block.kind != kind:
+            raise BlockError(llm_index, f"is a {block.kind} block and was sent a piece of a {kind} block")
+        return block
 
     async def _start(self, event: BlockStart) -> None:
         blocks, index = self.progress.blocks.start(event.llm_index)
@@ -213,6 +217,8 @@ class Call:
         await self._show(block, block.visible.feed(delta))
 
     async def _show(self, block: _Block, text: str) -> None:
+        if not block.shown:
+            text = text.lstrip()  # blank lines alone are no visible text
         if not text:
             return
         await self._advance(Signal.TEXT)
@@ -310,8 +316,11 @@ class Call:
 
 
 def _parsed(pieces: list[str]) -> Mapping[str, Any] | None:
+    text = "".join(pieces) or "{}"
     try:
-        whole = json.loads("".join(pieces) or "{}")
+        whole = json.loads(text)
+        if "\\u" in text:  # an escape may stand for half a character, which the next request could not carry
+            whole = json.loads(encodable(json.dumps(whole, ensure_ascii=False)))
     except (ValueError, RecursionError):
         return None
     return whole if isinstance(whole, dict) else None

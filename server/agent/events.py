@@ -1,6 +1,6 @@
 """Everything a turn has to say: the one internal vocabulary, and `Emit`, the waist it all passes.
 
-The streaming events are those of DESIGN, section 6. Three more are the turn's word on what lasts:
+The streaming events are those of docs/extensions.md. Three more are the turn's word on what lasts:
 `ArtifactChanged`, `StatusChanged` and `Remembered`. `MessageReceived` is said by the runtime, not by the turn.
 """
 

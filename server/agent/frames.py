@@ -4,7 +4,7 @@ Rule 1: a delta that finds no frame running goes at once and begins one. What fo
         joined; its end sends it and begins the next, until a frame passes in which nothing came.
 Rule 2: any other event sends what is held first and goes at once: nothing is ever overtaken.
 Rule 3: only text and tool input are joined, and only within one block: joined, they say what they said in pieces.
-        Thinking is not: readers show only its newest piece (DESIGN, section 6).
+        Thinking is not: readers show only its newest piece (docs/extensions.md).
 Rule 4: what a stream had sent when it broke is passed on before the error is.
 
 It stands in front of everything that a delta costs, because that is where it saves most: the tool, the store and

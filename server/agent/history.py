@@ -90,7 +90,7 @@ class _Messages:
         results = [self._results.get(call.id) or ToolResult(call.id, UNANSWERED, is_error=True) for call in calls]
         if self._blocks:
             self._messages.append(ModelMessage("assistant", tuple(self._blocks)))
-        self._said = [*results, *self._said]
+        self._said = [*results]
         self._call, self._blocks, self._results = None, [], {}
 
     def done(self) -> tuple[ModelMessage, ...]:

@@ -209,7 +209,7 @@ class LLM(Protocol):
 
     @property
     def thinking(self) -> Literal["delta", "accumulated"]:
-        """Whether a `ThinkingDelta` carries only what is new or everything so far (DESIGN, section 6)."""
+        """Whether a `ThinkingDelta` carries only what is new or everything so far (docs/extensions.md)."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:

@@ -1,4 +1,4 @@
-"""Thinking is delta-only: whatever an adapter sends, only the newest piece goes on (DESIGN, section 6).
+"""Thinking is delta-only: whatever an adapter sends, only the newest piece goes on (docs/extensions.md).
 
 Rule 1: `delta` adapters send what is new; it goes on as it is (ha, ha -> ha, ha).
 Rule 2: `accumulated` adapters send everything so far. What begins with the previous content loses that prefix

@@ -4,7 +4,9 @@ Rule 1: text is reset at the top of a round and nowhere else; only the last roun
 Rule 2: a call acts when its block stops, in order; those that end or pause the turn act last.
 Rule 3: what a model call has completed is remembered when it completes. A broken stream loses the unfinished
         block and the text after the last completed call, nothing else; the model is asked again, at most twice.
-Rule 4: whatever happens, the drafts are closed and the last event is a status.
+Rule 4: a message that comes while the last round runs keeps the turn from ending: what would have been its reply is
+        said like the text of any round that goes on.
+Rule 5: whatever happens, the drafts are closed, no message is forgotten, and the last event is a status.
 """
 
 from __future__ import annotations
@@ -42,6 +44,8 @@ logger = logging.getLogger(__name__)
 TRIES = 3
 """A model call is made once, and again at most twice."""
 
+
+LOST = "Something went wrong in this server; the operator's log has the details."
 
 ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED)
 """A message that came during the last round keeps a turn from ending so: the model is given it first."""
@@ -107,19 +111,29 @@ async def run_turn(
 
     evented = EventedArtifactStore(store, listen, request.changed)
     turn = _Turn(request, llm, tuple(tools), Workspace(evented, request.context_id, request.task_id), emit, new_id)
-    try:
-        ending = await turn.run()
-    except LimitReached as error:
-        ending = Ending(State.FAILED, str(error))
-    except asyncio.CancelledError:
+
+    async def leave() -> None:
         await evented.close_all()
+        while await turn.read_inbox(closing=True):
+            pass
+
+    try:
+        ending = await _ending(turn, request.task_id)
+        await leave()
+    except asyncio.CancelledError:
+        await leave()
         raise
+    await emit(StatusChanged(ending.state, AgentMessage(new_id(), ending.text) if ending.text else None))
+
+
+async def _ending(turn: _Turn, task_id: str) -> Ending:
+    try:
+        return await turn.run()
+    except LimitReached as error:
+        return Ending(State.FAILED, str(error))
     except Exception:
-        logger.exception("Turn of task %s failed", request.task_id)
-        ending = Ending(State.FAILED, "Something went wrong in this server; the operator's log has the details.")
-    await evented.close_all()
-    message = AgentMessage(new_id(), ending.text) if ending.text else None
-    await emit(StatusChanged(ending.state, message))
+        logger.exception("Turn of task %s failed", task_id)
+        return Ending(State.FAILED, LOST)
 
 
 def artifact_changed(applied: Applied) -> ArtifactChanged:
@@ -163,15 +177,19 @@ class _Turn:
     async def run(self) -> Ending:
         await self._tell_label("Working…")
         while self._progress.round < self._request.limits.rounds:
-            await self._read_inbox(closing=False)
+            await self.read_inbox(closing=False)
             ending = await self._round()
-            if ending and not (ending.state in ANSWERABLE and await self._read_inbox(closing=True)):
+            if ending and not (ending.state in ANSWERABLE and await self.read_inbox(closing=True)):
                 return ending
+            if ending:
+                await self._say(ending.text)
+                self._marked_final = ""
         return Ending(
             State.FAILED, f"Stopped after {self._progress.round} rounds without an end. Ask for less at a time."
         )
 
-    async def _read_inbox(self, closing: bool) -> bool:
+    async def read_inbox(self, closing: bool) -> bool:
+        """Remember what the user has said since; whether it was anything."""
         messages = self._request.inbox(closing)
         await self._remember(tuple(user_said(message) for message in messages))
         return bool(messages)
@@ -187,9 +205,8 @@ class _Turn:
         stopped = self._stopped(call)
         pause = _given_back(outcomes)
         ended = stopped or pause
-        if call.text and (ended or outcomes):
-            await self._emit(StatusChanged(State.WORKING, AgentMessage(self._new_id(), call.text)))
-            self._label = ""
+        if ended or outcomes:
+            await self._say(call.text)
         if ended:
             return ended
         if not outcomes:
@@ -226,6 +243,12 @@ class _Turn:
         if items:
             self._transcript += items
             await self._emit(Remembered(items))
+
+    async def _say(self, text: str) -> None:
+        """The text of a round that is not the turn's last word."""
+        if text:
+            await self._emit(StatusChanged(State.WORKING, AgentMessage(self._new_id(), text)))
+            self._label = ""
 
     async def _tell_label(self, label: str) -> None:
         if label and label != self._label:

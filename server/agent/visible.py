@@ -1,4 +1,4 @@
-"""Removes thinking and tool tags that models leak into their replies (DESIGN, section 6).
+"""Removes thinking and tool tags that models leak into their replies (docs/extensions.md).
 
 Rule 1: an element of `ELEMENTS` or `PAIRS` goes with all its content. Elements of its name in it are counted;
         one that never closes is hidden to the end of the block. A closing tag that closes nothing goes alone.

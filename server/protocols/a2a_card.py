@@ -50,23 +50,43 @@ def load_card(path: Path, addresses: Addresses, *, advertise_0_3: bool, note: st
         note: a sentence to add to the description.
 
     Raises:
-        CardError: the file cannot be read, is not JSON, or lacks what A2A requires.
+        CardError: the file cannot be read, is not a card, lacks what A2A requires, or promises what is not offered.
     """
-    try:
-        card = ParseDict(json.loads(path.read_text(encoding="utf-8")), pb.AgentCard())
-    except OSError as error:
-        raise CardError(f"The agent card {path} cannot be read: {error.strerror}.") from None
-    except (ValueError, ParseError) as error:
-        raise CardError(f"The agent card {path} is not valid: {error}") from None
+    card = _read(path)
     card.description = " ".join(filter(None, (card.description, note)))
     del card.supported_interfaces[:]
     card.supported_interfaces.extend(_interfaces(addresses, advertise_0_3))
+    card.capabilities.streaming = True
     try:
         validate_proto_required_fields(card)
     except InvalidParamsError as error:
         faults = "; ".join(f"{fault['field']}: {fault['message']}" for fault in (error.data or {}).get("errors", ()))
-        raise CardError(f"The agent card {path} is not valid: {faults}") from None
+        raise _invalid(path, faults) from None
     return card
+
+
+def _read(path: Path) -> pb.AgentCard:
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(fields, dict):
+            raise ValueError("it must be a JSON object")
+        card = ParseDict(fields, pb.AgentCard())
+    except OSError as error:
+        raise CardError(f"The agent card {path} cannot be read: {error.strerror}.") from None
+    except (ValueError, ParseError) as error:
+        # protobuf adds lines with everything that it would have accepted.
+        raise _invalid(path, str(error).partition("\n")[0]) from None
+    except RecursionError:
+        raise _invalid(path, "it is nested too deeply") from None
+    for promise in ("push_notifications", "extended_agent_card"):
+        if getattr(card.capabilities, promise):
+            name = card.capabilities.DESCRIPTOR.fields_by_name[promise].json_name
+            raise _invalid(path, f"capabilities.{name}: this server does not offer it; leave it out")
+    return card
+
+
+def _invalid(path: Path, why: str) -> CardError:
+    return CardError(f"The agent card {path} is not valid: {why}")
 
 
 def _interfaces(addresses: Addresses, advertise_0_3: bool) -> Iterator[pb.AgentInterface]:

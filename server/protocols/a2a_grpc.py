@@ -35,7 +35,5 @@ def grpc_server(handler: RequestHandler, host: str, port: int, max_bytes: int) -
     try:
         server.add_insecure_port(f"{f'[{host}]' if ':' in host else host}:{port}")
     except RuntimeError:
-        raise GrpcError(
-            f"gRPC cannot listen on {host}:{port}: the port may be in use. Choose another."
-        ) from None
+        raise GrpcError(f"gRPC cannot listen on {host}:{port}: the port may be in use. Choose another.") from None
     return server

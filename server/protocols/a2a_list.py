@@ -27,7 +27,7 @@ PAGE_SIZE = 50
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page. `total`: tasks that match, on all pages; `next_token`: empty on the last page."""
+    """One page. `size`: how many it may have; `total`: what matches, on all pages; `next_token`: empty on the last."""
 
     records: tuple[TaskRecord, ...]
     next_token: str
@@ -48,7 +48,7 @@ def page_of(records: Iterable[TaskRecord], params: pb.ListTasksRequest) -> Page:
     rest = [record for record in matching if after is None or _key(record) < after]
     page = tuple(rest[:size])
     token = _token(page[-1]) if len(rest) > size else ""
-    return Page(page, token, len(page), len(matching))
+    return Page(page, token, size, len(matching))
 
 
 def _matches(record: TaskRecord, params: pb.ListTasksRequest) -> bool:
@@ -58,7 +58,7 @@ def _matches(record: TaskRecord, params: pb.ListTasksRequest) -> bool:
         return False
     if not params.HasField("status_timestamp_after"):
         return True
-    return _nanoseconds(record.changed_at) > params.status_timestamp_after.ToNanoseconds()
+    return _nanoseconds(record.changed_at) >= params.status_timestamp_after.ToNanoseconds()
 
 
 def _key(record: TaskRecord) -> tuple[int, str]:
@@ -76,7 +76,10 @@ def _token(record: TaskRecord) -> str:
 
 
 def _cursor(token: str) -> tuple[int, str]:
-    cursor = decode_list_tasks_cursor(token)
+    try:
+        cursor = decode_list_tasks_cursor(token)
+    except RecursionError:  # brackets without end
+        cursor = None
     if cursor is None or cursor.timestamp_ns is None:
         raise InvalidParamsError("pageToken is not one of this server's. Leave it out for the first page.")
     return cursor.timestamp_ns, cursor.task_id

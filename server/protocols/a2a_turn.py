@@ -1,12 +1,16 @@
-"""The turn events as they go over the wire: `urn:a2a-canvas:turn:v1` (DESIGN, section 6; docs/extensions.md)."""
+"""The turn events as they go over the wire: `urn:a2a-canvas:turn:v1` (docs/extensions.md)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from server.agent import events as ev
+from tools.parts import MAX_DEPTH, carriable
 
 URI = "urn:a2a-canvas:turn:v1"
+
+AROUND = 3
+"""Levels of metadata around the input of a call: the URI, `data`, `input`."""
 
 Wire = dict[str, Any]
 """`{event_type, data}`."""
@@ -30,7 +34,7 @@ STREAM_END = wire("stream_end")
 
 
 def to_wire(event: ev.TurnEvent) -> Wire | None:
-    """A turn event as a client sees it; None for what standard events already say."""
+    """A turn event as a client sees it; None for what standard events already say, and what A2A cannot carry."""
     match event:
         case ev.MessageStarted():
             return wire("message_start", round=event.round)
@@ -59,6 +63,8 @@ def to_wire(event: ev.TurnEvent) -> Wire | None:
 
 def _result(event: ev.TurnEvent) -> Wire | None:
     match event:
+        case ev.ToolInputCompleted() if not _carriable(event.input):
+            return None
         case ev.ToolInputCompleted():
             return wire(
                 "tool_use_input_complete", index=event.index, tool_use_id=event.tool_use_id, input=dict(event.input)
@@ -73,6 +79,15 @@ def _result(event: ev.TurnEvent) -> Wire | None:
             return wire("final_message_start")
         case _:
             return None
+
+
+def _carriable(value: Any) -> bool:
+    """A model may write JSON that no transport holds, such as half a surrogate pair or endless nesting."""
+    try:
+        carriable(value, MAX_DEPTH - AROUND)
+    except ValueError:
+        return False
+    return True
 
 
 def _place(place: ev.Place) -> dict[str, int]:

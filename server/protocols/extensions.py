@@ -7,6 +7,7 @@ from typing import Any
 
 import grpc
 import grpc.aio
+from a2a.types import a2a_pb2
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -14,7 +15,14 @@ from server.protocols import a2a_turn
 
 SUPPORTED = frozenset({a2a_turn.URI})
 HEADERS = ("A2A-Extensions", "X-A2A-Extensions")
-"""The header of 1.0 and that of 0.3. The echo uses the one the client used."""
+"""The header of 1.0 and that of 0.3, which takes both. The echo uses the one the client used."""
+
+_SERVICE_1_0 = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name
+
+
+def headers_of(version: str) -> tuple[str, ...]:
+    """The headers that activate something in a request of this version; none stands for 0.3."""
+    return HEADERS[:1] if version.startswith("1") else HEADERS
 
 
 def activated(values: Iterable[str]) -> str:
@@ -44,7 +52,8 @@ class ExtensionsEcho:
 
 
 def _echo(headers: Headers) -> dict[str, str]:
-    return {name: uris for name in HEADERS if (uris := activated(headers.getlist(name)))}
+    names = headers_of(headers.get("A2A-Version", ""))
+    return {name: uris for name in names if (uris := activated(headers.getlist(name)))}
 
 
 class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):
@@ -53,9 +62,10 @@ class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any) -> Any:
         handler = await continuation(handler_call_details)
         metadata = handler_call_details.invocation_metadata or ()
+        version = "1.0" if handler_call_details.method.startswith(f"/{_SERVICE_1_0}/") else "0.3"
         echo = [
             (name.lower(), uris)
-            for name in HEADERS
+            for name in headers_of(version)
             if (uris := activated(str(value) for key, value in metadata if key == name.lower()))
         ]
         if handler is None or not echo:

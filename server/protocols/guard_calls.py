@@ -11,9 +11,9 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 # First of all: the SDK's modules import each other in a circle that opens only from here.
 import a2a.server.routes.jsonrpc_dispatcher as dispatcher
@@ -21,6 +21,7 @@ from a2a.compat.v0_3 import a2a_v0_3_pb2, conversions, proto_utils
 from a2a.compat.v0_3 import types as types_v03
 from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
 from a2a.utils.errors import InvalidParamsError, InvalidRequestError
+from google.protobuf.descriptor import Descriptor, EnumDescriptor
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 from pydantic import ValidationError
@@ -63,6 +64,9 @@ _TO_CORE: Mapping[str, Callable[[Any], Message]] = {
     "tasks/pushNotificationConfig/delete": conversions.to_core_delete_task_push_notification_config_request,
     "agent/getAuthenticatedExtendedCard": conversions.to_core_get_extended_agent_card_request,
 }
+
+
+_BASE64 = re.compile(r"(?:[\w+/-]{4})*(?:[\w+/-]{2,3}={0,2})?", re.ASCII)
 
 
 def check_jsonrpc(body: bytes, version: str | None, limits: Limits) -> Call | Rejected:
@@ -125,7 +129,32 @@ def check_params(params: object, scratch: Message, limits: Limits) -> Refusal | 
     """An object of JSON against the protobuf message that the SDK parses it into. `scratch` is filled."""
     if not isinstance(params, dict):
         return Refusal(InvalidParamsError, "Invalid params: send an object")
-    return try_parse(lambda: ParseDict(params, scratch, ignore_unknown_fields=True), scratch, limits)
+    refusal = try_parse(lambda: ParseDict(params, scratch, ignore_unknown_fields=True), scratch, limits)
+    return refusal or check_taken(params, scratch)
+
+
+def check_taken(params: Mapping[str, Any], scratch: Message) -> Refusal | None:
+    """What the lenient parser would take for something else: an enum's unknown name for its zero, and bytes that
+    are not base64 for fewer bytes."""
+    fault = next(_misread(params, cast(Descriptor, scratch.DESCRIPTOR), ""), None)
+    return invalid((fault,)) if fault else None
+
+
+def _misread(params: Mapping[str, Any], descriptor: Descriptor, path: str) -> Iterator[tuple[str, str]]:
+    for field in descriptor.fields:
+        given = params.get(field.json_name, params.get(field.name))
+        for index, value in enumerate(given) if isinstance(given, list) else ((None, given),):
+            at = f"{path}{field.json_name}" if index is None else f"{path}{field.json_name}[{index}]"
+            if field.enum_type and isinstance(value, str) and not _names(field.enum_type, value):
+                yield at, f"Not one of {', '.join(field.enum_type.values_by_name)}."
+            elif field.type == field.TYPE_BYTES and isinstance(value, str) and not _BASE64.fullmatch(value):
+                yield at, "Not base64."
+            elif isinstance(value, dict) and field.message_type and not field.message_type.file.package.startswith("g"):
+                yield from _misread(value, field.message_type, f"{at}.")
+
+
+def _names(enum: EnumDescriptor, value: str) -> bool:
+    return value in enum.values_by_name or (value.isdecimal() and int(value) in enum.values_by_number)
 
 
 def try_parse(parse: Callable[[], object], scratch: Message, limits: Limits) -> Refusal | None:

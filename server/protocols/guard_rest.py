@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from starlette.datastructures import QueryParams
 
 from server.protocols.guard import Limits, Refusal, check_json, check_version
-from server.protocols.guard_calls import check_legacy_proto, check_params, try_parse
+from server.protocols.guard_calls import check_legacy_proto, check_params, check_taken, try_parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def check_rest(
 
 
 def _check_query(query: QueryParams, scratch: Message, limits: Limits) -> Refusal | None:
-    return try_parse(lambda: parse_params(query, scratch), scratch, limits)
+    return try_parse(lambda: parse_params(query, scratch), scratch, limits) or check_taken(dict(query), scratch)
 
 
 def _check_body(route: RestRoute, body: bytes, limits: Limits) -> Refusal | None:

@@ -4,8 +4,8 @@ Rule 1: whoever follows a task gets a snapshot and then exactly the entries afte
 Rule 2: a cursor costs nothing but the entries it has not read; nobody is ever dropped.
 Rule 3: an entry is kept as long as a cursor has still to read it, and no longer.
 
-In memory rule 3 needs no book-keeping: entries are linked forward only and a cursor holds the last one it read,
-so what every cursor has passed is unreachable, and so is everything once the last cursor has left.
+In memory rule 3 needs no book-keeping: entries are linked forward only, and a cursor holds the link to the one it
+reads next, so what every cursor has passed is unreachable, and so is everything once the last cursor has left.
 """
 
 from __future__ import annotations
@@ -65,44 +65,48 @@ class Journal(Protocol):
         ...
 
 
-class _Node:
-    __slots__ = ("entry", "next")
+class _Link:
+    """The place of one entry: empty until it is written, then the entry and the place of the next."""
 
-    def __init__(self, entry: Entry | None) -> None:
-        self.entry = entry
-        self.next: _Node | None = None
+    __slots__ = ("filled",)
+
+    def __init__(self) -> None:
+        self.filled: tuple[Entry, _Link] | None = None
 
 
 class _Log:
-    """One task: its newest state and the end of its chain of entries."""
+    """One task: its newest state and the place of its next entry."""
 
     def __init__(self, record: TaskRecord) -> None:
         self.record = record
-        self.last = _Node(None)
-        self._waiting: list[asyncio.Future[None]] = []
+        self.end = _Link()
+        self._waiting: set[asyncio.Future[None]] = set()
 
     def append(self, event: TurnEvent, at: datetime) -> None:
         entry = Entry(self.record.epoch, self.record.generation + 1, at, event)
         self.record = fold(self.record, entry)
-        self.last.next = self.last = _Node(entry)
+        filled, self.end = self.end, _Link()
+        filled.filled = entry, self.end
 
     def wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for future in waiting:
+        for future in self._waiting:
             if not future.done():
                 future.set_result(None)
 
-    def news(self) -> asyncio.Future[None]:
+    async def news(self) -> None:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
-        return future
+        self._waiting.add(future)
+        try:
+            await future
+        finally:
+            self._waiting.discard(future)
 
 
 class _Cursor:
     def __init__(self, log: _Log) -> None:
         self.snapshot = log.record
         self._log = log
-        self._read = log.last
+        self._at = log.end
         self._ended = log.record.state.terminal
 
     def __aiter__(self) -> AsyncIterator[Entry]:
@@ -111,11 +115,9 @@ class _Cursor:
     async def __anext__(self) -> Entry:
         if self._ended:
             raise StopAsyncIteration
-        while self._read.next is None:
+        while (filled := self._at.filled) is None:
             await self._log.news()
-        self._read = self._read.next
-        entry = self._read.entry
-        assert entry is not None
+        entry, self._at = filled
         self._ended = isinstance(entry.event, StatusChanged) and entry.event.state.terminal
         return entry
 

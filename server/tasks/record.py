@@ -123,7 +123,9 @@ def _changes(record: TaskRecord, event: TurnEvent, at: datetime) -> dict[str, An
 def _status(record: TaskRecord, event: StatusChanged, at: datetime) -> dict[str, Any]:
     message = event.message
     said = (message,) if message and not message.label else ()
-    return {"state": event.state, "message": message, "changed_at": at, "history": record.history + said}
+    changes = {"state": event.state, "message": message, "changed_at": at, "history": record.history + said}
+    # A pause clears what streams; the answer goes on with a reply of its own.
+    return changes | {"reply": Rope()} if event.state is State.INPUT_REQUIRED else changes
 
 
 def _artifact(record: TaskRecord, event: ArtifactChanged) -> TaskArtifact:

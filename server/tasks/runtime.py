@@ -25,7 +25,7 @@ from server.agent.events import (
 )
 from server.agent.history import user_said
 from server.agent.model import LLM
-from server.agent.turn import TurnLimits, TurnRequest, run_turn
+from server.agent.turn import LOST, TurnLimits, TurnRequest, run_turn
 from server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
 from server.tasks.incoming import Incoming, Repeats
 from server.tasks.journal import Following, Journal
@@ -41,7 +41,7 @@ class _Running:
     """A turn that runs. `closed`: it takes no more messages; `ending`: what its task becomes if it is stopped."""
 
     task: asyncio.Task[None] | None = None
-    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: bool = False
     inbox: list[UserMessage] = field(default_factory=list)
     closed: bool = False
     stopping: bool = False
@@ -49,12 +49,17 @@ class _Running:
 
     async def stop(self, ending: StatusChanged | None = None) -> None:
         """Cancel the turn, once, and wait until its task has its status."""
-        # A task that is cancelled before its first step never runs at all, and would say nothing.
-        await self.begun.wait()
-        if self.task and not self.stopping:
+        if not self.stopping:
             self.stopping, self.ending = True, ending or self.ending
-            self.task.cancel()
+            if self.task and self.begun:
+                self.task.cancel()
         await self.ended()
+
+    def begin(self) -> None:
+        """The turn's first step. An `asyncio.Task` that is cancelled before it never runs, and would say nothing."""
+        self.begun = True
+        if self.stopping:
+            raise asyncio.CancelledError
 
     async def ended(self) -> None:
         if self.task:
@@ -185,8 +190,8 @@ class Runtime:
         async def emit(event: TurnEvent) -> None:
             await self.journal.append(record.task_id, event)
 
-        running.begun.set()
         try:
+            running.begin()
             await run_turn(
                 await self._request(record, running),
                 llm=self._llm,
@@ -199,7 +204,7 @@ class Runtime:
             await emit(running.ending)
         except Exception:
             logger.exception("The turn of task %s was lost", record.task_id)
-            await emit(StatusChanged(State.FAILED))
+            await emit(StatusChanged(State.FAILED, AgentMessage(self._new_id(), LOST)))
         finally:
             del self._running[record.task_id]
 
@@ -226,13 +231,14 @@ class Runtime:
             TaskNotFound: there is none, or it is somebody else's.
             TaskNotCancelable: it had ended before.
         """
-        record = await self.get(task_id, owner)
-        running = self._running.get(task_id)
-        if record.state.terminal:
-            raise TaskNotCancelable(task_id, record.state)
-        if running is None:
-            await self.journal.append(task_id, StatusChanged(State.CANCELED))
-        else:
+        async with self._accepting:  # a message may just be making it work again
+            record = await self.get(task_id, owner)
+            if record.state.terminal:
+                raise TaskNotCancelable(task_id, record.state)
+            running = self._running.get(task_id)
+            if running is None:
+                await self.journal.append(task_id, StatusChanged(State.CANCELED))
+        if running:
             await running.stop()
         record = await self.journal.get(task_id)
         if record.state is not State.CANCELED:
@@ -241,6 +247,7 @@ class Runtime:
 
     async def close(self) -> None:
         """Stop every turn: the server is going down."""
-        message = AgentMessage(self._new_id(), "The server was stopped before the task was done. Send it again.")
-        for running in tuple(self._running.values()):
-            await running.stop(StatusChanged(State.FAILED, message))
+        text = "The server was stopped before the task was done. Send it again."
+        while self._running:
+            running = next(iter(self._running.values()))
+            await running.stop(StatusChanged(State.FAILED, AgentMessage(self._new_id(), text)))

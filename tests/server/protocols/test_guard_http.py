@@ -522,3 +522,37 @@ async def test_other_kinds_of_connections_pass() -> None:
 
     await Guard(app, limits=LIMITS)({"type": "lifespan"}, "receive", "send")  # type: ignore[arg-type]
     assert scopes == [({"type": "lifespan"}, "receive", "send")]
+
+
+# ------------------------------------------------- what a lenient parser would take for something else
+
+
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"status": "NOPE"}, "status"),
+        ({"status": "TASK_STATE_DONE"}, "status"),
+    ],
+)
+async def test_an_unknown_state_is_no_filter_that_lets_everything_through(params: dict[str, str], field: str) -> None:
+    error = assert_jsonrpc_error(await ask("POST", "/", V1, rpc("ListTasks", params)))
+    assert (error["code"], field in error["message"]) == (-32602, True)
+    query = "&".join(f"{name}={value}" for name, value in params.items())
+    assert field in assert_rest_error(await ask("GET", f"/rest/tasks?{query}", V1))["message"]
+
+
+@pytest.mark.parametrize("state", ["TASK_STATE_WORKING", "2", "TASK_STATE_UNSPECIFIED"])
+async def test_a_known_state_passes_by_name_and_by_number(state: str) -> None:
+    assert "result" in (await ask("POST", "/", V1, rpc("ListTasks", {"status": state}))).json()
+    assert (await ask("GET", f"/rest/tasks?status={state}", V1)).status_code == 200
+
+
+@pytest.mark.parametrize("raw", ["###", "a", "aGk=x", "aGk", "aGk=", "a-_/", ""])
+async def test_bytes_are_base64_or_refused_with_their_place(raw: str) -> None:
+    message = {**MESSAGE, "parts": [{"text": "x"}, {"raw": raw}]}
+    answer = await ask("POST", "/", V1, rpc("SendMessage", {"message": message}))
+    if raw in ("aGk", "aGk=", "a-_/", ""):
+        assert "result" in answer.json()
+    else:
+        error = assert_jsonrpc_error(answer)
+        assert (error["code"], "raw" in error["message"]) == (-32602, True)

@@ -1,0 +1,191 @@
+"""The projection: from journal entries to what one subscriber is sent."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from typing import Any
+
+import pytest
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.agent import events as ev
+from server.protocols.a2a_events import STATES, Event, Projection, to_task
+from server.protocols.a2a_turn import URI
+from server.tasks.record import Entry, TaskRecord, fold
+from store.models import DataPart, text_part
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+PLACE = ev.Place(0, 1, 0)
+ENDS = [state for state in ev.State if state.terminal]
+BEGIN = TaskRecord(
+    task_id="t", context_id="c", owner="", changed_at=AT, history=(ev.UserMessage("m", (text_part("go"),)),)
+)
+
+
+def entry(generation: int, event: ev.TurnEvent, epoch: int = 1) -> Entry:
+    return Entry(epoch, generation, AT + timedelta(seconds=generation), event)
+
+
+def entries(*events: ev.TurnEvent) -> list[Entry]:
+    return [entry(number, event) for number, event in enumerate(events, 2)]
+
+
+def at(*events: ev.TurnEvent) -> TaskRecord:
+    """The task after these events."""
+    return list(accumulate(entries(*events), fold, initial=BEGIN))[-1]
+
+
+def told(*events: ev.TurnEvent, turn: bool = True, pause: bool = True, snapshot: TaskRecord = BEGIN) -> list[Event]:
+    projection = Projection(snapshot, turn_events=turn, ends_at_pause=pause)
+    return [event for each in entries(*events) for event in projection.project(each)]
+
+
+def turn_fields(event: Any) -> dict[str, Any]:
+    fields: dict[str, Any] = MessageToDict(event.metadata).get(URI, {})
+    return fields
+
+
+def kinds(events: list[Event]) -> list[str]:
+    return [turn_fields(event).get("event_type", type(event).__name__) for event in events]
+
+
+def said(text: str) -> ev.AgentMessage:
+    return ev.AgentMessage("a", text)
+
+
+def grows(append: bool, text: str, last_chunk: bool = False) -> ev.ArtifactChanged:
+    return ev.ArtifactChanged("r", "r.md", "about", append, (text_part(text),), last_chunk, 1, "agent")
+
+
+# ---------------------------------------------------------------------- standard events
+
+
+def test_a_replacement_names_the_artifact_and_an_append_only_adds() -> None:
+    first, second = told(grows(False, "a"), grows(True, "b", last_chunk=True), turn=False)
+    assert isinstance(first, pb.TaskArtifactUpdateEvent)
+    assert isinstance(second, pb.TaskArtifactUpdateEvent)
+    assert (first.task_id, first.context_id, first.append, first.last_chunk) == ("t", "c", False, False)
+    assert (second.append, second.last_chunk) == (True, True)
+    assert first.artifact == pb.Artifact(artifact_id="r", name="r.md", description="about", parts=[pb.Part(text="a")])
+    assert second.artifact == pb.Artifact(artifact_id="r", parts=[pb.Part(text="b")])
+
+
+@pytest.mark.parametrize("state", ev.State)
+def test_every_state_is_a_status_with_its_message_and_time(state: ev.State) -> None:
+    (update,) = told(ev.StatusChanged(state, said("x")), turn=False)
+    assert isinstance(update, pb.TaskStatusUpdateEvent)
+    assert update.status.state == STATES[state]
+    assert update.status.message.parts[0].text == "x"
+    assert update.status.message.role == pb.ROLE_AGENT
+    assert update.status.timestamp.ToDatetime(UTC) == AT + timedelta(seconds=2)
+
+
+def test_without_turn_events_the_streaming_events_say_nothing() -> None:
+    events = told(
+        ev.MessageStarted(1),
+        ev.TextBlockStarted(PLACE, "text"),
+        ev.FinalMessageStarted(),
+        ev.TextAdded(PLACE, "x"),
+        ev.Remembered(()),
+        ev.MessageReceived(ev.UserMessage("m2", (text_part("more"),))),
+        turn=False,
+    )
+    assert events == []
+
+
+def test_a_task_shows_its_status_history_and_artifacts() -> None:
+    record = at(
+        ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("l", "Working…", label=True)),
+        grows(False, "a"),
+        grows(True, "b"),
+        ev.StatusChanged(ev.State.COMPLETED, said("Done.")),
+    )
+    task = to_task(record)
+    assert task.status.state == pb.TASK_STATE_COMPLETED
+    assert task.status.timestamp.ToDatetime(UTC) == record.changed_at
+    assert [message.parts[0].text for message in task.history] == ["go", "Done."]
+    assert [(artifact.name, [part.text for part in artifact.parts]) for artifact in task.artifacts] == [
+        ("r.md", ["ab"])
+    ]
+    assert not to_task(record, artifacts=False).artifacts
+
+
+def test_data_of_an_artifact_is_json_on_the_wire() -> None:
+    change = ev.ArtifactChanged("d", "", "", False, (DataPart({"n": [1, None]}),), True, 1, "agent")
+    (update,) = told(change, turn=False)
+    assert MessageToDict(update)["artifact"]["parts"] == [{"data": {"n": [1, None]}}]
+
+
+# -------------------------------------------------------------------------- turn events
+
+
+@pytest.mark.parametrize("state", [*ENDS, ev.State.INPUT_REQUIRED])
+def test_every_end_clears_everything_then_ends_the_stream_then_is_the_status(state: ev.State) -> None:
+    events = told(ev.StatusChanged(state, said("x")))
+    assert kinds(events) == ["completed", "stream_end", "TaskStatusUpdateEvent"]
+    assert turn_fields(events[0])["data"] == {"content": "x"}
+    assert events[-1].status.state == STATES[state]  # type: ignore[union-attr]
+
+
+def test_a_stream_that_stays_open_at_a_pause_is_cleared_but_not_ended() -> None:
+    events = told(ev.StatusChanged(ev.State.INPUT_REQUIRED, said("?")), pause=False)
+    assert kinds(events) == ["completed", "TaskStatusUpdateEvent"]
+
+
+@pytest.mark.parametrize("state", ev.State)
+@pytest.mark.parametrize("pause", [True, False])
+def test_a_stream_ends_with_the_task_and_at_a_pause_if_it_is_the_senders(state: ev.State, pause: bool) -> None:
+    ends = Projection(BEGIN, turn_events=False, ends_at_pause=pause).ends(state)
+    assert ends == (state.terminal or (pause and state is ev.State.INPUT_REQUIRED))
+
+
+def test_working_is_no_end() -> None:
+    assert kinds(told(ev.StatusChanged(ev.State.WORKING, said("x")))) == ["TaskStatusUpdateEvent"]
+
+
+def test_the_whole_reply_follows_each_delta_and_begins_anew_with_each_round() -> None:
+    events = told(
+        ev.MessageStarted(1),
+        ev.TextAdded(PLACE, "a"),
+        ev.TextAdded(PLACE, "b"),
+        ev.MessageStarted(2),
+        ev.TextAdded(PLACE, "c"),
+    )
+    replies = [turn_fields(event)["data"] for event in events if turn_fields(event)["event_type"] == "assistant"]
+    assert replies == [{"content": text, "replace": True} for text in ("a", "ab", "c")]
+
+
+@given(st.lists(st.text(min_size=1, max_size=3), max_size=8), st.integers(0, 8))
+def test_the_reply_is_the_same_for_who_joins_late(pieces: list[str], joins: int) -> None:
+    begin = (ev.StatusChanged(ev.State.WORKING), ev.MessageStarted(1), ev.FinalMessageStarted())
+    events = [*begin, *(ev.TextAdded(PLACE, piece) for piece in pieces)]
+    joins = min(joins, len(pieces))
+    seen = len(begin) + joins
+    late = Projection(at(*events[:seen]), turn_events=True, ends_at_pause=True)
+    shown = [turn_fields(event) for event in late.begin()]
+    shown += [turn_fields(event) for each in entries(*events)[seen:] for event in late.project(each)]
+    replies = [fields["data"]["content"] for fields in shown if fields.get("event_type") == "assistant"]
+    assert replies == list(accumulate(pieces))[max(0, joins - 1) :]
+    assert [fields.get("event_type") for fields in shown].count("final_message_start") == 1
+
+
+def test_everything_carries_the_epoch_and_generation_of_its_entry() -> None:
+    projection = Projection(BEGIN, turn_events=True, ends_at_pause=True)
+    (snapshot,) = projection.begin()
+    assert turn_fields(snapshot) == {"epoch": 1, "generation": 1}
+    for event in (ev.TextAdded(PLACE, "x"), grows(False, "a"), ev.StatusChanged(ev.State.COMPLETED)):
+        for wire in projection.project(entry(7, event, epoch=3)):
+            assert (turn_fields(wire)["epoch"], turn_fields(wire)["generation"]) == (3, 7)
+
+
+@pytest.mark.parametrize("state", [ev.State.SUBMITTED, ev.State.INPUT_REQUIRED, *ENDS])
+def test_a_task_that_is_not_working_has_no_reply_so_far(state: ev.State) -> None:
+    record = at(ev.MessageStarted(1), ev.FinalMessageStarted(), ev.TextAdded(PLACE, "x"), ev.StatusChanged(state))
+    assert kinds(list(Projection(record, turn_events=True, ends_at_pause=True).begin())) == ["Task"]
+
+
+def test_without_turn_events_the_snapshot_has_no_metadata() -> None:
+    (snapshot,) = Projection(BEGIN, turn_events=False, ends_at_pause=True).begin()
+    assert not snapshot.metadata

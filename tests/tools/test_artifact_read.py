@@ -1,0 +1,130 @@
+"""`artifact_read` and `artifact_list`: the shape of what the model is shown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from store.changes import ReplaceParts
+from store.memory import InMemoryArtifactStore
+from store.models import DataPart, FilePart
+from tests.store.making import appending, by, delta, replacing, text
+from tests.tools.calling import call, workspace
+from tools.artifact_read import artifact_list, artifact_read
+from tools.base import Done, Failed, Tool
+
+
+@pytest.fixture
+def store() -> InMemoryArtifactStore:
+    return InMemoryArtifactStore()
+
+
+async def shown(
+    store: InMemoryArtifactStore, tool: Tool = artifact_read, input_: str = '{"artifact_id": "a"}'
+) -> object:
+    outcome = await call(tool, [input_], workspace(store))
+    assert isinstance(outcome, Done)
+    return json.loads(outcome.content)
+
+
+ALL = ReplaceParts(
+    (
+        text("né", media_type="text/markdown", metadata={"partType": "body"}),
+        FilePart(b"12345", name="f.bin", media_type="a/b"),
+        FilePart(url="https://example.org/x"),
+        DataPart({"k": [None]}, size=13),
+        DataPart(None, size=4),
+    ),
+    name="a.md",
+    description="One of each.",
+    last_chunk=True,
+)
+
+
+async def test_an_artifact_is_shown_with_its_parts_and_files_by_size(store: InMemoryArtifactStore) -> None:
+    await store.apply(by("t0"), ALL)
+    assert await shown(store) == {
+        "artifact_id": "a",
+        "name": "a.md",
+        "description": "One of each.",
+        "version": 1,
+        "draft": False,
+        "parts": [
+            {"kind": "text", "text": "né", "mimeType": "text/markdown", "metadata": {"partType": "body"}},
+            {"kind": "file", "file": {"name": "f.bin", "mimeType": "a/b", "size": 5}},
+            {"kind": "file", "file": {"uri": "https://example.org/x"}},
+            {"kind": "data", "data": {"k": [None]}},
+            {"kind": "data", "data": None},
+        ],
+    }
+
+
+async def test_a_draft_is_shown_as_it_stands(store: InMemoryArtifactStore) -> None:
+    await store.apply(by("t1"), replacing("A", last_chunk=True))
+    await store.apply(by("t1"), delta(appending("B")))
+    assert await shown(store) == {
+        "artifact_id": "a",
+        "name": "",
+        "version": 1,
+        "draft": True,
+        "parts": [{"kind": "text", "text": "AB"}],
+    }
+
+
+async def test_text_is_shown_unescaped(store: InMemoryArtifactStore) -> None:
+    await store.apply(by("t1"), replacing("né😀"))
+    outcome = await call(artifact_read, ['{"artifact_id": "a"}'], workspace(store))
+    assert isinstance(outcome, Done)
+    assert '"né😀"' in outcome.content
+
+
+async def test_an_artifact_that_is_not_there_is_a_failure_that_says_where_to_look(store: InMemoryArtifactStore) -> None:
+    await store.apply(by("t1", context="another"), replacing("A"))
+    outcome = await call(artifact_read, ['{"artifact_id": "a"}'], workspace(store))
+    assert outcome == Failed("There is no artifact 'a' in this context. List the artifacts to see their ids.")
+
+
+async def test_an_id_that_no_artifact_can_have_is_a_failure_that_can_be_told(store: InMemoryArtifactStore) -> None:
+    outcome = await call(artifact_read, ['{"artifact_id": "\\ud83d"}'], workspace(store))
+    assert isinstance(outcome, Failed)
+    outcome.content.encode()
+
+
+@pytest.mark.parametrize("input_", ["", "{}", '{"artifact_id": 1}', '{"artifact_id": null}'])
+async def test_reading_needs_an_id(store: InMemoryArtifactStore, input_: str) -> None:
+    outcome = await call(artifact_read, [input_], workspace(store))
+    assert isinstance(outcome, Failed)
+    assert "artifact_id: " in outcome.content
+
+
+@pytest.mark.parametrize("input_", ["", "{}", '{"all": true}'])
+async def test_the_list_shows_every_artifact_of_the_context_newest_last(
+    store: InMemoryArtifactStore, input_: str
+) -> None:
+    await store.apply(by("t0", "b"), replacing("né"))
+    await store.apply(by("t0"), ALL)
+    await store.apply(by("t0", "hidden", context="another"), replacing("x"))
+    assert await shown(store, artifact_list, input_) == [
+        {"artifact_id": "b", "name": "", "version": 0, "draft": True, "kinds": ["text"], "parts": 1, "size": 3},
+        {
+            "artifact_id": "a",
+            "name": "a.md",
+            "description": "One of each.",
+            "version": 1,
+            "draft": False,
+            "kinds": ["data", "file", "text"],
+            "parts": 5,
+            "size": 3 + 5 + 21 + 13 + 4,
+        },
+    ]
+
+
+async def test_the_list_may_be_empty(store: InMemoryArtifactStore) -> None:
+    assert await shown(store, artifact_list, "") == []
+
+
+def test_they_are_called_by_their_names() -> None:
+    assert [tool.name for tool in (artifact_read, artifact_list)] == ["artifact_read", "artifact_list"]
+    assert artifact_read.input_schema["required"] == ["artifact_id"]
+    assert artifact_list.input_schema["properties"] == {}
