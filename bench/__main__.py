@@ -1,0 +1,87 @@
+"""`make bench`, or `python -m bench [--quick] [--only NAME] [--profile]`: prints ratios.
+
+Ends with one line of JSON: the checked figures of each scenario. The exit code is 1 if one misses its target.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable
+
+from bench import cpu, first_byte, joiners, model_pace, profiling, sleeper
+from bench.client import ClientError
+from bench.report import Report
+from bench.servers import SHIPPED_FRAME_MS, ours, running, script, theirs
+from bench.sse import StreamError
+
+TIMEOUT = 240
+"""Seconds that a scenario may take."""
+
+
+async def every_delta(quick: bool) -> Report:
+    return cpu.every_delta(await _costs(0, cpu.EVERY_DELTA_QUICK if quick else cpu.EVERY_DELTA))
+
+
+async def frames(quick: bool) -> Report:
+    return cpu.frames(await _costs(cpu.FRAME_MS, cpu.FRAMES_QUICK if quick else cpu.FRAMES))
+
+
+async def _costs(frame_ms: float, plan: cpu.Plan) -> cpu.Costs:
+    with script() as path:
+        async with running(ours(frame_ms, path)) as mine, running(theirs) as other:
+            return await cpu.measure(mine, other, plan)
+
+
+SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
+    "every-delta": every_delta,
+    "frames": frames,
+    "model-pace": lambda quick: (
+        model_pace.run(model_pace.QUICK, (0.0, SHIPPED_FRAME_MS)) if quick else model_pace.run(model_pace.FULL)
+    ),
+    "sleeper": lambda quick: sleeper.run(sleeper.QUICK if quick else sleeper.FULL),
+    "joiners": lambda quick: joiners.run(joiners.QUICK, (SHIPPED_FRAME_MS,)) if quick else joiners.run(joiners.FULL),
+    "first-byte": lambda quick: first_byte.run(first_byte.QUICK if quick else first_byte.FULL),
+}
+
+
+async def run(names: list[str], quick: bool) -> int:
+    """Run scenarios and print what they found; one that fails does not keep the others from running."""
+    reports: list[Report] = []
+    for name in names:
+        begun = time.monotonic()
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                report = await SCENARIOS[name](quick)
+        except (ClientError, StreamError, OSError, RuntimeError) as error:
+            print(f"\n== {name}: failed: {type(error).__name__} {error}", flush=True)
+            continue
+        print(report, f"({time.monotonic() - begun:.0f} s)", sep="\n", flush=True)
+        reports.append(report)
+    print(json.dumps({report.name: report.figures() for report in reports}))
+    holds = all(check.holds for report in reports for check in report.checks)
+    return 0 if holds and len(reports) == len(names) else 1
+
+
+async def profile() -> int:
+    """Where the CPU goes: of a delta that is an event, of a delta that is joined, and of a short turn."""
+    for frame, size, turns in ((0.0, 16000, 1), (cpu.FRAME_MS, 64000, 2), (cpu.FRAME_MS, 1, 100)):
+        print(f"\n== frame {frame:.0f} ms, {turns} x {size} deltas", flush=True)
+        print(await profiling.run(frame, size, turns), flush=True)
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench", description="Benchmarks that print ratios.")
+    parser.add_argument("--quick", action="store_true", help="less of everything, within a minute")
+    parser.add_argument("--only", action="append", choices=SCENARIOS, metavar="NAME", help=", ".join(SCENARIOS))
+    parser.add_argument("--profile", action="store_true", help="only show where our server's CPU goes")
+    options = parser.parse_args()
+    return asyncio.run(profile() if options.profile else run(options.only or list(SCENARIOS), options.quick))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

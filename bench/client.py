@@ -1,0 +1,181 @@
+"""A client: reads SSE from a socket, folds the events as the SDK's client does, and says when each piece came.
+
+It does only what every client must (one parse of each event's JSON, one list append for each piece of text), so that
+it takes little from the core it may share with the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+from bench.pace import Order
+from bench.sse import Reader
+
+TURN = "urn:a2a-canvas:turn:v1"
+COMPLETED = "TASK_STATE_COMPLETED"
+HOST = "127.0.0.1"
+AWAKE = 1 << 20
+"""Bytes of receive buffer of a client that reads."""
+
+Listen = Callable[[str, int], None]
+"""Told of every artifact event's text and of the monotonic time, in nanoseconds, at which its bytes came."""
+
+
+class ClientError(Exception):
+    """The server answered what a client cannot accept."""
+
+
+class Watcher:
+    """What one reader knows of a task: the fold of its events.
+
+    Attributes:
+        first: the length of the text in the snapshot that the stream began with.
+        events: how many events there were.
+        generations: of every event, if `turn:v1` is active.
+        changes: those of the artifact's changes alone.
+
+    Args:
+        listen: told of every piece of text.
+    """
+
+    def __init__(self, listen: Listen | None = None) -> None:
+        self.task_id = ""
+        self.state = ""
+        self.first = 0
+        self.events = 0
+        self.generations: list[int] = []
+        self.changes: list[int] = []
+        self.begun = asyncio.Event()
+        self._artifacts: dict[str, list[str]] = {}
+        self._listen = listen
+
+    @property
+    def text(self) -> str:
+        """The text of all artifacts."""
+        return "".join(piece for pieces in self._artifacts.values() for piece in pieces)
+
+    def take(self, answer: dict[str, Any], at: int) -> None:
+        """Fold one event.
+
+        Raises:
+            ClientError: it is an error, or appends to an artifact that was never begun.
+        """
+        self.events += 1
+        match answer.get("result"):
+            case {"artifactUpdate": event}:
+                self._change(event, at)
+            case {"statusUpdate": event}:
+                self.state = event["status"]["state"]
+            case {"task": event}:
+                self._begin(event)
+            case _:
+                raise ClientError(f"not an event: {json.dumps(answer)[:300]}")
+        if number := event.get("metadata", {}).get(TURN, {}).get("generation"):
+            self.generations.append(int(number))
+            if "artifact" in event:
+                self.changes.append(int(number))
+
+    def _begin(self, task: dict[str, Any]) -> None:
+        self.task_id, self.state = task["id"], task["status"]["state"]
+        self._artifacts = {artifact["artifactId"]: list(_texts(artifact)) for artifact in task.get("artifacts", ())}
+        self.first = len(self.text)
+        self.begun.set()
+
+    def _change(self, event: dict[str, Any], at: int) -> None:
+        artifact = event["artifact"]
+        new = list(_texts(artifact))
+        if not event.get("append"):
+            self._artifacts[artifact["artifactId"]] = new
+        elif artifact["artifactId"] in self._artifacts:
+            self._artifacts[artifact["artifactId"]] += new
+        else:
+            raise ClientError(f"appends to {artifact['artifactId']!r}, which was never begun")
+        if self._listen:
+            self._listen("".join(new), at)
+
+
+def _texts(artifact: dict[str, Any]) -> Iterator[str]:
+    return (part.get("text", "") for part in artifact["parts"])
+
+
+# ------------------------------------------------------------------------- requests
+
+
+def send(order: Order) -> bytes:
+    """A `SendStreamingMessage` request."""
+    message = {"messageId": str(uuid4()), "role": "ROLE_USER", "parts": [{"text": str(order)}]}
+    return _request("SendStreamingMessage", {"message": message})
+
+
+def subscribe(task_id: str, *, turn: bool = False) -> bytes:
+    """A `SubscribeToTask` request, with or without `turn:v1`."""
+    return _request("SubscribeToTask", {"id": task_id}, f"A2A-Extensions: {TURN}\r\n" if turn else "")
+
+
+def _request(method: str, params: dict[str, Any], headers: str = "") -> bytes:
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    head = (
+        f"POST / HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        f"A2A-Version: 1.0\r\nConnection: close\r\n{headers}\r\n"
+    )
+    return head.encode() + body
+
+
+async def watch(port: int, request: bytes, watcher: Watcher) -> Watcher:
+    """Send a request and fold the answer to its end.
+
+    Raises:
+        ClientError: an event cannot be folded.
+        StreamError: the answer is no whole stream of events.
+        OSError: the connection broke.
+    """
+    loop = asyncio.get_running_loop()
+    _, reader = await loop.create_connection(lambda: Reader(request, watcher.take), HOST, port)
+    await reader.ended
+    return watcher
+
+
+async def get_text(port: int, task_id: str) -> str:
+    """The text of a task's artifacts as `GetTask` has it."""
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(_request("GetTask", {"id": task_id}))
+    answer = json.loads((await reader.read()).partition(b"\r\n\r\n")[2])
+    writer.close()
+    return "".join(text for artifact in answer["result"].get("artifacts", ()) for text in _texts(artifact))
+
+
+class Sleeper:
+    """A client that sends its request and does not read, until it is told to.
+
+    Until then its receive buffer is as small as the system allows.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        self._socket.setblocking(False)
+        self._port = port
+
+    async def begin(self, request: bytes) -> None:
+        """Send a request."""
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(self._socket, (HOST, self._port))
+        await loop.sock_sendall(self._socket, request)
+
+    async def read(self) -> Watcher:
+        """Read everything at last."""
+        loop = asyncio.get_running_loop()
+        watcher = Watcher()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, AWAKE)
+        _, reader = await loop.create_connection(lambda: Reader(b"", watcher.take), sock=self._socket)
+        await reader.ended
+        return watcher
+
+    def close(self) -> None:
+        """Leave, if it has not."""
+        self._socket.close()

@@ -1,0 +1,81 @@
+"""Scenario 6: how soon the first byte of an artifact is with its reader while fifty other turns run.
+
+Counted from the moment at which the server had the delta that holds the first character of the part's text. Probes
+come one after the other, with pauses: so many turns that take twenty seconds begin and end a few times a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from bench import crowd
+from bench.client import Watcher, send, watch
+from bench.crowd import MILLI, Crowd
+from bench.pace import Order, stamps
+from bench.report import Check, Report, quantile
+from bench.servers import SHIPPED_FRAME_MS, paced, running
+
+PROBE = Order(3, 50)
+LEAD = 1.5
+"""Seconds after which all of the other turns run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """So many probes, `gap` seconds apart, while `others` run."""
+
+    probes: int
+    gap: float
+    others: Crowd
+
+    @classmethod
+    def of(cls, probes: int, turns: int = 50, rate: float = 50, gap: float = 0.1) -> Plan:
+        return cls(probes, gap, Crowd(turns, Order(int((LEAD + probes * gap + 1) * rate), rate)))
+
+
+FULL = Plan.of(200)
+QUICK = Plan.of(30)
+
+
+async def run(plan: Plan, frame_ms: float = SHIPPED_FRAME_MS) -> Report:
+    """Start the others, then the probes."""
+    async with running(paced(frame_ms)) as server:
+        await crowd.write(server.port, Crowd(2, Order(20, 50)))
+        others = asyncio.create_task(crowd.write(server.port, plan.others))
+        try:
+            await asyncio.sleep(LEAD)
+            firsts = await asyncio.gather(*(probe(server.port, number * plan.gap) for number in range(plan.probes)))
+            assert not others.done()
+            await others
+        finally:
+            others.cancel()
+    return report(plan, firsts)
+
+
+async def probe(port: int, after: float) -> float:
+    """Milliseconds that the first byte of one new artifact took."""
+    firsts: list[float] = []
+
+    def listen(text: str, at: int) -> None:
+        if text and not firsts:
+            firsts.append((at - next(stamps(text))) / MILLI)
+
+    await asyncio.sleep(after)
+    watcher = await watch(port, send(PROBE), Watcher(listen))
+    crowd.check(watcher, PROBE)
+    return firsts[0]
+
+
+def report(plan: Plan, firsts: list[float]) -> Report:
+    """The table and the targets."""
+    p50, p99 = (quantile(firsts, share) for share in (0.5, 0.99))
+    table = Report(
+        "first-byte",
+        f"first artifact byte with {plan.others.turns} turns running",
+        ("probes", "p50 ms", "p90 ms", "p99 ms", "max ms"),
+        [(plan.probes, p50, quantile(firsts, 0.9), p99, max(firsts))],
+    )
+    table.checks.append(Check("median", p50, "at most", 5, "ms"))
+    table.checks.append(Check("p99", p99, "at most", 25, "ms"))
+    return table

@@ -1,0 +1,71 @@
+"""Our server with a model that writes at the pace the message asks for: `python -m bench.paced_server PORT FRAME_MS`.
+
+The scripted model cannot write the time into its deltas; this one does nothing else (`pace.py`).
+What stands before the text in a call comes at the same pace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from typing import Literal
+
+import uvicorn
+from starlette.applications import Starlette
+
+from bench.pace import SIZE, Order
+from server.agent.model import (
+    BlockStart,
+    BlockStop,
+    InputDelta,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    ModelEvent,
+    ModelRequest,
+    Text,
+    ToolResult,
+)
+from server.app import build_app as build
+from server.settings import load
+
+OPENING = '{"append": false, "artifact": {"artifact_id": "text", "parts": [{"kind": "text", "text": "'
+CLOSING = '"}]}}'
+
+
+class PacedModel:
+    """An `LLM` that writes one artifact, the pieces that the message asks for, and then has nothing more to say."""
+
+    name = "paced"
+    thinking: Literal["delta", "accumulated"] = "delta"
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """The first answer is one `artifact_update`; the answer to its result is empty."""
+        yield MessageStart()
+        content = request.messages[-1].content
+        if any(isinstance(item, ToolResult) for item in content):
+            yield MessageDelta("end_turn")
+            yield MessageStop("end_turn")
+            return
+        yield BlockStart(0, "tool_use", "call", "artifact_update")
+        order = Order.read("".join(item.text for item in content if isinstance(item, Text)))
+        for at in range(0, len(OPENING), SIZE):
+            yield InputDelta(0, OPENING[at : at + SIZE])
+            await asyncio.sleep(1 / order.rate)
+        async for piece in order.pieces():
+            yield InputDelta(0, piece)
+        yield InputDelta(0, CLOSING)
+        yield BlockStop(0)
+        yield MessageDelta("tool_use")
+        yield MessageStop("tool_use")
+
+
+def build_app(port: int, frame_ms: float) -> Starlette:
+    """The ASGI application."""
+    return build(load({"port": port, "frame_ms": frame_ms}, {}), PacedModel())
+
+
+if __name__ == "__main__":
+    given_port, given_frame = int(sys.argv[1]), float(sys.argv[2])
+    uvicorn.run(build_app(given_port, given_frame), host="127.0.0.1", port=given_port, log_level="warning")

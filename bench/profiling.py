@@ -1,0 +1,89 @@
+"""Where our server's CPU goes: scenario 1's text under `cProfile`, the functions that take the most time themselves.
+
+As a program, `python -m bench.profiling FILE SERVE-OPTIONS…` is our server; it is profiled from one SIGUSR1 to the
+next, so that neither the imports nor the first requests are in it, and then writes FILE.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import cProfile
+import os
+import pstats
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.cpu import WARM_UP, cost
+from bench.servers import Command, ours, running, script
+
+TOP = 25
+IDLE = "'poll'"
+TIMEOUT = 20.0
+
+
+async def run(frame_ms: float, size: int, turns: int) -> str:
+    """A table of microseconds per delta; profiling makes everything slower, calls of small functions most."""
+    with tempfile.TemporaryDirectory() as folder, script() as rules:
+        path = Path(folder, "profile")
+        async with running(_profiled(ours(frame_ms, rules), path)) as server:
+            await cost(server, WARM_UP, 2)
+            os.kill(server.pid, signal.SIGUSR1)
+            await cost(server, size, turns)
+            os.kill(server.pid, signal.SIGUSR1)
+            return _table(await asyncio.to_thread(_stats, path), size * turns)
+
+
+def _profiled(command: Command, path: Path) -> Command:
+    def profiled(port: int) -> Sequence[str]:
+        return ["-m", "bench.profiling", str(path), *list(command(port))[2:]]
+
+    return profiled
+
+
+def _stats(path: Path) -> pstats.Stats:
+    until = time.monotonic() + TIMEOUT
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    return pstats.Stats(str(path))
+
+
+def _table(stats: pstats.Stats, deltas: int) -> str:
+    timed: dict[tuple[str, int, str], tuple[int, int, float, float, object]] = stats.stats  # type: ignore[attr-defined]
+    rows = sorted(timed.items(), key=lambda item: item[1][2], reverse=True)
+    busy = [(where, figures) for where, figures in rows if IDLE not in where[2]]
+    us = 1e6 / deltas
+    lines = [f"{'own us/delta':>12}  {'with callees':>12}  {'calls/delta':>11}  function"]
+    for (file, line, name), (_, calls, own, cumulative, _) in busy[:TOP]:
+        where = f"{'/'.join(Path(file).parts[-3:])}:{line}({name})" if line else name
+        lines.append(f"{own * us:12.2f}  {cumulative * us:12.2f}  {calls / deltas:11.2f}  {where}")
+    lines.append(f"{sum(figures[2] for _, figures in busy) * us:12.2f}  all")
+    return "\n".join(lines)
+
+
+def serve(path: str, options: Sequence[str]) -> int:
+    """Our command line, with a profiler that SIGUSR1 starts and stops."""
+    from server.cli import main
+
+    profile = cProfile.Profile()
+    running = False
+
+    def toggle(signum: int, frame: object) -> None:
+        nonlocal running
+        if running:
+            profile.disable()
+            profile.dump_stats(f"{path}.part")
+            os.rename(f"{path}.part", path)
+        else:
+            profile.enable()
+        running = not running
+
+    signal.signal(signal.SIGUSR1, toggle)
+    return main(options)
+
+
+if __name__ == "__main__":
+    sys.exit(serve(sys.argv[1], sys.argv[2:]))

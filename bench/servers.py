@@ -1,0 +1,146 @@
+"""Servers as processes of their own: started, waited for, measured through `/proc`, ended by their id."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from server.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+SHIPPED_FRAME_MS = float(Settings.model_fields["frame_ms"].default)
+START_TIMEOUT = 30.0
+STOP_TIMEOUT = 10.0
+
+SCRIPT = """\
+rules:
+  - match: {text: "write (?P<n>[0-9]+)"}
+    rounds:
+      - chunk: 20
+        tools:
+          - name: artifact_update
+            input:
+              append: false
+              artifact: {artifact_id: text, parts: [{kind: text, text: {repeat: "01234567890123456789", times: "{n}"}}]}
+      - text: ""
+"""
+"""`write N` for the scripted model. Its deltas are 20 characters of JSON, which for digits is 20 of text."""
+
+Command = Callable[[int], Sequence[str]]
+"""From a port to the arguments of the Python interpreter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs.
+
+    Attributes:
+        pid: the process that is measured.
+    """
+
+    port: int
+    pid: int
+
+    def cpu(self) -> float:
+        """Seconds of CPU, user and system, all threads, since it was started; whole ticks (10 ms)."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def rss(self) -> int:
+        """Bytes of resident memory."""
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE
+
+    def unsent(self) -> int:
+        """Bytes that the kernel has taken from the server and no client has taken from the kernel."""
+        lines = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+        return sum(int(field[4].partition(":")[0], 16) for field in lines if field[1].endswith(f":{self.port:04X}"))
+
+
+def ours(frame_ms: float, script: Path) -> Command:
+    """Our server as shipped, with the scripted model."""
+
+    def command(port: int) -> Sequence[str]:
+        options = ["--model", f"script:{script}", "--port", str(port), "--frame-ms", str(frame_ms)]
+        return ["-m", "server", "serve", *options, "--log-level", "warning"]
+
+    return command
+
+
+def paced(frame_ms: float) -> Command:
+    """Our server with a model that keeps a pace."""
+    return lambda port: ["-m", "bench.paced_server", str(port), str(frame_ms)]
+
+
+def theirs(port: int) -> Sequence[str]:
+    """The SDK's handler."""
+    return ["-m", "bench.baseline", str(port)]
+
+
+@contextmanager
+def script() -> Iterator[Path]:
+    """`SCRIPT` in a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "write.yaml")
+        path.write_text(SCRIPT)
+        yield path
+
+
+@asynccontextmanager
+async def running(command: Command, stop: signal.Signals = signal.SIGTERM) -> AsyncIterator[Server]:
+    """A server, from when it accepts connections until it has ended, `stop` being what it is ended with.
+
+    Raises:
+        RuntimeError: it did not start; the message has what it said.
+    """
+    port = free_port()
+    with tempfile.TemporaryFile() as said:
+        process = _start(command(port), said)
+        try:
+            if not await _accepts(process, port):
+                said.seek(0)
+                raise RuntimeError(f"{' '.join(command(port))} did not start:\n{said.read().decode()}")
+            yield Server(port, process.pid)
+        finally:
+            process.send_signal(stop)
+            try:
+                await asyncio.to_thread(process.wait, STOP_TIMEOUT)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _start(arguments: Sequence[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=said, stderr=said)
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def _accepts(process: subprocess.Popen[bytes], port: int) -> bool:
+    loop = asyncio.get_running_loop()
+    until = loop.time() + START_TIMEOUT
+    while process.poll() is None and loop.time() < until:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.05)
+        else:
+            writer.close()
+            return True
+    return False

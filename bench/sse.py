@@ -1,0 +1,113 @@
+"""The wire under the client: server-sent events from a socket, with as little work as there can be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+Take = Callable[[dict[str, Any], int], None]
+"""Given an event's JSON and the monotonic time, in nanoseconds, at which its bytes came."""
+
+
+class StreamError(Exception):
+    """The answer is no whole stream of events."""
+
+
+class Reader(asyncio.Protocol):
+    """HTTP/1.1 with a chunked body of server-sent events, `Connection: close`.
+
+    Attributes:
+        ended: done when the whole answer has been read; fails with what was wrong with it.
+
+    Args:
+        request: is sent first, unless it is empty.
+        take: is given each event.
+    """
+
+    def __init__(self, request: bytes, take: Take) -> None:
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._request = request
+        self._event = take
+        self._head: bytes | None = b""
+        self._body = Chunked()
+        self._events = b""
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if self._request:
+            transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        at = time.monotonic_ns()
+        try:
+            self._take(self._after_head(data), at)
+        except Exception as error:
+            self._fail(error)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.ended.done():
+            whole = self._body.ended and not self._events.strip()
+            self._fail(exc) if exc or not whole else self.ended.set_result(None)
+
+    def _after_head(self, data: bytes) -> bytes:
+        if self._head is None:
+            return data
+        self._head, end, rest = (self._head + data).partition(b"\r\n\r\n")
+        if not end:
+            return b""
+        if not self._head.startswith(b"HTTP/1.1 200") or b"text/event-stream" not in self._head:
+            raise StreamError(f"not a stream: {self._head.decode()} {rest[:300].decode()}")
+        self._head = None
+        return rest
+
+    def _take(self, data: bytes, at: int) -> None:
+        *events, self._events = (self._events + self._body.feed(data)).split(b"\r\n\r\n")
+        for event in events:
+            for line in event.split(b"\r\n"):
+                if line.startswith(b"data: "):
+                    self._event(json.loads(line[6:]), at)
+
+    def _fail(self, error: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_exception(error or StreamError("the stream broke off"))
+        if self._transport:
+            self._transport.abort()
+
+
+class Chunked:
+    """Decodes a chunked body (RFC 9112, section 7.1), cut anywhere; trailers are passed over.
+
+    Attributes:
+        ended: the last chunk has come.
+    """
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._buffer = b""
+        self._left = 0
+
+    def feed(self, data: bytes) -> bytes:
+        """What `data` brings of the content."""
+        buffer, at, out = self._buffer + data, 0, []
+        while not self.ended:
+            if self._left > 2:
+                piece = buffer[at : at + self._left - 2]
+                out.append(piece)
+                at += len(piece)
+                self._left -= len(piece)
+            if len(buffer) - at < self._left or self._left > 2:
+                break
+            at, self._left = at + self._left, 0  # the line end after a chunk
+            end = buffer.find(b"\r\n", at)
+            if end < 0:
+                break
+            size = int(buffer[at:end].partition(b";")[0], 16)
+            self.ended = size == 0
+            at, self._left = end + 2, size + 2
+        self._buffer = buffer[at:]
+        return b"".join(out)

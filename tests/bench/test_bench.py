@@ -1,0 +1,126 @@
+"""The benchmarks in miniature, on real servers, so that they cannot rot; and what they rely on notices faults."""
+
+import pytest
+
+from bench import cpu, crowd, joiners, sleeper
+from bench.client import ClientError, Watcher
+from bench.cpu import Plan
+from bench.pace import PIECE, Order, stamp, stamps
+from bench.report import Check, Report, quantile
+from bench.servers import ours, paced, running, script, theirs
+from bench.sse import Chunked
+
+
+def artifact_event(text: str, *, append: bool) -> dict[str, object]:
+    artifact = {"artifactId": "a", "parts": [{"text": text}]}
+    return {"result": {"artifactUpdate": {"taskId": "t", "artifact": artifact, "append": append}}}
+
+
+# ------------------------------------------------------------------------ scenarios
+
+
+async def test_at_full_speed_both_servers_send_the_exact_text_and_a_sleeper_of_ours_has_it_at_last() -> None:
+    with script() as path:
+        async with running(theirs) as other, running(ours(0, path)) as mine:
+            report = cpu.every_delta(await cpu.measure(mine, other, Plan({1: 1, 10: 1, 40: 1}, {10: 1}, 1)))
+            result = await sleeper.one(mine, Order(300), asleep=True)
+    assert [row[0] for row in report.rows] == [1, 10, 40]
+    assert [check.name for check in report.checks] == ["40 / 10"]
+    assert result.kernel > 0
+
+
+async def test_joiners_of_our_server_have_the_exact_text_and_generations_in_order() -> None:
+    async with running(paced(0)) as server:
+        result = await joiners.join(server, joiners.Plan(8, Order(30, 100)), turn=True)
+    assert (result.exact, result.faults) == (8, [])
+
+
+async def test_a_server_that_does_not_start_is_an_error_that_says_what_it_said() -> None:
+    with pytest.raises(RuntimeError, match="out of order"):
+        async with running(lambda port: ["-S", "-c", "raise SystemExit('out of order')"]):
+            pass
+
+
+# --------------------------------------------------------------------------- client
+
+
+@pytest.mark.parametrize("size", range(1, 12))
+def test_a_chunked_body_is_the_same_however_it_is_cut(size: int) -> None:
+    wire = b"5\r\nhello\r\n1;x=y\r\n \r\nc\r\nworld\r\nagain\r\n0\r\n\r\n"
+    body = Chunked()
+    content = b"".join(body.feed(wire[at : at + size]) for at in range(0, len(wire), size))
+    assert (content, body.ended) == (b"hello world\r\nagain", True)
+
+
+def test_a_watcher_folds_as_a_stock_client_does() -> None:
+    heard: list[str] = []
+    watcher = Watcher(lambda text, at: heard.append(text))
+    for text, append in (("lost", False), ("a", False), ("b", True)):
+        watcher.take(artifact_event(text, append=append), 0)
+    assert (watcher.text, heard) == ("ab", ["lost", "a", "b"])
+
+
+def test_a_watcher_refuses_what_a_stock_client_refuses() -> None:
+    with pytest.raises(ClientError, match="never begun"):
+        Watcher().take(artifact_event("a", append=True), 0)
+    with pytest.raises(ClientError, match="not an event"):
+        Watcher().take({"error": {"code": -32603}}, 0)
+
+
+# --------------------------------------------------------------------------- pieces
+
+
+@pytest.mark.parametrize("order", [Order(4000), Order(10, 50.0)])
+def test_an_order_is_read_from_the_message_that_carries_it(order: Order) -> None:
+    assert Order.read(str(order)) == order
+
+
+async def test_pieces_are_twenty_characters_and_paced_ones_carry_their_time() -> None:
+    assert [piece async for piece in Order(2).pieces()] == [PIECE, PIECE]
+    first, second = [piece async for piece in Order(2, 1000.0).pieces()]
+    assert len(first) == len(PIECE)
+    (sooner,), (later,) = stamps(first), stamps(second)
+    assert sooner < later
+
+
+@pytest.mark.parametrize(
+    ("times", "fault"), [((1, 2, 2), "in order"), ((1, 3, 2), "in order"), ((1, 2), "of 3 pieces")]
+)
+def test_a_repeat_a_swap_and_a_gap_are_noticed(times: tuple[int, ...], fault: str) -> None:
+    watcher = Watcher()
+    watcher.state = "TASK_STATE_COMPLETED"
+    watcher.take(artifact_event("".join(map(stamp, times)), append=False), 0)
+    with pytest.raises(ClientError, match=fault):
+        crowd.check(watcher, Order(3, 50))
+
+
+# --------------------------------------------------------------------------- report
+
+
+@pytest.mark.parametrize(
+    ("check", "holds"),
+    [
+        (Check("a", 1.2, "at most", 1.2), True),
+        (Check("a", 1.21, "at most", 1.2), False),
+        (Check("a", 3.0, "at least", 3), True),
+        (Check("a", 2.99, "at least", 3), False),
+    ],
+)
+def test_a_figure_holds_or_misses_its_target(check: Check, holds: bool) -> None:
+    assert check.holds is holds
+    assert str(check).startswith("pass" if holds else "MISS")
+
+
+def test_a_report_shows_its_table_checks_and_notes() -> None:
+    report = Report("name", "title", ("n", "us"), [(1000, 12.345)], [Check("x", 1, "at most", 2)], ["note"])
+    assert str(report).splitlines()[1:] == [
+        "== name: title",
+        "   n    us",
+        "1000  12.3",
+        "pass  x: 1 (at most 2)",
+        "note",
+    ]
+
+
+def test_a_quantile_is_one_of_the_values() -> None:
+    assert [quantile([4.0, 1.0, 3.0, 2.0], share) for share in (0, 0.5, 1)] == [1.0, 3.0, 4.0]

@@ -1,0 +1,241 @@
+"""What an evented store tells.
+
+The law (README, "How parts are combined"): fold it as a stock client does, group it by kind, and you have the store's
+artifact.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from store.changes import AppendParts, Change, ReplaceParts
+from store.document import Applied
+from store.errors import ArtifactBusy, EmptyUpdate, StoreError
+from store.evented import EventedArtifactStore
+from store.memory import InMemoryArtifactStore
+from store.models import FilePart, Limits
+from tests.store.making import KINDS, PARTS, StockClient, appending, by, delta, replacing, result, text
+
+TASKS = ("t1", "t2")
+TASK, ARTIFACT = st.sampled_from(TASKS), st.sampled_from(["a", "b"])
+SMALL = Limits(artifact_bytes=40, parts=8)
+
+
+class Watched(RuleBasedStateMachine):
+    """Tasks that write the artifacts of one context, each watched by a client that sees its events alone."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.store = InMemoryArtifactStore(SMALL)
+        self.clients = {task: StockClient() for task in TASKS}
+        self.seen: dict[str, set[str]] = {task: set() for task in TASKS}
+        self.telling = {task: self.open(task) for task in TASKS}
+
+    def open(self, task: str) -> EventedArtifactStore:
+        return EventedArtifactStore(self.store, self.clients[task].listen, self.seen[task])
+
+    @rule(
+        task=TASK,
+        artifact=ARTIFACT,
+        kind=KINDS,
+        parts=st.lists(PARTS, min_size=1, max_size=3).map(tuple),
+        name=st.sampled_from([None, None, "n", "m"]),
+        last_chunk=st.sampled_from([False, False, True]),
+        done=st.booleans(),
+    )
+    def apply(self, task: str, artifact: str, kind: type[Change], last_chunk: bool, done: bool, **rest: object) -> None:
+        change = kind(rest["parts"], name=rest["name"], last_chunk=last_chunk, done=done)  # type: ignore[arg-type]
+        told = len(self.clients[task].told)
+        try:
+            applied = result(self.telling[task].apply(by(task, artifact), change))
+        except StoreError:
+            assert len(self.clients[task].told) == told
+        else:
+            self.check(task, applied, told)
+
+    @rule(task=TASK, artifact=ARTIFACT)
+    def keep(self, task: str, artifact: str) -> None:
+        told = len(self.clients[task].told)
+        with suppress(StoreError):
+            result(self.telling[task].keep(by(task, artifact)))
+        assert len(self.clients[task].told) == told
+
+    @rule(task=TASK, artifact=ARTIFACT)
+    def close(self, task: str, artifact: str) -> None:
+        if self.clients[task].knows(artifact):
+            told = len(self.clients[task].told)
+            self.check(task, result(self.telling[task].close(by(task, artifact))), told)
+
+    @rule(task=TASK, artifact=ARTIFACT)
+    def cut_off(self, task: str, artifact: str) -> None:
+        told = len(self.clients[task].told)
+        self.check(task, result(self.telling[task].discard(by(task, artifact))), told)
+
+    @rule(task=TASK)
+    def pause_and_go_on(self, task: str) -> None:
+        """The turn ends; a new one goes on with the same task."""
+        result(self.telling[task].close_all())
+        self.seen[task] = {applied.artifact.artifact_id for applied in self.clients[task].told}
+        self.telling[task] = self.open(task)
+        for artifact in self.seen[task]:
+            assert result(self.store.close(by(task, artifact))) is None, "its draft was still open"
+
+    def check(self, task: str, applied: Applied | None, told: int) -> None:
+        client = self.clients[task]
+        assert client.told[told:] == ([applied] if applied else [])
+        if applied:
+            artifact = applied.artifact
+            assert artifact == result(self.store.get(by(task, artifact.artifact_id)))
+            assert client.reads(artifact.artifact_id) == artifact.content
+
+    def teardown(self) -> None:
+        """The last word of a task about an artifact is what the store has, unless another task wrote after it."""
+        if not hasattr(self, "store"):
+            return
+        for task in TASKS:
+            before = {artifact.artifact_id for artifact in result(self.store.list("c")) if artifact.open}
+            result(self.telling[task].close_all())
+            for artifact in result(self.store.list("c")):
+                if artifact.artifact_id in before and not artifact.open:
+                    assert self.clients[task].reads(artifact.artifact_id) == artifact.content
+
+
+TestWatched = Watched.TestCase
+TestWatched.settings = settings(max_examples=300, stateful_step_count=20, deadline=None)
+
+# ---------------------------------------------------------------------------------------- fixed examples
+
+FILE = FilePart(b"1")
+
+
+@pytest.fixture
+def store() -> InMemoryArtifactStore:
+    return InMemoryArtifactStore()
+
+
+@pytest.fixture
+def client() -> StockClient:
+    return StockClient()
+
+
+async def test_the_first_change_of_an_artifact_in_a_task_replaces_whatever_it_was(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    await store.apply(by("t0"), replacing("A", last_chunk=True))
+    telling = EventedArtifactStore(store, client.listen)
+    first = await telling.apply(by("t1"), appending("B"))
+    assert (first.append, first.parts) == (False, (text("AB"),))
+    new = await telling.apply(by("t1", "b"), appending("X"))
+    assert (new.append, new.parts) == (False, (text("X"),))
+    assert client.told == [first, new]
+
+
+async def test_the_first_change_replaces_even_where_the_same_task_wrote_the_artifact_unseen(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    await store.apply(by("t1"), replacing("A"))
+    applied = await EventedArtifactStore(store, client.listen).apply(by("t1"), appending("B"))
+    assert (applied.append, applied.parts) == (False, (text("AB"),))
+
+
+async def test_an_append_tells_only_the_new_parts_and_a_replacement_all_as_they_stand(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1"), ReplaceParts((text("A"), FILE)))
+    await telling.apply(by("t1"), AppendParts((FILE, text("B"))))
+    await telling.apply(by("t1"), replacing("C"))
+    assert [(told.append, told.parts) for told in client.told] == [
+        (False, (text("A"), FILE)),
+        (True, (FILE, text("B"))),
+        (False, (text("C"), FILE, FILE)),
+    ]
+
+
+async def test_a_turn_that_goes_on_after_a_pause_appends_to_what_its_task_has_told(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    before = EventedArtifactStore(store, client.listen)
+    await before.apply(by("t1"), replacing("A"))
+    await before.close_all()
+    after = EventedArtifactStore(store, client.listen, seen=["a"])
+    assert (await after.apply(by("t1"), appending("B"))).append
+    assert client.reads("a").parts == (text("AB"),)
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_what_another_task_wrote_in_between_is_told_with_the_next_append(
+    store: InMemoryArtifactStore, client: StockClient, paused: bool
+) -> None:
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1"), replacing("A", last_chunk=True))
+    await store.apply(by("t2"), appending("B", last_chunk=True))
+    if paused:
+        telling = EventedArtifactStore(store, client.listen, seen=["a"])
+    applied = await telling.apply(by("t1"), appending("C"))
+    assert (applied.append, applied.parts) == (False, (text("ABC"),))
+
+
+async def test_a_call_that_is_taken_back_is_told_as_a_replacement(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1"), replacing("A"))
+    await telling.apply(by("t1"), delta(appending("B")))
+    await telling.discard(by("t1"))
+    assert [(told.append, told.parts) for told in client.told] == [
+        (False, (text("A"),)),
+        (True, (text("B"),)),
+        (False, (text("A"),)),
+    ]
+
+
+async def test_errors_keeps_and_closes_of_nothing_tell_nothing(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1"), delta(replacing("A")))
+    await telling.keep(by("t1"))
+    with pytest.raises(EmptyUpdate):
+        await telling.apply(by("t1"), AppendParts(()))
+    with pytest.raises(ArtifactBusy):
+        await EventedArtifactStore(store, client.listen).apply(by("t2"), appending("B"))
+    assert await telling.discard(by("t1")) is None
+    assert len(client.told) == 1
+    assert await telling.close(by("t1"))
+    assert await telling.close(by("t1")) is None
+    assert len(client.told) == 2
+
+
+async def test_reads_pass_through(store: InMemoryArtifactStore, client: StockClient) -> None:
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1"), replacing("A", last_chunk=True))
+    assert await telling.get(by("t1")) == await store.get(by("t1"))
+    assert await telling.list("c") == await store.list("c")
+    assert await telling.versions(by("t1")) == await store.versions(by("t1"))
+
+
+async def test_close_all_closes_the_drafts_of_this_turn_and_takes_unfinished_calls_back_first(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    await store.apply(by("t2", "other"), replacing("O"))
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1", "closed"), replacing("C", last_chunk=True))
+    await telling.apply(by("t1", "draft"), replacing("D"))
+    await telling.apply(by("t1", "draft"), delta(appending("!")))
+    await telling.apply(by("t1", "partial"), delta(replacing("P")))
+    told = len(client.told)
+    await telling.close_all()
+    await telling.close_all()
+    assert [(t.artifact.artifact_id, t.artifact.text, t.last_chunk) for t in client.told[told:]] == [
+        ("draft", "D", False),
+        ("draft", "D", True),
+        ("partial", "P", True),
+    ]
+    assert [version.incomplete for version in await store.versions(by("t1", "partial"))] == [True]
+    assert (await store.get(by("t2", "other"))).open

@@ -1,0 +1,121 @@
+"""A rope is a `str` that is cheap to append to: rule 1 (it never changes) and rule 2 (an append costs the append)."""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.rope import Rope
+
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 1000),
+        st.one_of(
+            st.text(max_size=4).map(lambda text: ("append", text)),
+            st.integers(0, 1000).map(lambda index: ("join", index)),
+            st.sampled_from([("read", ""), ("compact", "")]),
+        ),
+    ),
+    max_size=40,
+)
+
+
+@given(st.text(max_size=3), STEPS)
+def test_ropes_equal_strings_under_any_appends_branches_joins_and_reads(start: str, steps: list) -> None:
+    ropes, texts = [Rope(start)], [start]
+    for at, (step, what) in steps:
+        rope, text = ropes[at % len(ropes)], texts[at % len(ropes)]
+        match step:
+            case "append":
+                grown = (rope + Rope(what), text + what)
+            case "join":
+                grown = (rope + ropes[what % len(ropes)], text + texts[what % len(ropes)])
+            case "compact":
+                grown = (rope.compact(), text)
+            case _:
+                assert str(rope) == text
+                continue
+        ropes, texts = [*ropes, grown[0]], [*texts, grown[1]]
+        if sum(map(len, texts)) > 10_000:
+            break
+    assert [str(rope) for rope in ropes] == texts
+    assert [len(rope) for rope in ropes] == [len(text) for text in texts]
+    assert [rope.size for rope in ropes] == [len(text.encode()) for text in texts]
+    for (one, text), (other, another) in pairwise(zip(ropes, texts, strict=True)):
+        assert (one == other) == (text == another)
+
+
+def test_an_older_rope_reads_as_it_did_after_newer_ones_grew_from_it() -> None:
+    old = Rope("Hello ")
+    one, two = old + Rope("World"), old + Rope("there")
+    assert [str(old), str(one), str(two)] == ["Hello ", "Hello World", "Hello there"]
+
+
+def test_a_rope_can_be_appended_to_itself() -> None:
+    twice = Rope("a") + Rope("b")
+    assert str(twice + twice) == "abab"
+
+
+def test_the_length_counts_code_points_and_the_size_bytes() -> None:
+    rope = Rope("é") + Rope("😀")
+    assert (len(rope), rope.size) == (2, 6)
+
+
+def test_an_empty_rope_is_false_and_any_other_is_true() -> None:
+    assert not Rope()
+    assert not Rope("") + Rope("")
+    assert Rope() + Rope("x")
+
+
+def test_ropes_are_equal_and_hash_alike_however_they_were_put_together() -> None:
+    whole, joined = Rope("abc"), Rope("a") + Rope("") + Rope("bc")
+    assert whole == joined
+    assert hash(whole) == hash(joined)
+    assert whole != Rope("abd")
+    assert whole != "abc"
+    assert repr(joined) == "Rope('abc')"
+
+
+def test_text_that_has_no_bytes_is_refused() -> None:
+    with pytest.raises(UnicodeEncodeError):
+        Rope("\ud83d")
+
+
+def grow(pieces: list[str]) -> list[Rope]:
+    return list(accumulate(map(Rope, pieces[1:]), Rope.__add__, initial=Rope(pieces[0])))
+
+
+PIECES = [f"piece {number}, " for number in range(1000)]
+
+
+def test_appends_to_the_newest_rope_copy_nothing() -> None:
+    ropes = grow(PIECES)
+    assert len({id(rope._buffer) for rope in ropes}) == 1
+    held = ropes[-1]._buffer.pieces
+    assert len(held) == len(PIECES)
+    assert all(one is other for one, other in zip(held, PIECES, strict=True))
+
+
+def test_reading_joins_the_pieces_once_and_the_next_append_adds_one() -> None:
+    newest = grow(PIECES)[-1]
+    text = str(newest)
+    assert str(newest) is text
+    longer = newest + Rope("more")
+    assert longer._buffer is newest._buffer
+    assert [piece is text for piece in longer._buffer.pieces] == [True, False]
+
+
+def test_an_append_to_an_older_rope_begins_a_buffer_of_its_own_once() -> None:
+    *_, older, newest = grow(PIECES)
+    branch = older + Rope("x")
+    assert branch._buffer is not newest._buffer
+    assert (branch + Rope("y"))._buffer is branch._buffer
+
+
+def test_a_compact_rope_holds_its_own_text_alone() -> None:
+    older = grow(PIECES)[0]
+    assert older.compact() == older
+    assert older.compact()._buffer.pieces == [PIECES[0]]

@@ -1,0 +1,274 @@
+"""What every `ArtifactStore` does. A new one joins by a factory in `FACTORIES`; no test knows which one it has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import pytest
+
+from store.base import ArtifactStore, append_parts, replace_parts
+from store.changes import AppendParts, Change, ReplaceParts
+from store.errors import (
+    ArtifactBusy,
+    ArtifactNotFound,
+    ArtifactTooLarge,
+    EmptyUpdate,
+    MediaTypeConflict,
+    StoreError,
+    TooManyParts,
+)
+from store.evented import EventedArtifactStore
+from store.memory import InMemoryArtifactStore
+from store.models import Artifact, DataPart, FilePart, Limits, Ref, Version
+from tests.store.making import StockClient, appending, by, delta, replacing, text
+
+
+@asynccontextmanager
+async def memory(limits: Limits) -> AsyncIterator[ArtifactStore]:
+    yield InMemoryArtifactStore(limits)
+
+
+@asynccontextmanager
+async def evented(limits: Limits) -> AsyncIterator[ArtifactStore]:
+    yield EventedArtifactStore(InMemoryArtifactStore(limits), StockClient().listen, seen=["a", "b"])
+
+
+FACTORIES: list[Callable[[Limits], AbstractAsyncContextManager[ArtifactStore]]] = [memory, evented]
+LIMITS = Limits(artifact_bytes=100, parts=5)
+FILE, DATA = (
+    FilePart(b"\x00\xff", name="f.bin", media_type="x/y", metadata={"k": 1}),
+    DataPart({"a": [1, None]}, size=14),
+)
+
+
+@pytest.fixture(params=FACTORIES, ids=lambda factory: factory.__name__)
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[ArtifactStore]:
+    async with request.param(LIMITS) as opened:
+        yield opened
+
+
+async def standing(store: ArtifactStore, ref: Ref) -> tuple[Artifact, tuple[Version, ...]] | None:
+    try:
+        return await store.get(ref), await store.versions(ref)
+    except ArtifactNotFound:
+        return None
+
+
+async def test_what_is_not_there_is_not_found_by_name(store: ArtifactStore) -> None:
+    for look in (store.get, store.versions):
+        with pytest.raises(ArtifactNotFound, match=r"'nothing'.*List the artifacts") as caught:
+            await look(by("t1", "nothing"))
+        assert caught.value.artifact_id == "nothing"
+    assert await store.list("c") == ()
+    assert await store.discard(by("t1", "nothing")) is None
+    assert await store.list("c") == ()
+
+
+async def test_a_change_makes_the_artifact_and_says_how_it_stands(store: ArtifactStore) -> None:
+    applied = await store.apply(by("t1"), appending("A", name="n", description="d"))
+    assert applied.artifact == await store.get(by("t1"))
+    assert (applied.artifact.name, applied.artifact.description, applied.artifact.text) == ("n", "d", "A")
+    assert (applied.artifact.version, applied.artifact.open) == (0, True)
+
+
+async def test_parts_of_every_kind_come_back_as_they_were_given(store: ArtifactStore) -> None:
+    link = FilePart(url="https://example.org/", metadata={"k": [1.5, {"x": None}]})
+    words = text("né😀", media_type="text/markdown", metadata={"partType": "s"})
+    parts = (words, FILE, link, DATA)
+    await store.apply(by("t1"), ReplaceParts(parts, last_chunk=True))
+    assert (await store.get(by("t1"))).parts == parts
+    assert (await store.versions(by("t1")))[0].content.parts == parts
+
+
+async def test_parts_are_combined_by_kind(store: ArtifactStore) -> None:
+    await store.apply(by("t1"), ReplaceParts((text("Hello "), FILE, text("World"))))
+    await store.apply(by("t1"), AppendParts((DATA, text("!"), FILE)))
+    assert (await store.get(by("t1"))).parts == (text("Hello World!"), FILE, FILE, DATA)
+    await store.apply(by("t1"), ReplaceParts((text("Goodbye"), DATA)))
+    assert (await store.get(by("t1"))).parts == (text("Goodbye"), FILE, FILE, DATA)
+
+
+async def test_contexts_do_not_see_each_other(store: ArtifactStore) -> None:
+    await store.apply(by("t1", context="c1"), replacing("one"))
+    await store.apply(by("t2", context="c2"), replacing("two"))
+    assert [artifact.text for artifact in await store.list("c1")] == ["one"]
+    assert (await store.get(by("t1", context="c2"))).text == "two"
+
+
+async def ids(store: ArtifactStore) -> list[str]:
+    return [artifact.artifact_id for artifact in await store.list("c")]
+
+
+async def test_artifacts_are_listed_in_the_order_they_were_last_changed(store: ArtifactStore) -> None:
+    for artifact in ("a", "b", "a", "d"):
+        await store.apply(by("t1", artifact), appending("x"))
+    assert await ids(store) == ["b", "a", "d"]
+    await store.close(by("t1", "b"))
+    assert await ids(store) == ["a", "d", "b"]
+
+
+async def test_what_changes_nothing_leaves_the_order_of_the_list(store: ArtifactStore) -> None:
+    await store.apply(by("t1", "a"), replacing("x", last_chunk=True))
+    await store.apply(by("t1", "b"), replacing("x"))
+    assert await store.close(by("t1", "a")) is None
+    assert await store.discard(by("t1", "a")) is None
+    await store.keep(by("t1", "a"))
+    with pytest.raises(EmptyUpdate):
+        await store.apply(by("t1", "a"), AppendParts(()))
+    assert await ids(store) == ["a", "b"]
+
+
+async def test_versions_are_numbered_and_have_an_author_a_task_and_a_parent(store: ArtifactStore) -> None:
+    await store.apply(by("t1"), replacing("A", last_chunk=True))
+    await store.apply(Ref("c", "a", "t2", author="user"), appending("B"))
+    assert len(await store.versions(by("t1"))) == 1
+    closed = await store.close(by("t2"))
+    assert closed
+    assert (closed.version, closed.last_chunk, closed.author) == (2, True, "user")
+    assert await store.versions(by("t1")) == (
+        Version(1, (await store.versions(by("t1")))[0].content, "agent", "t1", 0),
+        Version(2, (await store.get(by("t1"))).content, "user", "t2", 1),
+    )
+
+
+async def test_versions_stay_as_they_were_whatever_follows(store: ArtifactStore) -> None:
+    await store.apply(by("t1"), replacing("A", last_chunk=True))
+    before = await store.versions(by("t1"))
+    for change in (appending("B"), replacing("C"), delta(appending("D"))):
+        await store.apply(by("t1"), change)
+    await store.discard(by("t1"))
+    after = await store.versions(by("t1"))
+    assert [version.content.parts for version in after] == [(text("A"),), (text("AB"),)]
+    assert after[:1] == before
+
+
+async def test_last_chunk_closes_the_draft(store: ArtifactStore) -> None:
+    applied = await store.apply(by("t1"), replacing("A", last_chunk=True))
+    assert (applied.last_chunk, applied.version) == (True, 1)
+    assert (applied.artifact.version, applied.artifact.open) == (1, False)
+    assert await store.close(by("t1")) is None
+
+
+async def test_a_draft_has_one_writer_and_others_change_nothing(store: ArtifactStore) -> None:
+    await store.apply(by("t1"), replacing("A"))
+    before = await standing(store, by("t1"))
+    for change in (replacing("B"), appending("B", last_chunk=True)):
+        with pytest.raises(ArtifactBusy) as caught:
+            await store.apply(by("t2"), change)
+        assert (caught.value.artifact_id, caught.value.task_id) == ("a", "t1")
+    with pytest.raises(ArtifactBusy):
+        await store.keep(by("t2"))
+    assert await store.close(by("t2")) is None
+    assert await store.discard(by("t2")) is None
+    assert await standing(store, by("t1")) == before
+
+
+async def test_of_tasks_that_write_at_once_one_gets_the_draft(store: ArtifactStore) -> None:
+    writers = [store.apply(by(task), appending(task)) for task in ("t1", "t2", "t3")]
+    results = await asyncio.gather(*writers, return_exceptions=True)
+    assert sorted(type(each).__name__ for each in results) == ["Applied", "ArtifactBusy", "ArtifactBusy"]
+
+
+PLAIN, HTML = text("A", media_type="text/plain"), text("B", media_type="text/html")
+
+
+@pytest.mark.parametrize(
+    "before",
+    [(), (ReplaceParts((PLAIN,)),), (replacing("A", last_chunk=True),), (replacing("A"), delta(appending("B")))],
+    ids=["nothing", "draft", "version", "call"],
+)
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (ReplaceParts(()), EmptyUpdate),
+        (AppendParts((), last_chunk=True), EmptyUpdate),
+        (AppendParts((PLAIN, HTML)), MediaTypeConflict),
+        (appending("x" * 101), ArtifactTooLarge),
+        (delta(ReplaceParts((FilePart(b"x" * 101),))), ArtifactTooLarge),
+        (AppendParts((FILE,) * 6), TooManyParts),
+    ],
+)
+async def test_an_error_changes_nothing(
+    store: ArtifactStore, before: tuple[Change, ...], change: Change, error: type[StoreError]
+) -> None:
+    for step in before:
+        await store.apply(by("t1"), step)
+    state = await standing(store, by("t1"))
+    with pytest.raises(error):
+        await store.apply(by("t1"), change)
+    assert await standing(store, by("t1")) == state
+
+
+async def test_a_media_type_that_does_not_fit_the_existing_text_changes_nothing(store: ArtifactStore) -> None:
+    await store.apply(by("t1"), ReplaceParts((PLAIN,)))
+    before = await standing(store, by("t1"))
+    with pytest.raises(MediaTypeConflict, match=r"'text/plain'.*'text/html'"):
+        await store.apply(by("t1"), AppendParts((FILE, HTML)))
+    assert await standing(store, by("t1")) == before
+
+
+async def test_an_artifact_may_reach_its_bounds(store: ArtifactStore) -> None:
+    await store.apply(by("t1"), replacing("x" * 100))
+    await store.apply(by("t1"), AppendParts((DataPart(1),) * 4))
+    assert len((await store.get(by("t1"))).parts) == 5
+
+
+async def test_a_cut_off_call_is_taken_back_and_a_kept_one_is_not(store: ArtifactStore) -> None:
+    await store.apply(by("t1"), delta(replacing("A")))
+    await store.keep(by("t1"))
+    assert await store.discard(by("t1")) is None
+    await store.apply(by("t1"), delta(appending("B")))
+    back = await store.discard(by("t1"))
+    assert back
+    assert (back.append, back.parts) == (False, (text("A"),))
+    assert (await store.get(by("t1"))).text == "A"
+    assert await store.versions(by("t1")) == ()
+
+
+async def test_where_nothing_was_complete_the_partial_text_stays_and_ends_as_an_incomplete_version(
+    store: ArtifactStore,
+) -> None:
+    await store.apply(by("t1"), delta(replacing("A")))
+    assert await store.discard(by("t1")) is None
+    assert (await store.get(by("t1"))).text == "A"
+    await store.close(by("t1"))
+    assert [(v.number, v.incomplete) for v in await store.versions(by("t1"))] == [(1, True)]
+
+
+async def test_a_name_and_a_description_stay_until_new_ones_are_given(store: ArtifactStore) -> None:
+    await store.apply(by("t1"), replacing("A", name="n", description="d"))
+    await store.apply(by("t1"), appending("B"))
+    await store.apply(by("t1"), appending("C", description=""))
+    artifact = await store.get(by("t1"))
+    assert (artifact.name, artifact.description) == ("n", "")
+
+
+# --------------------------------------------------------------------------------------------- shorthands
+
+
+async def test_replace_parts_and_append_parts_are_short_for_apply(store: ArtifactStore) -> None:
+    await replace_parts(store, by("t1"), (text("Hello "),))
+    applied = await append_parts(store, by("t1"), (text("World"), FILE), last_chunk=True)
+    assert applied.last_chunk
+    assert (await store.get(by("t1"))).parts == (text("Hello World"), FILE)
+    await replace_parts(store, by("t1"), (text("Goodbye"),), last_chunk=True)
+    assert [version.content.parts for version in await store.versions(by("t1"))] == [
+        (text("Hello World"), FILE),
+        (text("Goodbye"), FILE),
+    ]
+
+
+@pytest.mark.parametrize("last_chunk", [False, True])
+@pytest.mark.parametrize("shorthand", [replace_parts, append_parts])
+async def test_on_an_evented_store_one_call_tells_one_change(
+    store: ArtifactStore, shorthand: Callable, last_chunk: bool
+) -> None:
+    client = StockClient()
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1"), replacing("A"))
+    applied = await shorthand(telling, by("t1"), (text("B"), FILE, FILE), last_chunk=last_chunk)
+    assert client.told[1:] == [applied]
+    assert applied.last_chunk == last_chunk
+    assert client.reads("a") == (await store.get(by("t1"))).content

@@ -1,0 +1,611 @@
+"""`artifact_update`: the law (a call that streams leaves what the whole call leaves), and what bad input does."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from store.base import ArtifactStore
+from store.changes import AppendParts, Change, ReplaceParts
+from store.errors import ArtifactNotFound, ArtifactTooLarge, LimitReached, MediaTypeConflict, TooManyParts
+from store.evented import EventedArtifactStore
+from store.memory import InMemoryArtifactStore
+from store.models import Artifact, DataPart, FilePart, Limits, Part, Version, text_part
+from tests.store.making import JSON, StockClient, appending, by, replacing, result, text
+from tests.tools.calling import call, cut, dumped, fragments, shuffled, workspace
+from tools.artifact_update import ArtifactUpdate
+from tools.base import Done, Failed, Outcome, ToolStream
+
+UPDATE = ArtifactUpdate()
+State = tuple[Artifact, tuple[Version, ...]] | None
+
+
+async def standing(store: ArtifactStore, artifact_id: str = "a") -> State:
+    ref = by("t1", artifact_id)
+    try:
+        return await store.get(ref), await store.versions(ref)
+    except ArtifactNotFound:
+        return None
+
+
+def update(*parts: dict[str, Any], append: bool = False, **rest: Any) -> dict[str, Any]:
+    """A call with its properties in the order of the schema."""
+    head = {name: rest.pop(name) for name in ("last_chunk",) if name in rest}
+    return {"append": append, **head, "artifact": {"artifact_id": "a", **rest, "parts": list(parts)}}
+
+
+def words(content: str, **rest: Any) -> dict[str, Any]:
+    return {"kind": "text", "text": content, **rest}
+
+
+def file(content: bytes, **rest: Any) -> dict[str, Any]:
+    return {"kind": "file", "file": {"bytes": b64encode(content).decode(), **rest}}
+
+
+def data(value: Any, **rest: Any) -> dict[str, Any]:
+    return {"kind": "data", "data": value, **rest}
+
+
+# ------------------------------------------------------------------------- the oracle: the call as one change
+
+
+def as_part(part: dict[str, Any]) -> Part:
+    metadata = part.get("metadata") or {}
+    match part["kind"]:
+        case "text":
+            return text_part(part["text"], part.get("mimeType", ""), metadata)
+        case "data":
+            size = len(json.dumps(part["data"]))
+            return DataPart(part["data"], metadata=metadata, size=size)
+        case _:
+            given_file = dict(part["file"])
+            content = given_file.pop("content", None)
+            return FilePart(
+                content,
+                given_file.get("uri", ""),
+                given_file.get("name", ""),
+                given_file.get("mimeType", ""),
+                metadata,
+            )
+
+
+def as_change(whole: dict[str, Any]) -> Change:
+    kind = AppendParts if whole["append"] else ReplaceParts
+    artifact = whole["artifact"]
+    parts = tuple(as_part(part) for part in artifact["parts"])
+    return kind(parts, artifact.get("name"), artifact.get("description"), whole.get("last_chunk", False))
+
+
+def encoded(content: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "bytes" if name == "content" else name: b64encode(value).decode() if name == "content" else value
+        for name, value in content.items()
+    }
+
+
+def as_input(whole: dict[str, Any]) -> dict[str, Any]:
+    """The same with the files' content in base64, as a model writes it."""
+    parts = [
+        {name: encoded(value) if name == "file" else value for name, value in part.items()}
+        for part in whole["artifact"]["parts"]
+    ]
+    return {**whole, "artifact": {**whole["artifact"], "parts": parts}}
+
+
+# ------------------------------------------------------------------------------------------- any call, any cut
+
+STRINGS = st.text('ab\\"/\n\té€😀\u2028\x7f{}[],:', max_size=6)
+METADATA = st.none() | st.dictionaries(STRINGS, JSON, max_size=2)
+MEDIA_TYPES = st.sampled_from(["", "text/plain", "text/plain", "text/markdown"])
+TEXT = st.fixed_dictionaries(
+    {"kind": st.just("text"), "text": STRINGS}, optional={"mimeType": MEDIA_TYPES, "metadata": METADATA}
+)
+NAMED = {"name": STRINGS, "mimeType": st.just("image/png")}
+FILES = st.fixed_dictionaries({"content": st.binary(max_size=4)}, optional=NAMED) | st.fixed_dictionaries(
+    {"uri": st.just("https://example.org/é")}, optional=NAMED
+)
+FILE = st.fixed_dictionaries({"kind": st.just("file"), "file": FILES}, optional={"metadata": METADATA})
+DATA = st.fixed_dictionaries({"kind": st.just("data"), "data": JSON}, optional={"metadata": METADATA})
+NAMES = st.none() | STRINGS
+CALLS = st.fixed_dictionaries(
+    {
+        "append": st.booleans(),
+        "artifact": st.fixed_dictionaries(
+            {"artifact_id": st.just("a"), "parts": st.lists(TEXT | TEXT | FILE | DATA, min_size=1, max_size=4)},
+            optional={"name": NAMES, "description": NAMES, "note": st.just({"append": True})},
+        ),
+    },
+    optional={"last_chunk": st.booleans(), "comment": st.just(["parts"])},
+)
+BEFORE = st.sampled_from(
+    [
+        (),
+        (replacing("A", name="n"),),
+        (replacing("A", description="d", last_chunk=True),),
+        (AppendParts((FilePart(b"x"), text("A", media_type="text/plain", metadata={"a": 1}))),),
+        (replacing("A", last_chunk=True), AppendParts((DataPart(1), FilePart(b"y")))),
+    ]
+)
+
+
+@st.composite
+def streamed(draw: st.DrawFn) -> tuple[dict[str, Any], list[str]]:
+    """A call, and its input in fragments."""
+    whole = draw(CALLS.flatmap(shuffled))
+    return whole, draw(fragments(draw(dumped(as_input(whole)))))
+
+
+@given(BEFORE, st.lists(streamed(), min_size=1, max_size=2))
+@settings(max_examples=300, deadline=None)
+def test_a_call_that_streams_in_any_cut_leaves_what_the_whole_call_at_once_leaves(
+    before: tuple[Change, ...], calls: list[tuple[dict[str, Any], list[str]]]
+) -> None:
+    client, at_once, store = StockClient(), InMemoryArtifactStore(), InMemoryArtifactStore()
+    watched = EventedArtifactStore(store, client.listen)
+    for change in before:
+        result(at_once.apply(by("t1"), change))
+        result(watched.apply(by("t1"), change))
+    for whole, pieces in calls:
+        state = result(standing(watched))
+        outcome = result(call(UPDATE, pieces, workspace(watched)))
+        if not accepted(at_once, as_change(whole)):
+            assert_failed(outcome, "Text of type .* cannot be joined into one text part.*Nothing was changed")
+            assert_taken_back(state, result(standing(watched)))
+            return
+        assert isinstance(outcome, Done)
+        assert repr(result(standing(watched))) == repr(result(standing(at_once)))
+        assert client.reads("a") == result(store.get(by("t1"))).content
+
+
+def accepted(store: ArtifactStore, change: Change) -> bool:
+    try:
+        result(store.apply(by("t1"), change))
+    except MediaTypeConflict:
+        return False
+    return True
+
+
+def assert_taken_back(before: State, after: State) -> None:
+    """The draft rules for a call that did not complete: its text may stay only where there was nothing before."""
+    if before is None:
+        assert after is None or (after[0].open, after[1]) == (True, ())
+        return
+    assert after is not None
+    assert after[0].content == before[0].content
+    if after[1] != before[1]:  # it was to replace an open draft, which is a version now
+        assert before[0].open
+        assert [version.content for version in after[1][len(before[1]) :]] == [before[0].content]
+
+
+PICTURES = (file(b"1", name="1.png"), file(b"2", name="2.png"))
+EXAMPLES: list[tuple[str, Sequence[Change], list[dict[str, Any]], tuple[Part, ...]]] = [
+    (
+        "two texts, then replaced",
+        (),
+        [update(words("Hello "), words("World")), update(words("Goodbye"))],
+        (text("Goodbye"),),
+    ),
+    (
+        "a text, then appended to",
+        (),
+        [update(words("Hello ")), update(words("World"), append=True)],
+        (text("Hello World"),),
+    ),
+    ("two texts become one part", (), [update(words("Part 1"), words("Part 2"))], (text("Part 1Part 2"),)),
+    (
+        "text, file, text",
+        (replacing("old"),),
+        [update(words("a"), PICTURES[0], words("b"))],
+        (text("ab"), FilePart(b"1", name="1.png")),
+    ),
+    (
+        "two files replace three",
+        (ReplaceParts((FilePart(b"x"), text("A"), FilePart(b"y"), FilePart(b"z"))),),
+        [update(*PICTURES)],
+        (FilePart(b"1", name="1.png"), FilePart(b"2", name="2.png"), text("A")),
+    ),
+    ("an empty text replaces", (replacing("old"),), [update(words(""))], (text(""),)),
+    (
+        "type and metadata after the text",
+        (ReplaceParts((text("old", media_type="text/html", metadata={"x": 1, "y": 1}),)),),
+        [update(words("new", mimeType="text/plain", metadata={"y": 2}))],
+        (text("new", media_type="text/plain", metadata={"x": 1, "y": 2}),),
+    ),
+    ("a surrogate pair", (), [update(words("a😀b"))], (text("a😀b"),)),
+    ("half a surrogate pair", (), [update(words("a\ud83d"), words("\ude00b"))], (text("a\ufffd\ufffdb"),)),
+]
+
+
+@pytest.mark.parametrize(("before", "calls", "parts"), [e[1:] for e in EXAMPLES], ids=[e[0] for e in EXAMPLES])
+async def test_examples_in_one_piece_character_by_character_and_cut_anywhere(
+    before: Sequence[Change], calls: list[dict[str, Any]], parts: tuple[Part, ...]
+) -> None:
+    texts = [json.dumps(whole) for whole in calls]
+    cuts = [[[text], list(text)] for text in texts]
+    for at in range(max(map(len, texts))):
+        for text_cuts, text_ in zip(cuts, texts, strict=True):
+            text_cuts.append(cut(text_, min(at, len(text_))))
+    for pieces in zip(*cuts, strict=True):
+        store = InMemoryArtifactStore()
+        for change in before:
+            await store.apply(by("t1"), change)
+        for piece in pieces:
+            assert isinstance(await call(UPDATE, piece, workspace(store)), Done)
+        assert (await store.get(by("t1"))).parts == parts
+
+
+# --------------------------------------------------------------------------------- when things reach the store
+
+
+class Watched:
+    """A call on a store that remembers how many changes each fragment made."""
+
+    def __init__(self, *before: Change, limits: Limits | None = None) -> None:
+        self.client = StockClient()
+        self.store = InMemoryArtifactStore(limits)
+        for change in before:
+            result(self.store.apply(by("t1"), change))
+        self.stream: ToolStream = UPDATE.open(workspace(EventedArtifactStore(self.store, self.client.listen)))
+
+    async def feed(self, fragment: str) -> int:
+        before = len(self.client.told)
+        await self.stream.feed(fragment)
+        return len(self.client.told) - before
+
+    @property
+    def shown(self) -> str:
+        return self.client.told[-1].artifact.text if self.client.told else ""
+
+
+@pytest.mark.parametrize("append", [False, True])
+async def test_in_the_schemas_order_each_character_reaches_the_store_in_the_feed_that_holds_it(append: bool) -> None:
+    before, within, after = json.dumps(update(words("Hello"), append=append, last_chunk=True)).partition("Hello")
+    watched = Watched(replacing("old", last_chunk=True))
+    assert [await watched.feed(character) for character in before] == [0] * len(before)
+    for length, character in enumerate(within, 1):
+        assert await watched.feed(character) == 1
+        assert watched.shown == ("old" if append else "") + "Hello"[:length]
+    assert [await watched.feed(character) for character in after] == [0] * len(after)
+    assert [told.append for told in watched.client.told] == [False, True, True, True, True]
+    assert await watched.stream.finish() == Done("Written; version 2 of a is saved.")
+    assert watched.client.told[-1].last_chunk
+
+
+@pytest.mark.parametrize(
+    ("held", "last", "rest"),
+    [
+        ('{"artifact": {"artifact_id": "a", "parts": [{"kind": "text", "text": "Hello"}]}, "append": fals', "e", "}"),
+        ('{"append": true, "artifact": {"parts": [{"kind": "text", "text": "Hello"}], "artifact_id": "a', '"', "}}"),
+        ('{"append": true, "artifact": {"artifact_id": "a", "parts": [{"text": "Hello", "kind": "text', '"', "}]}}"),
+        ('{"artifact": {"parts": [{"text": "Hello", "kind": "text"}], "artifact_id": "a"}, "append": tru', "e", "}"),
+    ],
+)
+async def test_text_that_arrives_before_the_store_can_know_what_it_is_for_is_held_back(
+    held: str, last: str, rest: str
+) -> None:
+    watched = Watched()
+    assert [await watched.feed(character) for character in held] == [0] * len(held)
+    assert await watched.feed(last) == 1
+    assert watched.shown == "Hello"
+    assert await watched.feed(rest) == 0
+    assert isinstance(await watched.stream.finish(), Done)
+
+
+async def test_a_file_reaches_the_store_when_the_next_part_begins_or_the_call_ends() -> None:
+    watched = Watched()
+    first, second = json.dumps(update(*PICTURES, name="n")).split(', {"kind": "file"')
+    assert await watched.feed(first) == 0
+    assert await watched.feed(', {"kind": "file"') == 1
+    assert await watched.feed(second) == 0
+    await watched.stream.finish()
+    assert len(watched.client.told) == 2
+    assert [len(told.artifact.parts) for told in watched.client.told] == [1, 2]
+
+
+async def test_a_call_that_finishes_with_a_file_is_one_change() -> None:
+    watched = Watched()
+    await watched.feed(json.dumps(update(data(1), last_chunk=True)))
+    assert await watched.stream.finish() == Done("Written; version 1 of a is saved.")
+    assert [(told.append, told.last_chunk) for told in watched.client.told] == [(False, True)]
+
+
+async def test_a_call_without_last_chunk_is_complete_and_leaves_the_draft_open() -> None:
+    store = InMemoryArtifactStore()
+    outcome = await call(UPDATE, [json.dumps(update(words("A")))], workspace(store))
+    assert outcome == Done("Written; the draft stays open.")
+    assert await store.discard(by("t1")) is None
+    assert (await store.get(by("t1"))).open
+
+
+async def test_a_name_that_comes_after_the_parts_is_taken_with_the_end_of_the_call() -> None:
+    whole = update(words("A"))
+    whole["artifact"] |= {"name": "late", "description": "too"}
+    store = InMemoryArtifactStore()
+    await call(UPDATE, json.dumps(whole), workspace(store))
+    artifact = await store.get(by("t1"))
+    assert (artifact.name, artifact.description, artifact.parts) == ("late", "too", (text("A"),))
+
+
+# -------------------------------------------------------------------------------------------------- bad input
+
+
+def invalid(*parts: Any, **changes: Any) -> str:
+    return json.dumps({**update(*parts), **changes})
+
+
+GOOD = words("x")
+ID = {"artifact_id": "a", "parts": [GOOD]}
+
+
+def nested(levels: int) -> Any:
+    return [nested(levels - 1)] if levels else []
+
+
+TWICE = "is given twice; give every field once"
+INVALID: dict[str, tuple[str, str]] = {
+    "nothing": ("", "complete, valid JSON"),
+    "not JSON": ("hello", "complete, valid JSON"),
+    "NaN": (
+        '{"append": true, "artifact": {"artifact_id": "a", "parts": [{"kind": "data", "data": NaN}]}}',
+        "valid JSON",
+    ),
+    "more after the end": (invalid(GOOD) + "}", "expected the end of the text"),
+    "too deep for JSON": ("[" * 5000, "nested deeper than"),
+    "too deep for data": (
+        invalid(data(nested(40))),
+        "artifact.parts.0.data.data: .*nest deeper than 30",
+    ),
+    "too deep for metadata": (invalid(words("x", metadata={"a": nested(40)})), "metadata: .*30 levels"),
+    "a list": ("[]", "input: Input should be a valid dictionary"),
+    "no append": (json.dumps({"artifact": ID}), "append: Field required"),
+    "append is null": (invalid(GOOD, append=None), "append: Input should be a valid boolean"),
+    "append is a word": (invalid(GOOD, append="true"), "append: Input should be a valid boolean"),
+    "last_chunk is a number": (invalid(GOOD, last_chunk=1), "last_chunk: Input should be a valid boolean"),
+    "no artifact": ('{"append": true}', "artifact: Field required"),
+    "no id": (invalid(artifact={"parts": [GOOD]}), "artifact.artifact_id: Field required"),
+    "blank id": (invalid(artifact={**ID, "artifact_id": " \n"}), "artifact.artifact_id: .*must not be blank"),
+    "long id": (invalid(artifact={**ID, "artifact_id": "x" * 201}), "artifact.artifact_id: .*at most 200"),
+    "id is a number": (invalid(artifact={**ID, "artifact_id": 1}), "artifact.artifact_id: .*valid string"),
+    "half a character in the id": (
+        invalid(artifact={**ID, "artifact_id": "\ud83d"}),
+        "artifact.artifact_id: .*unicode string",
+    ),
+    "half a character in the name": (invalid(artifact={**ID, "name": "\ude00"}), "artifact.name: .*lone surrogates"),
+    "no parts": (invalid(artifact={"artifact_id": "a"}), "artifact.parts: Field required"),
+    "empty parts": (invalid(), "artifact.parts: .*at least 1 item"),
+    "parts is a part": (invalid(artifact={**ID, "parts": GOOD}), "artifact.parts: .*valid list"),
+    "a part is a text": (invalid(GOOD, "x"), "artifact.parts.1: "),
+    "no kind": (invalid(GOOD, {"text": "x"}), "artifact.parts.1: .*'kind'"),
+    "bad kind": (invalid(GOOD, {"kind": "image", "text": "x"}), "artifact.parts.1: .*'text', 'file', 'data'"),
+    "no text": (invalid({"kind": "text"}), "artifact.parts.0.text.text: Field required"),
+    "text is a number": (invalid(words(1)), "artifact.parts.0.text.text: .*valid string"),  # type: ignore[arg-type]
+    "media type is null": (invalid(words("x", mimeType=None)), "artifact.parts.0.text.mimeType: "),
+    "metadata is a list": (invalid(words("x", metadata=[])), "artifact.parts.0.text.metadata: .*valid dictionary"),
+    "half a character in metadata": (
+        invalid(words("x", metadata={"\ud83d": 1})),
+        "parts.0.metadata: .*lone surrogates",
+    ),
+    "half a character in a type": (invalid(words("x", mimeType="\ud83d")), "parts.0.mimeType: .*lone surrogates"),
+    "half a character in data": (invalid(data(["\ud83d"])), "artifact.parts.0.data.data: .*lone surrogates"),
+    "a number no double holds": (invalid(data(10**400)), "artifact.parts.0.data.data: .*a double can hold"),
+    "no data": (invalid({"kind": "data"}), "artifact.parts.0.data.data: Field required"),
+    "no file": (invalid({"kind": "file"}), "artifact.parts.0.file.file: Field required"),
+    "bad base64": (invalid({"kind": "file", "file": {"bytes": "a?=="}}), "parts.0.file.file: .*not valid base64"),
+    "neither source": (
+        invalid({"kind": "file", "file": {"name": "x"}}),
+        "exactly one of 'bytes' \\(base64\\) and 'uri'",
+    ),
+    "both sources": (invalid(file(b"x", uri="https://x")), "exactly one of 'bytes' \\(base64\\) and 'uri'"),
+    "blank uri": (invalid({"kind": "file", "file": {"uri": ""}}), "parts.0.file.file.uri: .*at least 1 character"),
+    "text twice": (invalid(GOOD).replace('"x"', '"x", "text": "y"'), f"artifact.parts.0.text: {TWICE}"),
+    "kind twice": (invalid(GOOD).replace('"x"', '"x", "kind": "text"'), f"artifact.parts.0.kind: {TWICE}"),
+    "append twice": (invalid(GOOD)[:-1] + ', "append": true}', f"append: {TWICE}"),
+    "id twice": (invalid(GOOD)[:-2] + ', "artifact_id": "b"}}', f"artifact.artifact_id: {TWICE}"),
+    "parts twice": (invalid(GOOD)[:-2] + ', "parts": []}}', f"artifact.parts: {TWICE}"),
+    "artifact twice": (invalid(GOOD)[:-1] + ', "artifact": {}}', f"artifact: {TWICE}"),
+    "two media types": (
+        invalid(words("x", mimeType="text/plain"), words("y", mimeType="text/html")),
+        "'text/plain'.*'text/html'.*Use one media type",
+    ),
+    "another media type than the text has": (
+        invalid(words("y", mimeType="text/html"), append=True),
+        "'text/markdown'.*'text/html'.*Use one media type",
+    ),
+}
+HERE = ReplaceParts((text("old", media_type="text/markdown"), FilePart(b"f")), name="n", last_chunk=True)
+
+
+def assert_failed(outcome: Outcome, says: str) -> None:
+    assert isinstance(outcome, Failed)
+    assert re.search(says, outcome.content, re.DOTALL), outcome.content
+    outcome.content.encode()
+
+
+@pytest.mark.parametrize(("input_", "says"), INVALID.values(), ids=INVALID.keys())
+async def test_bad_input_fails_says_how_to_do_it_right_and_leaves_the_version_as_it_was(input_: str, says: str) -> None:
+    for pieces in ([input_], list(input_), cut(input_, len(input_) // 2, len(input_) - 3)):
+        watched = Watched(HERE)
+        before = await standing(watched.store)
+        for piece in pieces:
+            await watched.feed(piece)
+        outcome = await watched.stream.finish()
+        assert_failed(outcome, says)
+        assert_failed(outcome, "(?i)nothing was changed")
+        assert await standing(watched.store) == before
+        if watched.client.told:
+            assert watched.client.reads("a") == before[0].content  # type: ignore[index]
+        assert await watched.stream.finish() == outcome
+
+
+WHOLE = json.dumps(
+    update(
+        words("né", mimeType="text/markdown", metadata={"a": [1]}), file(b"1"), words("x"), name="m", last_chunk=True
+    )
+)
+
+
+@pytest.mark.parametrize("before", [(), (HERE,), (replacing("d"),), (HERE, appending("d"))], ids=len)
+@pytest.mark.parametrize("end", ["finish", "abort"])
+async def test_input_that_ends_anywhere_is_taken_back(before: tuple[Change, ...], end: str) -> None:
+    for length in range(len(WHOLE)):
+        watched = Watched(*before)
+        state = await standing(watched.store)
+        for piece in cut(WHOLE[:length], length // 2):
+            await watched.feed(piece)
+        if end == "finish":
+            assert_failed(await watched.stream.finish(), "complete, valid JSON.*Call it again, with all of it")
+        else:
+            await watched.stream.abort()
+        assert_taken_back(state, await standing(watched.store))
+
+
+async def test_nothing_is_acted_on_after_an_error() -> None:
+    watched = Watched(HERE)
+    await watched.feed('{"append": 1')
+    assert await watched.feed(', "artifact": {"artifact_id": "a", "parts": [{"kind": "text", "text": "x"}]}}') == 0
+    assert isinstance(await watched.stream.finish(), Failed)
+    await watched.stream.abort()
+    assert watched.client.told == []
+
+
+# -------------------------------------------------------------------------------------------- calls cut off
+
+
+async def test_a_call_that_is_aborted_returns_the_draft_to_the_last_completed_call() -> None:
+    watched = Watched(replacing("A"))
+    await watched.feed(json.dumps(update(words("BC"), append=True)).partition("C")[0])
+    assert watched.shown == "AB"
+    await watched.stream.abort()
+    assert [(told.append, told.parts) for told in watched.client.told[-1:]] == [(False, (text("A"),))]
+    assert (await watched.store.get(by("t1"))).open
+
+
+async def test_where_nothing_was_complete_the_text_stays_until_the_next_call_rewrites_it() -> None:
+    watched = Watched()
+    await watched.feed(json.dumps(update(words("partial"))).partition("ial")[0])
+    await watched.stream.abort()
+    assert (await watched.store.get(by("t1"))).text == "part"
+    assert len(watched.client.told) == 1
+    await call(UPDATE, [json.dumps(update(words("anew"), append=True, last_chunk=True))], workspace(watched.store))
+    versions = await watched.store.versions(by("t1"))
+    assert [(version.content.parts, version.incomplete) for version in versions] == [((text("anew"),), False)]
+
+
+async def test_and_it_becomes_an_incomplete_version_where_none_does() -> None:
+    watched = Watched()
+    await watched.feed(json.dumps(update(words("partial"))).partition("ial")[0])
+    await watched.stream.abort()
+    await watched.store.close(by("t1"))
+    versions = await watched.store.versions(by("t1"))
+    assert [(version.content.parts, version.incomplete) for version in versions] == [((text("part"),), True)]
+
+
+async def test_abort_of_a_call_that_wrote_nothing_changes_nothing() -> None:
+    watched = Watched(HERE)
+    await watched.feed('{"append": true, "artifact": {"artifact_id": "a", ')
+    before = await standing(watched.store)
+    await watched.stream.abort()
+    await watched.stream.abort()
+    assert await standing(watched.store) == before
+    assert watched.client.told == []
+
+
+# ----------------------------------------------------------------------------------------- the store says no
+
+
+async def test_an_artifact_that_another_task_writes_is_a_failure_that_says_to_try_again() -> None:
+    store = InMemoryArtifactStore()
+    await store.apply(by("t2"), replacing("theirs"))
+    before = await standing(store)
+    outcome = await call(UPDATE, list(json.dumps(update(words("mine")))), workspace(store))
+    assert_failed(outcome, "written by another task.*Try again")
+    outcome = await call(UPDATE, [json.dumps(update(data(1)))], workspace(store))
+    assert_failed(outcome, "written by another task.*Try again")
+    assert await standing(store) == before
+
+
+async def test_a_limit_passes_through_feed_and_the_call_can_be_aborted() -> None:
+    watched = Watched(replacing("old", last_chunk=True), limits=Limits(artifact_bytes=5))
+    with pytest.raises(ArtifactTooLarge):
+        for character in json.dumps(update(words("123456789"))):
+            await watched.feed(character)
+    assert watched.shown == "12345"
+    await watched.stream.abort()
+    assert (await watched.store.get(by("t1"))).text == "old"
+
+
+async def test_a_limit_passes_through_finish() -> None:
+    watched = Watched(limits=Limits(parts=1))
+    await watched.feed(json.dumps(update(*PICTURES)))
+    with pytest.raises(TooManyParts) as caught:
+        await watched.stream.finish()
+    assert isinstance(caught.value, LimitReached)
+
+
+# --------------------------------------------------------------------------------- what reader and model see
+
+
+async def test_the_label_is_empty_until_it_is_known_what_is_written() -> None:
+    watched = Watched()
+    labels = []
+    for piece in (
+        '{"append": false, ',
+        '"artifact": {"artifact_id": "report", ',
+        '"name": "report.md", ',
+        '"parts": [{"kind": "text", "text": "A',
+    ):
+        await watched.feed(piece)
+        labels.append(watched.stream.label)
+    assert labels == ["", "", "Writing report.md…", "Writing report.md…"]
+
+
+async def test_the_label_shows_the_id_where_no_name_comes_before_the_parts() -> None:
+    watched = Watched()
+    await watched.feed('{"append": false, "artifact": {"artifact_id": "report", "parts": [{"kind": "text", "text": "')
+    assert watched.stream.label == ""
+    await watched.feed("A")
+    assert watched.stream.label == "Writing report…"
+
+
+def test_the_schema_has_the_properties_in_the_order_in_which_they_are_to_be_written() -> None:
+    schema = UPDATE.input_schema
+    assert list(schema["properties"]) == ["append", "last_chunk", "artifact"]
+    assert schema["required"] == ["append", "artifact"]
+    artifact = schema["$defs"]["ArtifactInput"]
+    assert list(artifact["properties"]) == ["artifact_id", "name", "description", "parts"]
+    assert artifact["required"] == ["artifact_id", "parts"]
+    assert list(schema["$defs"]["TextInput"]["properties"])[:2] == ["kind", "text"]
+    assert {"name", "mimeType", "bytes", "uri"} == set(schema["$defs"]["FileContent"]["properties"])
+    json.dumps(schema)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "append=false replaces, append=true adds",
+        "Appending to an artifact that does not exist makes it",
+        "decided by its kind (text, file, data), because parts have no ids",
+        "an artifact has at most one text part",
+        "joined, in order, into one",
+        "Files and data are kept as separate items, in order",
+        "append=false replaces a kind as a whole",
+        "Kinds you do not name stay",
+        "partType",
+        "a collection inside one data part",
+        "one mimeType",
+        "last_chunk=true",
+    ],
+)
+def test_the_description_tells_the_part_rules(rule: str) -> None:
+    assert rule in " ".join(UPDATE.description.split())
+
+
+def test_it_asks_for_its_input_as_it_is_generated_and_does_not_wait_for_other_calls() -> None:
+    assert (UPDATE.name, UPDATE.eager, UPDATE.acts_last) == ("artifact_update", True, False)
