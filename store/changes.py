@@ -14,7 +14,7 @@ first part; a new kind goes to the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, TooManyParts
@@ -87,6 +87,11 @@ def group(parts: Iterable[Part]) -> Parts:
     for part in parts:
         kinds[part.kind] = _append_kind(kinds.get(part.kind, []), [part])
     return tuple(part for of_kind in kinds.values() for part in of_kind)
+
+
+def compact(parts: Parts) -> Parts:
+    """The same parts, without the pieces in which their text came: for parts that are kept for long."""
+    return tuple(replace(part, body=part.body.compact()) if isinstance(part, TextPart) else part for part in parts)
 
 
 def check(parts: Parts, limits: Limits) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from store.changes import Change, ReplaceParts, apply, check, group
+from store.changes import Change, ReplaceParts, apply, check, compact, group
 from store.errors import ArtifactBusy
 from store.models import Artifact, Author, Content, Limits, Parts, Ref, TextPart, Version, text_part
 
@@ -177,13 +177,15 @@ def _closed(document: Document, append: bool, new: Parts) -> tuple[Document, App
 def _with_version(document: Document, draft: Draft) -> Document:
     number = len(document.versions) + 1
     parent = document.versions[-1].number if document.versions else 0
-    version = Version(number, _compact(draft.shown), draft.author, draft.task_id, parent, draft.abandoned)
+    version = Version(
+        number,
+        replace(draft.shown, parts=compact(draft.shown.parts)),
+        draft.author,
+        draft.task_id,
+        parent,
+        draft.abandoned,
+    )
     return replace(document, versions=(*document.versions, version), draft=None)
-
-
-def _compact(content: Content) -> Content:
-    parts = (replace(part, body=part.body.compact()) if isinstance(part, TextPart) else part for part in content.parts)
-    return replace(content, parts=tuple(parts))
 
 
 def _applied(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from store.rope import Rope
@@ -14,6 +15,7 @@ Metadata = Mapping[str, JsonValue]
 Kind = Literal["text", "file", "data"]
 Author = Literal["agent", "user"]
 
+NO_METADATA: Metadata = MappingProxyType({})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -24,7 +26,7 @@ class TextPart:
     kind: ClassVar[Kind] = "text"
     body: Rope
     media_type: str = ""
-    metadata: Metadata = field(default_factory=dict)
+    metadata: Metadata = field(default_factory=lambda: NO_METADATA)
 
     @property
     def text(self) -> str:
@@ -45,7 +47,7 @@ class FilePart:
     url: str = ""
     name: str = ""
     media_type: str = ""
-    metadata: Metadata = field(default_factory=dict)
+    metadata: Metadata = field(default_factory=lambda: NO_METADATA)
 
     @property
     def size(self) -> int:
@@ -60,7 +62,7 @@ class DataPart:
     kind: ClassVar[Kind] = "data"
     data: JsonValue
     media_type: str = ""
-    metadata: Metadata = field(default_factory=dict)
+    metadata: Metadata = field(default_factory=lambda: NO_METADATA)
     size: int = 0
 
 
@@ -75,7 +77,7 @@ def encodable(text: str) -> str:
 
 def text_part(text: str, media_type: str = "", metadata: Metadata | None = None) -> TextPart:
     """A text part of `encodable` text."""
-    return TextPart(Rope(encodable(text)), media_type, metadata or {})
+    return TextPart(Rope(encodable(text)), media_type, metadata or NO_METADATA)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ class _Buffer:
         self.length = length
 
     def joined(self) -> str:
-        if len(self.pieces) != 1:
+        if len(self.pieces) > 1:
             self.pieces = ["".join(self.pieces)]
         return self.pieces[0]
 
@@ -31,27 +31,30 @@ class Rope:
         text: what it begins with.
     """
 
-    __slots__ = ("_buffer", "_length", "_size")
+    __slots__ = ("_body", "_length", "_size")
 
     def __init__(self, text: str = "") -> None:
-        self._buffer = _Buffer([text] if text else [], len(text))
+        # A buffer is made when there is something to share: most ropes are one piece on its way to a longer one.
+        self._body: str | _Buffer = text
         self._length = len(text)
         self._size = len(text.encode())
 
     def __add__(self, more: Rope) -> Rope:
-        buffer = self._buffer
-        if buffer.length != self._length:
+        buffer = self._body
+        if isinstance(buffer, str) or buffer.length != self._length:
             buffer = _Buffer([str(self)], self._length)
-        if more:
-            piece = str(more)  # first, because reading a rope of the same buffer joins its pieces
+        piece = str(more)  # first, because reading a rope of the same buffer joins its pieces
+        if piece:
             buffer.pieces.append(piece)
             buffer.length += more._length
         longer = Rope.__new__(Rope)
-        longer._buffer, longer._length, longer._size = buffer, buffer.length, self._size + more._size
+        longer._body, longer._length, longer._size = buffer, buffer.length, self._size + more._size
         return longer
 
     def __str__(self) -> str:
-        joined = self._buffer.joined()
+        if isinstance(self._body, str):
+            return self._body
+        joined = self._body.joined()
         return joined if len(joined) == self._length else joined[: self._length]
 
     def __len__(self) -> int:

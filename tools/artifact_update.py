@@ -18,7 +18,7 @@ from store.changes import AppendParts, Change, ReplaceParts
 from store.document import Applied
 from store.errors import LimitReached, StoreError
 from store.models import Kind, Part, Ref, text_part
-from tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json
+from tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
 from tools.json_stream import Begin, Delta, JsonError, JsonEvent, JsonStream, Path, Value
 from tools.parts import Encodable, PartInput, TextInput, carriable, encodable, part_input
 
@@ -103,7 +103,7 @@ class ArtifactUpdate:
 
     @property
     def input_schema(self) -> Mapping[str, Any]:
-        return ArtifactUpdateInput.model_json_schema()
+        return schema_of(ArtifactUpdateInput)
 
     def open(self, workspace: Workspace) -> ToolStream:
         return _Call(workspace)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -117,6 +118,12 @@ class Tool(Protocol):
 InputT = TypeVar("InputT", bound=BaseModel)
 
 
+@cache
+def schema_of(model: type[BaseModel]) -> Mapping[str, Any]:
+    """The JSON schema of an input. It is asked for in every turn and takes milliseconds to make."""
+    return model.model_json_schema()
+
+
 @dataclass(frozen=True, slots=True)
 class WholeInputTool(Generic[InputT]):
     """A tool that needs its whole input before it can act: a pydantic model and an async function."""
@@ -130,7 +137,7 @@ class WholeInputTool(Generic[InputT]):
 
     @property
     def input_schema(self) -> Mapping[str, Any]:
-        return self.input.model_json_schema()
+        return schema_of(self.input)
 
     def open(self, workspace: Workspace) -> ToolStream:
         return _WholeInput(self, workspace)

@@ -5,7 +5,9 @@ Rule 1: a delta that finds no frame running goes at once and begins one. What fo
 Rule 2: any other event sends what is held first and goes at once: nothing is ever overtaken.
 Rule 3: only text and tool input are joined, and only within one block: joined, they say what they said in pieces.
         Thinking is not: readers show only its newest piece (docs/extensions.md).
-Rule 4: what a stream had sent when it broke is passed on before the error is.
+Rule 4: the opening of a tool's input, `OPENING` characters of it, is not joined: somewhere in it an artifact begins,
+        and readers should see that at once.
+Rule 5: what a stream had sent when it broke is passed on before the error is.
 
 It stands in front of everything that a delta costs, because that is where it saves most: the tool, the store and
 the journal see one change per frame.
@@ -18,7 +20,10 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Literal
 
-from server.agent.model import LLM, InputDelta, ModelEvent, ModelRequest, TextDelta
+from server.agent.model import LLM, BlockStart, InputDelta, ModelEvent, ModelRequest, TextDelta
+
+OPENING = 512
+"""Characters: longer than what stands before the first text of an artifact, shorter than any artifact that matters."""
 
 
 class FramedLLM:
@@ -69,6 +74,7 @@ class _Frames:
         self._ready: list[ModelEvent] = []
         self._held: TextDelta | InputDelta | None = None
         self._pieces: list[str] = []
+        self._opening = 0
         self._timer: asyncio.TimerHandle | None = None
         self._ended = False
         self._news = asyncio.Event()
@@ -97,11 +103,20 @@ class _Frames:
 
     def _take(self, event: ModelEvent) -> None:
         match event:
+            case InputDelta(partial_json=piece) if self._opening > 0:
+                self._opening -= len(piece)
+                self._pass(event)
             case TextDelta(text=piece) | InputDelta(partial_json=piece):
                 self._take_delta(event, piece)
+            case BlockStart():
+                self._opening = OPENING if event.kind == "tool_use" else 0
+                self._pass(event)
             case _:
-                self._release()
-                self._send(event)
+                self._pass(event)
+
+    def _pass(self, event: ModelEvent) -> None:
+        self._release()
+        self._send(event)
 
     def _take_delta(self, event: TextDelta | InputDelta, piece: str) -> None:
         if self._timer is None:

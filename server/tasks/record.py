@@ -27,13 +27,15 @@ from server.agent.events import (
     StatusChanged,
     TextAdded,
     TextBlockStarted,
+    ThinkingAdded,
+    ToolInputAdded,
     ToolUseStarted,
     Transcript,
     TurnEvent,
     UserMessage,
 )
 from server.agent.phases import Phase
-from store.changes import AppendParts, apply
+from store.changes import AppendParts, apply, compact
 from store.models import Author, Content, Parts
 from store.rope import Rope
 
@@ -96,6 +98,8 @@ def fold(record: TaskRecord, entry: Entry) -> TaskRecord:
 def _changes(record: TaskRecord, event: TurnEvent, at: datetime) -> dict[str, Any]:
     progress = record.progress
     match event:
+        case ToolInputAdded() | ThinkingAdded():  # first, because they are many
+            return {}
         case TextAdded():
             return {"reply": record.reply + Rope(event.text)}
         case ArtifactChanged():
@@ -133,6 +137,8 @@ def _artifact(record: TaskRecord, event: ArtifactChanged) -> TaskArtifact:
     parts: Parts = event.parts
     if event.append and before:
         parts = apply(before.content.parts, AppendParts(event.parts))
+    if event.last_chunk:
+        parts = compact(parts)
     content = Content(event.name, event.description, parts)
     return TaskArtifact(event.artifact_id, content, event.version, event.author)
 

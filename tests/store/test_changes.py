@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass, field
 
 import pytest
@@ -57,7 +56,8 @@ class Naive:
 
 
 def outcome(naive: Naive, change: Change) -> tuple[Naive, Exception | None]:
-    after = deepcopy(naive)
+    items = {kind: list(parts) for kind, parts in naive.items.items()}
+    after = Naive(list(naive.order), naive.text, naive.media_type, dict(naive.metadata), items)
     try:
         after.change(change)
     except (EmptyUpdate, MediaTypeConflict) as error:
@@ -80,7 +80,7 @@ def test_any_changes_in_a_row_do_what_the_table_says(changes: list[Change]) -> N
     parts: Parts = ()
     naive = Naive()
     for change in changes:
-        before, (expected, error) = deepcopy(plain(parts)), outcome(naive, change)
+        before, (expected, error) = repr(parts), outcome(naive, change)
         if error:
             with pytest.raises(type(error)) as caught:
                 apply(parts, change)
@@ -88,7 +88,7 @@ def test_any_changes_in_a_row_do_what_the_table_says(changes: list[Change]) -> N
             continue
         after = apply(parts, change)
         assert plain(after) == expected.parts()
-        assert plain(parts) == before, "the artifact as it was has been altered"
+        assert repr(parts) == before, "the artifact as it was has been altered"
         assert apply(parts, change) == after, "the same update gave another result"
         parts, naive = after, expected
 
@@ -168,8 +168,7 @@ def test_an_update_without_parts_is_an_error_that_says_what_to_do(kind: type[Cha
 
 @pytest.mark.parametrize("change", [replacing("b"), appending("b")])
 def test_metadata_of_the_update_wins_over_existing_keys_and_keeps_the_others(change: Change) -> None:
-    (part,) = change.parts
-    change = type(change)((TextPart(part.body, "", {"x": 2, "y": 2}),))
+    change = type(change)((text("b", metadata={"x": 2, "y": 2}),))
     (after,) = apply((text("a", metadata={"w": 1, "x": 1}),), change)
     assert after.metadata == {"w": 1, "x": 2, "y": 2}
 

@@ -14,7 +14,7 @@ from store.changes import AppendParts, Change, ReplaceParts
 from store.document import Applied, Document
 from store.errors import ArtifactBusy, ArtifactNotFound, ArtifactTooLarge, EmptyUpdate, StoreError
 from store.memory import InMemoryArtifactStore
-from store.models import Artifact, FilePart, Limits, Ref, Version
+from store.models import Artifact, FilePart, Limits, Ref, TextPart, Version
 from tests.store.making import appending, by, delta, replacing, result, text
 
 # ---------------------------------------------------------------------------------------- the naive model
@@ -218,7 +218,7 @@ def after(*steps: Change | str, task: str = "t1", document: Document | None = No
 
 
 def texts(document: Document) -> list[str]:
-    return [part.text for version in document.versions for part in version.content.parts if part.kind == "text"]
+    return [part.text for version in document.versions for part in version.content.parts if isinstance(part, TextPart)]
 
 
 def test_one_call_that_replaces_and_finishes_is_one_version() -> None:

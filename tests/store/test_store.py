@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
 from store.base import ArtifactStore, append_parts, replace_parts
 from store.changes import AppendParts, Change, ReplaceParts
+from store.document import Applied
 from store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
@@ -263,7 +264,7 @@ async def test_replace_parts_and_append_parts_are_short_for_apply(store: Artifac
 @pytest.mark.parametrize("last_chunk", [False, True])
 @pytest.mark.parametrize("shorthand", [replace_parts, append_parts])
 async def test_on_an_evented_store_one_call_tells_one_change(
-    store: ArtifactStore, shorthand: Callable, last_chunk: bool
+    store: ArtifactStore, shorthand: Callable[..., Awaitable[Applied]], last_chunk: bool
 ) -> None:
     client = StockClient()
     telling = EventedArtifactStore(store, client.listen)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.agent.frames import FramedLLM, framed
+from server.agent.frames import OPENING, FramedLLM, framed
 from server.agent.model import (
     BlockStart,
     BlockStop,
@@ -26,7 +26,7 @@ LONG = 1000.0
 texts = st.text("ab", min_size=1, max_size=3)
 deltas = st.builds(TextDelta, st.integers(0, 1), texts) | st.builds(InputDelta, st.integers(0, 1), texts)
 others = st.builds(ThinkingDelta, st.integers(0, 1), texts) | st.sampled_from(
-    [MessageStart(), BlockStart(0, "text"), BlockStop(0)]
+    [MessageStart(), BlockStart(0, "text"), BlockStart(1, "tool_use"), BlockStop(0)]
 )
 PAUSE = "pause"
 """The model says nothing until the reader has taken what there is."""
@@ -80,6 +80,19 @@ async def test_the_first_delta_does_not_wait_for_its_frame() -> None:
 
     async with aclosing(framed(model(), LONG)) as stream:
         assert await anext(stream) == InputDelta(0, "a")
+
+
+async def test_the_opening_of_a_calls_input_is_not_joined_so_that_an_artifact_is_seen_to_begin_at_once() -> None:
+    piece = InputDelta(0, "x" * 20)
+    opening = OPENING // 20 + 1
+    script = [BlockStart(0, "tool_use"), *[piece] * (opening + 3), BlockStop(0)]
+    assert await read(script, LONG) == [
+        BlockStart(0, "tool_use"),
+        *[piece] * opening,
+        piece,  # finds no frame running
+        InputDelta(0, "x" * 40),
+        BlockStop(0),
+    ]
 
 
 async def test_the_end_of_a_frame_sends_what_is_held() -> None:
