@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from store.rope import Rope
@@ -15,7 +14,8 @@ Metadata = Mapping[str, JsonValue]
 Kind = Literal["text", "file", "data"]
 Author = Literal["agent", "user"]
 
-NO_METADATA: Metadata = MappingProxyType({})
+NO_METADATA: Metadata = {}
+"""Shared by all parts without any, because there is a part per token."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
