@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 
 from server.agent.events import (
     AgentMessage,
@@ -34,6 +35,11 @@ from store.base import ArtifactStore
 from tools.base import Tool
 
 logger = logging.getLogger(__name__)
+
+
+def _is_history(other: TaskRecord, owner: str) -> bool:
+    """Whether a later task of the context may be told of `other`: what is still being said is not history."""
+    return other.owner == owner and other.state not in (State.SUBMITTED, State.WORKING)
 
 
 @dataclass(slots=True)
@@ -210,7 +216,8 @@ class Runtime:
 
     async def _request(self, record: TaskRecord, running: _Running) -> TurnRequest:
         context = await self.journal.context(record.context_id)
-        earlier = tuple(other.transcript for other in context if other.task_id != record.task_id)
+        before = takewhile(lambda other: other.task_id != record.task_id, context)
+        earlier = tuple(other.transcript for other in before if _is_history(other, record.owner))
         return TurnRequest(
             task_id=record.task_id,
             context_id=record.context_id,

@@ -185,6 +185,31 @@ async def test_two_tasks_of_a_context_run_side_by_side() -> None:
     await house.runtime.cancel(first.snapshot.task_id, "")
 
 
+async def test_what_another_task_is_still_saying_is_not_told_as_history() -> None:
+    hold = Hold()
+    house = House(broken(hold), HELLO)
+    first = await house.send("Slow")
+    await hold.reached.wait()
+    await house.settled("Fast")
+    assert [message.content for message in house.heard()] == [(Text("Fast"),)]
+    await house.runtime.cancel(first.snapshot.task_id, "")
+
+
+async def test_a_task_that_goes_on_after_a_pause_is_not_told_of_later_ones() -> None:
+    house = House(ASKS, HELLO, HELLO)
+    asked = await house.settled("Paint")
+    await house.settled("Something else")
+    await house.settled("Blue", task=asked.task_id)
+    assert Text("Something else") not in [content for message in house.heard() for content in message.content]
+
+
+async def test_what_others_said_in_a_context_of_the_same_name_is_not_told() -> None:
+    house = House(HELLO, HELLO)
+    await house.settled("Secret", owner="ann")
+    await house.settled("Hi", owner="bob")
+    assert [message.content for message in house.heard()] == [(Text("Hi"),)]
+
+
 async def test_an_artifact_of_a_finished_task_stays_as_the_task_left_it() -> None:
     first = answer(write("T1", "Hello", last_chunk=True))
     house = House(first, answer(), answer(write("T2", " World", append=True)), answer())
