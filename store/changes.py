@@ -13,6 +13,7 @@ first part; a new kind goes to the end.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -98,9 +99,14 @@ def check(parts: Parts, limits: Limits) -> None:
     """Raises `ArtifactTooLarge` or `TooManyParts` when `parts` are more than `limits` allow."""
     if len(parts) > limits.parts:
         raise TooManyParts(len(parts), limits.parts)
-    size = sum(part.size for part in parts)
+    size = sum(part.size + metadata_size(part) for part in parts)
     if size > limits.artifact_bytes:
         raise ArtifactTooLarge(size, limits.artifact_bytes)
+
+
+def metadata_size(part: Part) -> int:
+    """Bytes of a part's metadata as JSON."""
+    return len(json.dumps(dict(part.metadata)).encode()) if part.metadata else 0
 
 
 def _by_kind(parts: Iterable[Part]) -> dict[Kind, list[Part]]:

@@ -70,14 +70,14 @@ Part = TextPart | FilePart | DataPart
 Parts = tuple[Part, ...]
 
 
-def encodable(text: str) -> str:
+def repaired(text: str) -> str:
     """`text` with U+FFFD in place of every lone surrogate, which no transport and no encoding can carry."""
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def text_part(text: str, media_type: str = "", metadata: Metadata | None = None) -> TextPart:
-    """A text part of `encodable` text."""
-    return TextPart(Rope(encodable(text)), media_type, metadata or NO_METADATA)
+    """A text part; its text is `repaired`."""
+    return TextPart(Rope(repaired(text)), media_type, metadata or NO_METADATA)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,13 @@ class Rope:
         return self._size
 
     def compact(self) -> Rope:
-        """The same text in a buffer of its own, in one piece: what is kept for long should not hold a shared one."""
+        """The same text without the pieces in which it came, for what is kept for long.
+
+        Ropes that grew from one another go on sharing one text, unless this one would hold much more than its own.
+        """
+        if isinstance(self._body, str) or self._body.length <= 2 * self._length:
+            str(self)
+            return self
         return Rope(str(self))
 
     def __eq__(self, other: object) -> bool:

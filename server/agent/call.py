@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, assert_never
 
 from server.agent import events as ev
-from server.agent.blocks import BlockError, Blocks
+from server.agent.blocks import BlockError
 from server.agent.model import (
     BlockStart,
     BlockStop,
@@ -29,34 +29,19 @@ from server.agent.model import (
     TextDelta,
     Thinking,
     ThinkingDelta,
-    ToolResult,
     ToolUse,
     Usage,
 )
-from server.agent.phases import Phase, Signal, advance
+from server.agent.outcomes import told
+from server.agent.phases import Signal, advance
+from server.agent.progress import Progress
 from server.agent.thinking import ThinkingDeltas
 from server.agent.visible import VisibleText
-from store.models import encodable
-from tools.base import Ask, Decline, Done, Failed, Outcome, Tool, ToolStream, Workspace
+from store.models import repaired
+from tools.base import Failed, Outcome, Tool, ToolStream, Workspace
 
 PARAGRAPH = "\n\n"
 """Stands between the texts of two blocks of one answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where a turn stands: what is counted through all of its calls."""
-
-    blocks: Blocks = field(default_factory=Blocks)
-    round: int = 0
-    call: int = 0
-    phase: Phase = Phase.WORKING
-
-    def next_round(self) -> Progress:
-        return replace(self, round=self.round + 1)
-
-    def next_call(self) -> Progress:
-        return replace(self, call=self.call + 1, blocks=self.blocks.next_call())
 
 
 @dataclass(slots=True)
@@ -80,6 +65,7 @@ class Call:
 
     Attributes:
         outcomes: those of the calls that have acted, in order.
+        asked: ids of the calls that wait for the user's answer.
         text: the visible text so far.
         final_text: the text that the adapter marked as the final message, if it did.
         stop_reason: why the model stopped.
@@ -97,6 +83,7 @@ class Call:
     ) -> None:
         self.progress = progress.next_call()
         self.outcomes: list[Outcome] = []
+        self.asked: list[str] = []
         self.final_text = ""
         self.stop_reason: StopReason = "error"
         self._tools = tools
@@ -153,15 +140,15 @@ class Call:
             case BlockStart():
                 await self._start(event)
             case TextDelta():
-                await self._text(self._block(event.llm_index, "text"), encodable(event.text))
+                await self._text(self._block(event.llm_index, "text"), repaired(event.text))
             case ThinkingDelta():
-                await self._think(self._block(event.llm_index, "thinking"), encodable(event.text))
+                await self._think(self._block(event.llm_index, "thinking"), repaired(event.text))
             case SignatureDelta():
                 block = self._block(event.llm_index, "thinking")
                 block.signature += event.signature
                 block.redacted += event.redacted
             case InputDelta():
-                await self._input(self._block(event.llm_index, "tool_use"), encodable(event.partial_json))
+                await self._input(self._block(event.llm_index, "tool_use"), repaired(event.partial_json))
             case BlockStop():
                 await self._stop(event.llm_index)
             case MessageDelta():
@@ -288,26 +275,13 @@ class Call:
             outcome = Failed(f"There is no tool {block.name!r}. The tools are: {', '.join(self._tools)}.")
         self._pending.append(ToolUse(block.tool_use_id, block.name, _parsed(block.pieces) or {}))
         self._hand_over()
-        await self._tell_outcome(block, outcome)
+        result, event = told(block.place.index, block.tool_use_id, outcome)
+        if result:
+            self._completed.append(result)
+        else:
+            self.asked.append(block.tool_use_id)
+        await self._emit(event)
         return outcome
-
-    async def _tell_outcome(self, block: _Block, outcome: Outcome) -> None:
-        index, tool_use_id = block.place.index, block.tool_use_id
-        match outcome:
-            case Done(content=content):
-                self._completed.append(ToolResult(tool_use_id, content))
-                await self._emit(ev.ToolSucceeded(index, tool_use_id, content))
-            case Failed(content=content):
-                self._completed.append(ToolResult(tool_use_id, content, is_error=True))
-                await self._emit(ev.ToolFailed(index, tool_use_id, content))
-            case Ask():
-                # Its result for the model is the user's answer (history.py, rule 3).
-                await self._emit(ev.ToolSucceeded(index, tool_use_id, "The user has been asked."))
-            case Decline():
-                self._completed.append(ToolResult(tool_use_id, "The task was declined."))
-                await self._emit(ev.ToolSucceeded(index, tool_use_id, "The task was declined."))
-            case _:
-                assert_never(outcome)
 
     def _hand_over(self) -> None:
         if self._pending:
@@ -320,7 +294,7 @@ def _parsed(pieces: list[str]) -> Mapping[str, Any] | None:
     try:
         whole = json.loads(text)
         if "\\u" in text:  # an escape may stand for half a character, which the next request could not carry
-            whole = json.loads(encodable(json.dumps(whole, ensure_ascii=False)))
+            whole = json.loads(repaired(json.dumps(whole, ensure_ascii=False)))
     except (ValueError, RecursionError):
         return None
     return whole if isinstance(whole, dict) else None

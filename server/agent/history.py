@@ -52,7 +52,7 @@ def to_messages(transcripts: Iterable[Transcript]) -> tuple[ModelMessage, ...]:
 
 
 class _Messages:
-    """Builds the messages; `_open` are the calls of the last assistant message that have no result yet."""
+    """Builds the messages: `_blocks` and `_results` of the model's answer so far, `_said` for the user after it."""
 
     def __init__(self) -> None:
         self._messages: list[ModelMessage] = []

@@ -1,6 +1,6 @@
 """What a language model is to the rest of the house: one method, and the closed union of what it says.
 
-Every adapter (`llm.py`, `rehearsal.py`, `script.py`) turns a `ModelRequest` into a stream of `ModelEvent`.
+Every adapter (`llm.py`, `rehearsal`, `script`) turns a `ModelRequest` into a stream of `ModelEvent`.
 An adapter either ends its stream with exactly one `MessageStop` or raises `ModelError`; a stream that
 ends in any other way counts as broken, and so does a delta or stop for a block that never started.
 """

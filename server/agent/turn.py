@@ -5,7 +5,7 @@ Rule 2: a call acts when its block stops, in order; those that end or pause the 
 Rule 3: what a model call has completed is remembered when it completes. A broken stream loses the unfinished
         block and the text after the last completed call, nothing else; the model is asked again, at most twice.
 Rule 4: a message that comes while the last round runs keeps the turn from ending: what would have been its reply is
-        said like the text of any round that goes on.
+        said like the text of any round that goes on, and a question is not asked (it would get the wrong answer).
 Rule 5: whatever happens, the drafts are closed, no message is forgotten, and the last event is a status.
 """
 
@@ -16,10 +16,9 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import assert_never
 
 from server.agent.blocks import BlockError
-from server.agent.call import Call, Progress
+from server.agent.call import Call
 from server.agent.events import (
     AgentMessage,
     ArtifactChanged,
@@ -31,19 +30,23 @@ from server.agent.events import (
     UserMessage,
 )
 from server.agent.history import to_messages, user_said
-from server.agent.model import LLM, ModelError, ModelRequest, ToolSpec
+from server.agent.model import LLM, ModelError, ModelRequest, ToolResult, ToolSpec
+from server.agent.outcomes import Ending, given_back
+from server.agent.progress import Progress
 from server.agent.prompt import SYSTEM
 from store.base import ArtifactStore
 from store.document import Applied
 from store.errors import LimitReached
 from store.evented import EventedArtifactStore
-from tools.base import Ask, Decline, Done, Failed, Outcome, Tool, Workspace
+from tools.base import Failed, Outcome, Tool, Workspace
 
 logger = logging.getLogger(__name__)
 
 TRIES = 3
 """A model call is made once, and again at most twice."""
 
+
+NOT_ASKED = "Not asked: the user wrote something meanwhile. Ask again if you still need to know."
 
 LOST = "Something went wrong in this server; the operator's log has the details."
 
@@ -80,14 +83,6 @@ class TurnRequest:
     progress: Progress = field(default_factory=Progress)
     changed: tuple[str, ...] = ()
     limits: TurnLimits = field(default_factory=TurnLimits)
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a turn ends, or pauses."""
-
-    state: State
-    text: str = ""
 
 
 async def run_turn(
@@ -173,17 +168,15 @@ class _Turn:
         self._label = ""
         self._marked_final = ""
         self._errors_in_a_row = 0
+        self._asked: tuple[str, ...] = ()
 
     async def run(self) -> Ending:
         await self._tell_label("Working…")
         while self._progress.round < self._request.limits.rounds:
             await self.read_inbox(closing=False)
             ending = await self._round()
-            if ending and not (ending.state in ANSWERABLE and await self.read_inbox(closing=True)):
+            if ending and not await self._goes_on(ending):
                 return ending
-            if ending:
-                await self._say(ending.text)
-                self._marked_final = ""
         return Ending(
             State.FAILED, f"Stopped after {self._progress.round} rounds without an end. Ask for less at a time."
         )
@@ -194,6 +187,18 @@ class _Turn:
         await self._remember(tuple(user_said(message) for message in messages))
         return bool(messages)
 
+    async def _goes_on(self, ending: Ending) -> bool:
+        """Whether the user has spoken meanwhile, so that the turn must not end so (rule 4)."""
+        messages = self._request.inbox(True) if ending.state in ANSWERABLE else ()
+        if not messages:
+            return False
+        if ending.state is State.COMPLETED:
+            await self._say(ending.text)
+        unasked = (ToolResult(call, NOT_ASKED) for call in self._asked)
+        await self._remember((*unasked, *map(user_said, messages)))
+        self._marked_final = ""
+        return True
+
     async def _round(self) -> Ending | None:
         self._progress = self._progress.next_round()
         call = await self._ask_model()
@@ -202,8 +207,9 @@ class _Turn:
         outcomes = [*call.outcomes, *await call.act_last()]
         await self._remember(call.rest())
         self._marked_final = call.final_text or self._marked_final
+        self._asked = tuple(call.asked)
         stopped = self._stopped(call)
-        pause = _given_back(outcomes)
+        pause = given_back(outcomes)
         ended = stopped or pause
         if ended or outcomes:
             await self._say(call.text)
@@ -224,6 +230,10 @@ class _Turn:
                 logger.warning("Model call of task %s failed: %s", self._request.task_id, error)
                 if not tries_left or (isinstance(error, ModelError) and not error.retryable):
                     return Ending(State.FAILED, _why(error))
+            except LimitReached:
+                await self._remember(call.rest())
+                await self._say(call.text)
+                raise
             finally:
                 await call.abort()
                 self._progress = call.progress
@@ -273,22 +283,6 @@ class _Turn:
             return None
         last = next(outcome.content for outcome in reversed(outcomes) if isinstance(outcome, Failed))
         return Ending(State.FAILED, f"Stopped after {self._errors_in_a_row} tool errors in a row. The last one: {last}")
-
-
-def _given_back(outcomes: list[Outcome]) -> Ending | None:
-    """The ending or pause that tools asked for: to decline wins over to ask."""
-    questions: list[str] = []
-    for outcome in outcomes:
-        match outcome:
-            case Decline(reason=reason):
-                return Ending(State.REJECTED, reason)
-            case Ask(question=question):
-                questions.append(question)
-            case Done() | Failed():
-                pass
-            case _:
-                assert_never(outcome)
-    return Ending(State.INPUT_REQUIRED, "\n".join(questions)) if questions else None
 
 
 def _why(error: ModelError | BlockError) -> str:

@@ -82,6 +82,7 @@ class Projection:
         self._turn_events = turn_events
         self._ends_at_pause = ends_at_pause
         self._reply = snapshot.reply
+        self._owes_reply = False
 
     def begin(self) -> Iterator[Event]:
         """The snapshot; with turn events also what a reply that is being written says so far."""
@@ -100,10 +101,14 @@ class Projection:
         """Whether the stream ends with a status of `state`."""
         return state.terminal or (self._ends_at_pause and state is State.INPUT_REQUIRED)
 
-    def project(self, entry: Entry) -> Iterator[Event]:
-        """What the subscriber is sent for an entry."""
+    def project(self, entry: Entry, *, behind: bool = False) -> Iterator[Event]:
+        """What the subscriber is sent for an entry.
+
+        Args:
+            behind: the next entry is there already, so that a reply as it stands now would be stale at once.
+        """
         if self._turn_events:
-            yield from self._turn(entry)
+            yield from self._turn(entry, behind)
         event = entry.event
         match event:
             case ArtifactChanged():
@@ -137,26 +142,33 @@ class Projection:
 
     def _number(self, update: pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent, entry: Entry) -> None:
         if self._turn_events:
-            update.metadata.update({a2a_turn.URI: _order(entry.epoch, entry.generation)})
+            label = isinstance(entry.event, StatusChanged) and entry.event.message and entry.event.message.label
+            mark = {"label": True} if label else {}
+            update.metadata.update({a2a_turn.URI: {**_order(entry.epoch, entry.generation), **mark}})
 
     # ------------------------------------------------------------------ turn events
 
-    def _turn(self, entry: Entry) -> Iterator[Event]:
+    def _turn(self, entry: Entry, behind: bool) -> Iterator[Event]:
         order = _order(entry.epoch, entry.generation)
-        for wire in self._turn_wires(entry):
+        for wire in self._turn_wires(entry, behind):
             yield self._turn_event(wire, order, entry)
 
-    def _turn_wires(self, entry: Entry) -> Iterator[a2a_turn.Wire]:
+    def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[a2a_turn.Wire]:
         event = entry.event
+        if self._owes_reply and not isinstance(event, TextAdded | MessageStarted):
+            self._owes_reply = False
+            yield a2a_turn.assistant(str(self._reply))
         own = a2a_turn.to_wire(event)
         if own:
             yield own
         match event:
             case MessageStarted():
-                self._reply = Rope()
+                self._reply, self._owes_reply = Rope(), False
             case TextAdded():
                 self._reply += Rope(event.text)
-                yield a2a_turn.assistant(str(self._reply))
+                self._owes_reply = behind
+                if not behind:
+                    yield a2a_turn.assistant(str(self._reply))
             case StatusChanged() if event.state.terminal or event.state is State.INPUT_REQUIRED:
                 yield a2a_turn.completed(event.message.text if event.message else "")
                 if self.ends(event.state):

@@ -13,6 +13,7 @@ from a2a.server.request_handlers.request_handler import RequestHandler, validate
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import (
     A2AError,
+    ContentTypeNotSupportedError,
     InternalError,
     InvalidParamsError,
     PushNotificationNotSupportedError,
@@ -20,7 +21,6 @@ from a2a.utils.errors import (
     TaskNotFoundError,
     UnsupportedOperationError,
 )
-from a2a.utils.input_mode_validator import validate_input_modes
 from a2a.utils.task import apply_history_length, validate_history_length
 
 from server.agent.events import State, StatusChanged
@@ -132,9 +132,19 @@ class A2AHandler(RequestHandler):
         if params.configuration.HasField("task_push_notification_config"):
             raise PushNotificationNotSupportedError
         message = params.message
-        validate_input_modes(message, self._card)
+        self._check_media_types(message)
         incoming = Incoming(user_message(message), _owner(context), message.context_id, message.task_id)
         return await self._runtime.send(incoming)
+
+    def _check_media_types(self, message: pb.Message) -> None:
+        """Raises `ContentTypeNotSupportedError`. Where the card takes plain text, any text is welcome."""
+        taken = set(self._card.default_input_modes)
+        for part in message.parts:
+            bare = part.media_type.partition(";")[0].strip().lower()
+            if bare and bare not in taken and not (bare.startswith("text/") and "text/plain" in taken):
+                raise ContentTypeNotSupportedError(
+                    f"Media type {bare} is not supported. Send text, or one of {', '.join(sorted(taken))}."
+                )
 
     async def _settled(self, following: Following) -> TaskRecord:
         """The task when it has ended or asks for input."""
@@ -155,7 +165,7 @@ class A2AHandler(RequestHandler):
         if projection.ends(following.snapshot.state):
             return
         async for entry in following:
-            for event in projection.project(entry):
+            for event in projection.project(entry, behind=following.behind):
                 yield event
             if isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state):
                 return

@@ -14,6 +14,9 @@ from google.protobuf.struct_pb2 import Struct, Value
 from server.agent.events import AgentMessage, UserMessage
 from store.models import DataPart, FilePart, JsonValue, Part, TextPart, text_part
 
+MAX_ID = 256
+"""Characters of an id that a client chooses. Ids stand in every event of a task."""
+
 # ------------------------------------------------------------------------- reading
 
 
@@ -21,8 +24,11 @@ def user_message(message: pb.Message) -> UserMessage:
     """A message that came in.
 
     Raises:
-        InvalidParamsError: it is not a user's, or has nothing in it.
+        InvalidParamsError: it is not a user's, has nothing in it, or an id that is too long.
     """
+    for name in ("message_id", "context_id", "task_id"):
+        if len(getattr(message, name)) > MAX_ID:
+            raise InvalidParamsError(f"message.{name} is longer than {MAX_ID} characters.")
     if message.role != pb.ROLE_USER:
         raise InvalidParamsError("message.role must be ROLE_USER: only users send messages to an agent.")
     parts = tuple(_part(part, f"message.parts[{index}]") for index, part in enumerate(message.parts))

@@ -165,7 +165,7 @@ def try_parse(parse: Callable[[], object], scratch: Message, limits: Limits) -> 
     except Exception as error:
         text = "Not what A2A defines for this field: check its type, its range and that only one alternative is set."
         return invalid(((_field(str(error), scratch.DESCRIPTOR.name), text),))
-    return check_message(scratch, limits)
+    return check_message(scratch, limits, from_json=True)
 
 
 def _field(text: str, root: str) -> str:
@@ -223,7 +223,7 @@ def _convert(convert: Callable[[], Message], limits: Limits) -> Refusal | None:
     except Exception:
         text = "Invalid params: cannot be read as A2A 0.3; check that file bytes are base64 and numbers fit 32 bits"
         return Refusal(InvalidParamsError, text)
-    return check_message(core, limits)
+    return check_message(core, limits, from_json=True)
 
 
 def check_legacy_proto(message: Message, limits: Limits) -> Refusal | None:

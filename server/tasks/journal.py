@@ -26,6 +26,11 @@ class Following(Protocol):
     @property
     def snapshot(self) -> TaskRecord: ...
 
+    @property
+    def behind(self) -> bool:
+        """Whether the next entry is there already."""
+        ...
+
     def __aiter__(self) -> AsyncIterator[Entry]: ...
 
 
@@ -108,6 +113,10 @@ class _Cursor:
         self._log = log
         self._at = log.end
         self._ended = log.record.state.terminal
+
+    @property
+    def behind(self) -> bool:
+        return self._at.filled is not None
 
     def __aiter__(self) -> AsyncIterator[Entry]:
         return self

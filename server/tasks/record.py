@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any
 
 from server.agent.blocks import Blocks
-from server.agent.call import Progress
 from server.agent.events import (
     AgentMessage,
     ArtifactChanged,
@@ -35,6 +34,7 @@ from server.agent.events import (
     UserMessage,
 )
 from server.agent.phases import Phase
+from server.agent.progress import Progress
 from store.changes import AppendParts, apply, compact
 from store.models import Author, Content, Parts
 from store.rope import Rope
@@ -88,7 +88,7 @@ class TaskRecord:
 
 def fold(record: TaskRecord, entry: Entry) -> TaskRecord:
     """`record` after `entry`, which must be the next one."""
-    # `dataclasses.replace` would set sixteen fields one by one, for every token.
+    # `dataclasses.replace` would set every field one by one, for every token.
     successor = object.__new__(TaskRecord)
     vars(successor).update(vars(record), epoch=entry.epoch, generation=entry.generation)
     vars(successor).update(_changes(record, entry.event, entry.at))

@@ -207,6 +207,8 @@ class Runtime:
                 new_id=self._new_id,
             )
         except asyncio.CancelledError:
+            if late := running.take(closing=True):
+                await emit(Remembered(tuple(user_said(message) for message in late)))
             await emit(running.ending)
         except Exception:
             logger.exception("The turn of task %s was lost", record.task_id)

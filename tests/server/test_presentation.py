@@ -146,15 +146,18 @@ async def test_the_reply_grows_without_repeats_and_is_always_the_whole_text_of_i
 ) -> None:
     stream = await sending(served, text).rest()
     deltas: list[str] = []
+    shown = ""
     for kind, data in stream.turn_events():
         match kind:
             case "message_start":
-                deltas = []
+                deltas, shown = [], ""
             case "text_delta":
                 deltas.append(data["text"])
             case "assistant":
+                shown = data["content"]
                 assert data == {"content": "".join(deltas), "replace": True}
-    assert kinds(stream).count("assistant") == kinds(stream).count("text_delta")
+            case _:
+                assert shown == "".join(deltas), "a reader who lags is spared stale replies, never the newest"
 
 
 @pytest.mark.parametrize("text", SCENARIOS)
@@ -197,7 +200,8 @@ async def test_each_thinking_event_holds_only_the_newest_piece(served: Served) -
 
 async def test_text_comes_after_thinking_and_the_reply_takes_its_place(served: Served) -> None:
     shown = [kind for kind in kinds(await sending(served, "think").rest()) if kind in ("thinking", "assistant")]
-    assert shown == ["thinking"] * 3 + ["assistant"] * 4
+    assert list(dict.fromkeys(shown)) == ["thinking", "assistant"]
+    assert shown.count("thinking") == 3
 
 
 async def test_a_turn_without_thinking_has_no_thinking_events_and_a_reply_in_one_piece_works(served: Served) -> None:
@@ -248,10 +252,9 @@ async def test_a_call_of_a_missing_artifact_is_a_tool_error_at_the_index_of_its_
 
 async def test_a_round_that_breaks_off_is_said_again_from_its_beginning(served: Served) -> None:
     stream = await sending(served, "break once").rest()
-    assert [data["content"] for data in of_kind(stream, "assistant")] == [
-        *accumulate(["Once ", "and f"]),
-        *accumulate(["Once ", "and f", "or al", "l."]),
-    ]
+    replies = [data["content"] for data in of_kind(stream, "assistant")]
+    assert set(replies) <= {*accumulate(["Once ", "and f", "or al", "l."])}
+    assert replies[-1] == "Once and for all."
     assert [data["stop_reason"] for data in of_kind(stream, "llm_call_completed")] == ["error", "end_turn"]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from store.changes import AppendParts, Change, ReplaceParts, apply, check, group
 from store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, TooManyParts
-from store.models import DataPart, FilePart, Limits, Part, Parts, TextPart
+from store.models import DataPart, FilePart, Limits, Part, Parts, TextPart, text_part
 from tests.store.making import KINDS, PART_TUPLES, PARTS, appending, kinds, replacing, text
 
 # ---------------------------------------------------------------------------------------- the naive model
@@ -226,3 +226,8 @@ def test_an_artifact_may_reach_its_bounds_and_not_pass_them() -> None:
     with pytest.raises(TooManyParts, match="4 parts; 3 are allowed") as too_many:
         check(parts, Limits(parts=3))
     assert (too_many.value.count, too_many.value.limit) == (4, 3)
+
+
+def test_metadata_counts_towards_the_size_of_an_artifact() -> None:
+    with pytest.raises(ArtifactTooLarge):
+        check((text_part("x", metadata={"note": "y" * 100}),), Limits(artifact_bytes=100))

@@ -143,3 +143,12 @@ def test_a_compact_rope_holds_its_own_text_alone(allocated: Callable[[], int]) -
     del older
     assert allocated() < len(TEXT) / 4
     assert str(compact) == "".join(PIECES[:2])
+
+
+def test_compact_ropes_that_grew_from_one_another_share_one_text(allocated: Callable[[], int]) -> None:
+    rope, versions = Rope(""), []
+    for _ in range(100):
+        rope = (rope + Rope("x" * 10_000)).compact()
+        versions.append(rope)
+    assert allocated() < 3_000_000
+    assert [len(str(version)) for version in versions[::33]] == [10_000, 340_000, 670_000, 1_000_000]

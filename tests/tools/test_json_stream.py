@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tools.json_stream import Begin, Delta, JsonError, JsonEvent, JsonStream, JsonValue, Path, Value
+from store.models import JsonValue
+from tools.json_events import Begin, Delta, JsonError, JsonEvent, Path, Value
+from tools.json_stream import JsonStream
 
 # ------------------------------------------------------------------ the oracle and the ways of cutting
 

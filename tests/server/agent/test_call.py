@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.agent.blocks import BlockError
-from server.agent.call import Call, Progress
+from server.agent.call import Call
 from server.agent.events import (
     AssistantSaid,
     BlockStopped,
@@ -42,6 +42,7 @@ from server.agent.model import (
     Usage,
 )
 from server.agent.phases import Phase
+from server.agent.progress import Progress
 from server.agent.turn import TurnLimits
 from store.evented import EventedArtifactStore
 from store.memory import InMemoryArtifactStore

@@ -18,7 +18,7 @@ from server.agent.events import (
 from server.agent.history import user_said
 from server.agent.model import BlockStop, Text, ToolResult, ToolUse
 from server.agent.prompt import SYSTEM
-from server.agent.turn import LOST, TurnLimits
+from server.agent.turn import LOST, NOT_ASKED, TurnLimits
 from store.changes import AppendParts
 from store.memory import InMemoryArtifactStore
 from store.models import Limits
@@ -287,10 +287,13 @@ async def test_a_call_that_succeeds_begins_the_count_of_errors_anew() -> None:
 
 
 async def test_the_size_limit_of_artifacts_ends_the_turn_and_says_what_to_do() -> None:
-    too_long = write("T2", "x" * 100, append=True, cut=10)
-    stage = Stage(answer(write("T1", "Hello"), too_long), artifact_limits=Limits(artifact_bytes=50))
+    too_long = write("T2", "x" * 100, append=True, cut=10, at=2)
+    stage = Stage(
+        answer(text("I write."), write("T1", "Hello", at=1), too_long), artifact_limits=Limits(artifact_bytes=50)
+    )
     told = await stage.run()
-    state, message = told.statuses[-1]
+    said_before, (state, message) = told.statuses
+    assert said_before == ("working", "I write.")
     assert state == "failed"
     assert "50 are allowed. Split it into several artifacts." in message
     assert stage.llm.ends == ["GeneratorExit"]
@@ -361,16 +364,17 @@ async def test_a_final_message_that_was_marked_before_the_user_spoke_again_is_no
     assert stage.told.statuses == [("working", "Done."), ("completed", "Shorter.")]
 
 
-async def test_a_message_that_comes_before_the_question_is_asked_answers_it() -> None:
+async def test_a_message_that_comes_before_the_question_is_asked_does_not_answer_it() -> None:
     hold = Hold()
-    stage = Stage(answer(ask("T1", "Which colour?"), hold), answer(text("Blue it is.")))
+    stage = Stage(answer(text("Let me see."), ask("T1", "Delete all?", at=1), hold), answer(text("I will not.")))
     turn = stage.start()
     await hold.reached.wait()
-    stage.inbox.append(said("m-2", "In blue, please"))
+    stage.inbox.append(said("m-2", "yes, and hurry"))
     hold.release.set()
     await turn
-    assert stage.results() == [ToolResult("T1", "In blue, please")]
-    assert stage.told.statuses == [("working", "Which colour?"), ("completed", "Blue it is.")]
+    assert stage.results() == [ToolResult("T1", NOT_ASKED)]
+    assert stage.llm.requests[-1].messages[-1].content[-1] == Text("yes, and hurry")
+    assert stage.told.statuses == [("working", "Let me see."), ("completed", "I will not.")]
 
 
 async def test_a_message_that_comes_too_late_for_a_round_is_remembered_for_the_next_task() -> None:

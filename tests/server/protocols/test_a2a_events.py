@@ -189,3 +189,35 @@ def test_a_task_that_is_not_working_has_no_reply_so_far(state: ev.State) -> None
 def test_without_turn_events_the_snapshot_has_no_metadata() -> None:
     (snapshot,) = Projection(BEGIN, turn_events=False, ends_at_pause=True).begin()
     assert not snapshot.metadata
+
+
+# --------------------------------------------------------------------- readers that lag
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=1))
+def test_who_lags_is_spared_stale_replies_but_never_the_newest(pieces: list[tuple[str, bool]]) -> None:
+    projection = Projection(BEGIN, turn_events=True, ends_at_pause=True)
+    events: list[Event] = []
+    for number, (text, behind) in enumerate(pieces, 2):
+        events += projection.project(entry(number, ev.TextAdded(PLACE, text)), behind=behind)
+    events += projection.project(entry(len(pieces) + 2, ev.BlockStopped(PLACE)))
+    replies = [turn_fields(event)["data"]["content"] for event in events if "assistant" in kinds([event])]
+    assert replies[-1] == "".join(text for text, _ in pieces)
+    assert len(replies) == sum(not behind for _, behind in pieces) + pieces[-1][1]
+    assert kinds(events)[-2:][-1] == "content_block_stop"
+
+
+def test_a_reply_that_a_new_round_overwrites_is_not_sent_any_more() -> None:
+    projection = Projection(BEGIN, turn_events=True, ends_at_pause=True)
+    events = [*projection.project(entry(2, ev.TextAdded(PLACE, "old")), behind=True)]
+    events += projection.project(entry(3, ev.MessageStarted(2)))
+    assert kinds(events) == ["text_delta", "message_start"]
+
+
+def test_a_label_is_marked_as_one() -> None:
+    label, word = told(
+        ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("a", "Writing…", label=True)),
+        ev.StatusChanged(ev.State.WORKING, said("I write.")),
+    )
+    assert turn_fields(label) == {"epoch": 1, "generation": 2, "label": True}
+    assert turn_fields(word) == {"epoch": 1, "generation": 3}

@@ -134,3 +134,13 @@ def test_a_text_part_without_text_is_still_a_text_part() -> None:
     wire = to_part(text_part(""))
     assert wire.WhichOneof("content") == "text"
     assert isinstance(user_message(message(HELLO, wire)).parts[1], TextPart)
+
+
+@pytest.mark.parametrize("field", ["message_id", "context_id", "task_id"])
+def test_an_id_that_would_weigh_down_every_event_is_refused(field: str) -> None:
+    came = message(HELLO)
+    setattr(came, field, "x" * 256)
+    user_message(came)
+    setattr(came, field, "x" * 257)
+    with pytest.raises(InvalidParamsError, match=f"message.{field} is longer than 256"):
+        user_message(came)

@@ -20,6 +20,7 @@ from starlette.datastructures import QueryParams
 
 from server.protocols.guard import (
     MAX_DEPTH,
+    MAX_VALUES,
     Limits,
     Refusal,
     check_content_type,
@@ -369,3 +370,26 @@ def test_a_body_that_the_sdk_does_not_read_may_be_missing_but_not_be_nonsense() 
     assert check_rest(route, QueryParams(), b"", "1.0", LIMITS) is None
     assert check_rest(route, QueryParams(), b'{"metadata":{}}', "1.0", LIMITS) is None
     assert check_rest(route, QueryParams(), b"[]", "1.0", LIMITS) is not None
+
+
+def test_a_request_with_too_many_values_is_refused_before_anything_parses_it() -> None:
+    def body(values: int) -> bytes:
+        return json.dumps({"data": [1] * values}).encode()
+
+    assert not isinstance(check_json(body(MAX_VALUES), LIMITS), Refusal)
+    refusal = check_json(body(MAX_VALUES + 1), LIMITS)
+    assert isinstance(refusal, Refusal)
+    assert f"More than {MAX_VALUES} values" in refusal.message
+
+
+def test_commas_in_text_are_no_values() -> None:
+    text = json.dumps({"text": "a, b, " * MAX_VALUES}).encode()
+    assert not isinstance(check_json(text, LIMITS), Refusal)
+
+
+def test_free_form_json_that_was_judged_as_text_is_not_walked_again() -> None:
+    deep = pb.SendMessageRequest()
+    ParseDict({"message": {"parts": [{"data": {"x": 1}}]}}, deep)
+    deep.message.parts[0].data.struct_value.fields["x"].number_value = math.inf
+    assert check_message(deep, LIMITS, from_json=True) is None
+    assert check_message(deep, LIMITS) is not None

@@ -547,6 +547,15 @@ async def test_a_task_can_be_canceled_before_its_turn_has_taken_its_first_step()
     assert house.llm.requests == []
 
 
+async def test_a_message_added_before_the_first_step_of_a_turn_that_is_canceled_is_not_forgotten() -> None:
+    house = House(HELLO, journal=InMemoryJournal)
+    following = await house.send("Hi")
+    task_id = following.snapshot.task_id
+    await house.send("Ho", task=task_id)
+    record = await house.runtime.cancel(task_id, "")
+    assert [item.content for item in record.transcript] == [(Text("Hi"),), (Text("Ho"),)]
+
+
 async def test_two_cancels_at_once_cancel_once() -> None:
     hold = Hold()
     house = House(broken(hold))

@@ -23,7 +23,7 @@ from server.agent.model import (
 )
 from server.agent.rehearsal import HELP, NOTICE, Rehearsal, plan
 from server.agent.rehearsal.writing import outline, section
-from tools.artifact_update import ArtifactUpdateInput
+from tools.artifact_input import ArtifactUpdateInput
 
 TOOLS = ("artifact_update", "artifact_list", "artifact_read", "ask_user", "decline_task")
 
