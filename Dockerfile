@@ -3,7 +3,7 @@
 # The first stage installs the server and its pinned dependencies into /venv.
 FROM python:3.11-slim AS build
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml constraints.txt README.md LICENSE agent_card.json ./
 COPY store store
 COPY tools tools
 COPY server server
@@ -15,7 +15,6 @@ FROM python:3.11-slim
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin canvas
 COPY --from=build /venv /venv
 WORKDIR /app
-COPY agent_card.json ./
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001
 EXPOSE 8000

@@ -63,7 +63,7 @@ class PacedModel:
 
 def build_app(port: int, frame_ms: float) -> Starlette:
     """The ASGI application."""
-    return build(load({"port": port, "frame_ms": frame_ms}, {}), PacedModel())
+    return build(load({"port": port, "frame_ms": frame_ms}), PacedModel())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-import grpc.aio
 from a2a.server.routes import create_jsonrpc_routes, create_rest_routes
 from a2a.types import a2a_pb2 as pb
 from starlette.applications import Starlette
@@ -30,6 +30,7 @@ from server.protocols.a2a_handler import A2AHandler
 from server.protocols.extensions import ExtensionsEcho
 from server.protocols.guard import Limits as BodyLimits
 from server.protocols.guard_http import Guard
+from server.protocols.stopping import GRACE, Stop, Stopping
 from server.settings import Settings, SettingsError
 from server.tasks.journal import InMemoryJournal
 from server.tasks.runtime import Runtime
@@ -62,7 +63,10 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
     if name == "rehearsal" or (name is None and not has_key):
         return rehearsal.Rehearsal()
     if not has_key:
-        raise SettingsError(f"--model {name} needs ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL) to be set.")
+        raise SettingsError(
+            f"--model {name} needs ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL) to be set. "
+            "Without a key there are --model rehearsal and --model script:FILE.yaml."
+        )
     try:
         return claude.ClaudeModel(model=name or claude.DEFAULT_MODEL, max_tokens=settings.max_output_tokens)
     except ValueError as error:
@@ -72,27 +76,32 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
 def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starlette:
     """The ASGI application; it also serves gRPC while it runs, if the settings say so.
 
+    Its `state.stop` is for `stopping.Server`; under any other server it stops when its streams have ended.
+
     Raises:
         CardError: the agent card cannot be served.
     """
     clock = clock or Clock()
     card = build_card(settings, llm)
     runtime = build_runtime(settings, llm, clock)
+    stop = Stop(runtime)
     handler = A2AHandler(runtime, card)
     app = Starlette(
         routes=[
             card_route(card, clock.now()),
             Route("/healthz", healthz, methods=["GET"]),
-            *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True),
+            *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True, shutdown_grace_period=GRACE),
             # Last: it ends with a mount that takes every path of two or more segments.
-            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX),
+            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX, shutdown_grace_period=GRACE),
         ],
         middleware=[
             Middleware(Guard, limits=BodyLimits(max_body_bytes=settings.max_body_bytes), rest_prefix=REST_PREFIX),
+            Middleware(Stopping, stop=stop),
             Middleware(ExtensionsEcho),
         ],
-        lifespan=_lifespan(settings, runtime, handler),
+        lifespan=_lifespan(settings, stop, handler),
     )
+    app.state.stop = stop
     # The REST routes' mount for tenants would send every unknown path on to itself with a slash.
     app.router.redirect_slashes = False
     return app
@@ -106,8 +115,10 @@ def build_card(settings: Settings, llm: LLM) -> pb.AgentCard:
 
 
 def _default_card() -> Path:
+    """Where the card is: in the working directory, else in the checkout, else where the wheel put it."""
     here = Path("agent_card.json")
-    return here if here.exists() else Path(__file__).parent.parent / here
+    shipped = (Path(__file__).parents[1] / here, Path(sys.prefix, "share", "a2a-canvas") / here)
+    return next((path for path in (here, *shipped) if path.exists()), here)
 
 
 def build_runtime(settings: Settings, llm: LLM, clock: Clock) -> Runtime:
@@ -127,19 +138,16 @@ async def healthz(request: Request) -> Response:
 
 
 def _lifespan(
-    settings: Settings, runtime: Runtime, handler: A2AHandler
+    settings: Settings, stop: Stop, handler: A2AHandler
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        rpc: grpc.aio.Server | None = None
         if settings.grpc_port:
-            rpc = grpc_server(handler, settings.host, settings.grpc_port, settings.max_body_bytes)
-            await rpc.start()
+            stop.rpc = grpc_server(handler, settings.host, settings.grpc_port, settings.max_body_bytes)
+            await stop.rpc.start()
         try:
             yield
         finally:
-            await runtime.close()
-            if rpc:
-                await rpc.stop(grace=1)
+            await stop()
 
     return lifespan

@@ -6,23 +6,31 @@ import argparse
 import asyncio
 import logging
 import os
+import shlex
+import shutil
+import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import version
+from ipaddress import ip_address
+from pathlib import Path
 from typing import NoReturn
 
 import uvicorn
 
+from server.agent.model import LLM
 from server.agent.rehearsal import NOTICE, Rehearsal
 from server.agent.script import ScriptError
 from server.app import build_app, choose_llm
 from server.client.send import DEFAULT_URL, SendOptions, send
 from server.protocols.a2a_card import CardError
-from server.settings import PREFIX, Settings, SettingsError, load, option
+from server.protocols.stopping import Server
+from server.settings import EVERYWHERE, PREFIX, Settings, SettingsError, authority, load, option, span
 
-GRACE = 5
-"""Seconds that open streams have to end when the server stops."""
+GRACE = 2
+"""Seconds that open requests have to end when the server stops; streams are given less (`stopping.GRACE`)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,7 +71,8 @@ def _add_serve(command: argparse.ArgumentParser) -> None:
     for field, info in Settings.model_fields.items():
         names = [option(field)]
         default = "" if info.default is None else f" (default: {info.default})"
-        shown = f"{info.description}{default}".replace("%", "%%")
+        numbers = f"; {span(field)}" if span(field) else ""
+        shown = f"{info.description}{numbers}{default}".replace("%", "%%")
         if info.annotation is bool:
             command.add_argument(
                 *names, dest=field, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=shown
@@ -86,14 +95,19 @@ def _add_send(command: argparse.ArgumentParser) -> None:
 
 def _send(options: argparse.Namespace) -> int:
     chosen = SendOptions(
-        text=options.text, url=options.url, context=options.context, task=options.task, json=options.json
+        text=options.text,
+        url=options.url,
+        context=options.context,
+        task=options.task,
+        json=options.json,
+        program=program(sys.argv[0]),
     )
     return asyncio.run(send(chosen, sys.stdout, sys.stderr))
 
 
 def _serve(options: argparse.Namespace) -> int:
     given = {field: value for field, value in vars(options).items() if field in Settings.model_fields}
-    settings = load(given, os.environ)
+    settings = load(given)
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     # The SDK logs every refused request with its trace; what matters of it is in the answer.
     logging.getLogger("a2a").setLevel(logging.ERROR)
@@ -101,10 +115,8 @@ def _serve(options: argparse.Namespace) -> int:
     app = build_app(settings, llm)
     for port in filter(None, (settings.port, settings.grpc_port)):
         _check_free(settings.host, port)
-    print(f"a2a-canvas {version('a2a-canvas')} on {settings.url} with {llm.name}", flush=True)
-    if isinstance(llm, Rehearsal):
-        print(NOTICE, flush=True)
-    uvicorn.run(
+    print(*banner(settings, llm), sep="\n", flush=True)
+    config = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
@@ -112,7 +124,43 @@ def _serve(options: argparse.Namespace) -> int:
         timeout_graceful_shutdown=GRACE,
         access_log=settings.log_level == "debug",
     )
+    with suppress(KeyboardInterrupt):
+        # uvicorn raises the signal that stopped it again; SIGTERM shall end the process as Ctrl+C does.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        Server(config, app.state.stop).run()
     return 0
+
+
+def banner(settings: Settings, llm: LLM) -> Iterator[str]:
+    """What an operator is told: where it listens, what its card says, who can use it."""
+    grpc = f" (gRPC: {authority(settings.host, settings.grpc_port)})" if settings.grpc_port else ""
+    address = f"http://{authority(settings.host, settings.port)}"
+    yield f"a2a-canvas {version('a2a-canvas')} listens on {address}{grpc} with {llm.name}"
+    if isinstance(llm, Rehearsal):
+        yield NOTICE
+    open_to_all = "" if _is_loopback(settings.host) else " There is no authentication: whoever reaches it can use it."
+    if settings.public_url:
+        yield f"Its card says {settings.url}.{open_to_all}"
+    elif settings.host in EVERYWHERE:
+        yield f"Its card says {settings.url}: clients on other machines need --public-url.{open_to_all}"
+    elif open_to_all:
+        yield open_to_all.strip()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def program(called: str) -> str:
+    """How a user calls this program: what was typed, as far as the system tells."""
+    path = Path(called)
+    if path.name == "__main__.py":
+        return "python -m server"
+    # The system hands on the whole path of what it found on the PATH.
+    return path.name if shutil.which(path.name) == called else shlex.quote(called)
 
 
 def _check_free(host: str, port: int) -> None:

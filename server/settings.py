@@ -1,8 +1,13 @@
-"""Every setting, from the command line or the environment (`A2A_CANVAS_…`), the command line first."""
+"""Every setting, from the command line or the environment (`A2A_CANVAS_…`), the command line first.
+
+Rule 1: what is empty is not set, in either place: containers are often handed variables without a value.
+Rule 2: what is wrong is told in plain words, under the name by which it was given.
+"""
 
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +18,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "A2A_CANVAS_"
 
+EVERYWHERE = ("0.0.0.0", "::", "")
+"""Hosts that stand for all addresses of the machine."""
+
 
 class SettingsError(Exception):
     """A setting is unknown, wrong or contradicts another; `str()` is one line that says what to do."""
@@ -21,7 +29,7 @@ class SettingsError(Exception):
 class Settings(BaseSettings):
     """The settings of a server. Field names are the option names with underscores."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
@@ -75,8 +83,12 @@ class Settings(BaseSettings):
         """The address in the card, without a slash at the end."""
         if self.public_url:
             return self.public_url
-        host = "localhost" if self.host in ("0.0.0.0", "::", "") else self.host
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return f"http://{authority('localhost' if self.host in EVERYWHERE else self.host, self.port)}"
+
+
+def authority(host: str, port: int) -> str:
+    """`host:port`, as it stands in an address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def option(field: str) -> str:
@@ -84,16 +96,34 @@ def option(field: str) -> str:
     return "--advertise-0.3" if field == "advertise_0_3" else "--" + field.replace("_", "-")
 
 
-def load(given: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
-    """The settings from what the command line gave, then `environ`.
+def span(field: str) -> str:
+    """The numbers that a field takes, in words: `1 to 65535`, `at least 1024`; empty if it has no bounds."""
+    bounds = {
+        key: getattr(item, key)
+        for item in Settings.model_fields[field].metadata
+        for key in ("ge", "le")
+        if hasattr(item, key)
+    }
+    match bounds:
+        case {"ge": low, "le": high}:
+            return f"{low} to {high}"
+        case {"ge": low}:
+            return f"at least {low}"
+        case _:
+            return ""
+
+
+def load(given: Mapping[str, Any]) -> Settings:
+    """The settings from what the command line gave, then the environment of the process.
 
     Raises:
         SettingsError: one of them is unknown, wrong or contradicts another.
     """
     known = {PREFIX + field.upper() for field in Settings.model_fields}
-    for name in environ:
-        if name.upper().startswith(PREFIX) and name.upper() not in known:
+    for name, value in os.environ.items():
+        if value and name.upper().startswith(PREFIX) and name.upper() not in known:
             raise SettingsError(f"Unknown setting {name}.{_meant(name.upper())}")
+    given = {field: value for field, value in given.items() if value != ""}
     try:
         return Settings(**given)
     except ValidationError as error:
@@ -106,10 +136,21 @@ def _meant(name: str) -> str:
     return f" Did you mean {PREFIX}{close[0]}?" if close else " See a2a-canvas serve --help for those there are."
 
 
+IN_WORDS = {
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "is too large",
+    "float_parsing": "must be a number",
+    "bool_parsing": "must be true or false",
+}
+"""What pydantic finds wrong with a string from outside, by its error types."""
+
+
 def _fault(fault: Any, given: Mapping[str, Any]) -> str:
     message = str(fault["msg"]).removeprefix("Value error, ")
     if not fault["loc"]:
         return message
     field = str(fault["loc"][0])
+    if fault["type"] in ("greater_than_equal", "less_than_equal"):
+        message = f"must be {span(field)}"
     name = option(field) if field in given else PREFIX + field.upper()
-    return f"{name}={fault['input']}: {message}"
+    return f"{name}={fault['input']}: {IN_WORDS.get(fault['type'], message)}"

@@ -9,6 +9,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
+import venv
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from importlib.metadata import requires
 from pathlib import Path
 
+import httpx
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -156,19 +159,52 @@ def test_the_wheel_has_every_module(wheel: Path) -> None:
         assert written - set(archive.namelist()) == set()
 
 
-def test_the_command_starts_a_server_that_the_health_check_finds_well(wheel: Path, tmp_path: Path) -> None:
-    site, app = tmp_path / "site", tmp_path / "app"
-    app.mkdir()
-    copy_into(app, copied(FINAL))
+def test_the_wheel_has_the_agent_card(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
+        [name] = [name for name in archive.namelist() if name.endswith("/agent_card.json")]
+        assert name.endswith(".data/data/share/a2a-canvas/agent_card.json")
+        assert archive.read(name) == (ROOT / "agent_card.json").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel, and with this one's packages for what it depends on."""
+    folder = tmp_path_factory.mktemp("image") / "venv"
+    venv.create(folder, symlinks=True)
+    install = ["--python", str(folder / "bin" / "python"), "install", "--quiet", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run([sys.executable, "-m", "pip", *install], check=True)
+    [site] = folder.glob("lib/*/site-packages")
+    # Behind the wheel's own; what stands in .pth files, as this checkout does, is not taken along.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    return folder
+
+
+def test_the_command_starts_a_server_that_the_health_check_finds_well(installed: Path, tmp_path: Path) -> None:
     port = free_port()
     check = [word.replace("127.0.0.1:8000", f"127.0.0.1:{port}") for word in command(words_of("HEALTHCHECK")[0])]
     assert check[0] == "python"
     check[0] = sys.executable
     assert subprocess.run(check, capture_output=True).returncode != 0
-    with running(site, app, port):
-        assert subprocess.run(check, env=environment(site)).returncode == 0
+    with running(installed, tmp_path, port):
+        assert subprocess.run(check, env=environment()).returncode == 0
+
+
+def test_the_wheel_alone_serves_its_card_and_the_one_in_the_working_directory_wins(
+    installed: Path, tmp_path: Path
+) -> None:
+    port = free_port()
+    with running(installed, tmp_path, port):
+        assert name_in_card(port) == "a2a-canvas"
+    own = json.loads((ROOT / "agent_card.json").read_text()) | {"name": "my own"}
+    (tmp_path / "agent_card.json").write_text(json.dumps(own))
+    with running(installed, tmp_path, port):
+        assert name_in_card(port) == "my own"
+
+
+def name_in_card(port: int) -> str:
+    answer = httpx.get(f"http://127.0.0.1:{port}/.well-known/agent-card.json", trust_env=False)
+    name: str = answer.json()["name"]
+    return name
 
 
 def free_port() -> int:
@@ -178,24 +214,21 @@ def free_port() -> int:
         return port
 
 
-def environment(site: Path) -> dict[str, str]:
+def environment() -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("A2A_CANVAS_", "ANTHROPIC_"))}
-    return {**kept, "PYTHONPATH": str(site), "NO_PROXY": "127.0.0.1"}
+    return {**kept, "NO_PROXY": "127.0.0.1"}
 
 
 @contextmanager
-def running(site: Path, app: Path, port: int) -> Iterator[None]:
-    """The image's command, from the unpacked wheel, in a folder like the image's."""
+def running(installed: Path, app: Path, port: int) -> Iterator[None]:
+    """The image's command, as it is installed, in a folder like the image's."""
     script, *arguments = command(words_of("CMD")[0])
-    [points] = site.glob("*.dist-info/entry_points.txt")
-    [(module, function)] = re.findall(rf"^{script} = ([\w.]+):(\w+)$", points.read_text(), re.MULTILINE)
-    start = f"import {module} as it; assert it.__file__.startswith({str(site)!r}); it.{function}()"
     # The image listens on every address of its container; here the loopback has to do.
     here = ["--host", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen(
-        [sys.executable, "-c", start, *arguments, *here],
+        [installed / "bin" / script, *arguments, *here],
         cwd=app,
-        env=environment(site),
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

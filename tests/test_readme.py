@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -10,20 +11,31 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 import uvicorn
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
 
+from server.agent.events import State, StatusChanged, UserMessage
 from server.agent.rehearsal import Rehearsal
 from server.agent.script import load_script
-from server.app import build_app
+from server.app import Clock, build_app, build_runtime
 from server.protocols import a2a_turn
-from server.settings import PREFIX, Settings, load, option
+from server.protocols.a2a_events import Event, Projection
+from server.settings import PREFIX, Settings, load, option, span
+from server.tasks.incoming import Incoming
+from server.tasks.record import Entry, TaskRecord, fold
+from server.tasks.runtime import Runtime
+from store.models import text_part
+from tests.server.serving import Stream, asking, serving, with_turn_events
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -56,6 +68,11 @@ def test_the_table_of_settings_has_every_setting_with_its_option_variable_and_de
         else:
             expected.append([f"`{name}`", variable, "–" if info.default is None else default])
     assert [row[:3] for row in rows(README, "Settings")] == expected
+
+
+def test_the_table_of_settings_tells_which_numbers_a_setting_takes() -> None:
+    for field, (*_, what) in zip(Settings.model_fields, rows(README, "Settings"), strict=True):
+        assert what.endswith(span(field))
 
 
 def test_every_option_that_is_named_exists() -> None:
@@ -98,21 +115,172 @@ def test_the_specification_of_turn_v1_has_every_event_and_no_other() -> None:
     assert specified == said
 
 
-def test_the_fold_that_the_specification_gives_folds_the_stream_that_it_shows() -> None:
+def specified_fold() -> SimpleNamespace:
+    """`fold` and `over`, as docs/extensions.md gives them."""
     [code] = blocks(EXTENSIONS, "python")
     names: dict[str, Any] = {}
     exec(code, names)
+    return SimpleNamespace(**names)
+
+
+def test_the_fold_that_the_specification_gives_folds_the_stream_that_it_shows() -> None:
+    given = specified_fold()
     view: dict[str, Any] = {}
     shown = []
     for line in blocks(EXTENSIONS, "json")[-1].splitlines():
-        names["fold"](view, json.loads(line))
-        shown.append((view["thinking"], view["reply"]))
-    assert ("A short note on tide pools.", "") in shown
-    assert ("", "The note on tide") in shown
-    assert (view["thinking"], view["reply"], view["status"]) == ("", "", "")
-    assert view["thread"] == ["The note on tide pools is ready."]
+        assert not view or not given.over(view, pauses=False)
+        given.fold(view, json.loads(line))
+        shown.append((view["status"], view["thinking"], view["reply"]))
+    assert ("Working…", "A short note on tide pools.", "") in shown
+    assert ("Writing reply…", "", "The note on tide") in shown
+    assert given.over(view, pauses=True)
+    assert shown[-1] == ("", "", "")
+    assert view["thread"] == ["I am writing it.", "The note on tide pools is ready."]
     [note] = view["artifacts"].values()
     assert "".join(part["text"] for part in note["parts"]) == "# tide pools\n\nThey come and go.\n"
+
+
+# ----------------------------------------------------- what different watchers make of it
+
+WATCHED = """
+rules:
+  - match: {text: ^write}
+    rounds:
+      - {thinking: Hm., text: "I begin. ", tools: [{name: artifact_update, input: {
+          append: false, artifact: {artifact_id: a, name: a.md, parts: [{kind: text, text: One two three.}]}}}],
+         chunk: 4, delay: 1}
+      - {text: "I go on.", tools: [{name: artifact_update, input: {append: true, last_chunk: true,
+          artifact: {artifact_id: a, parts: [{kind: text, text: " Four five."}]}}}], chunk: 4, delay: 1}
+      - {text: "I go on.", tools: [{name: ask_user, input: {question: "Which language?"}}], chunk: 4, delay: 1}
+      - {tools: [{name: artifact_read, input: {artifact_id: a}}]}
+      - {thinking: Hm., text: It is done., chunk: 4, error: {status: 529, after: 3, times: 1}}
+  - match: {text: ^decline}
+    rounds: [{text: No., tools: [{name: decline_task, input: {reason: I would rather not.}}]}]
+  - match: {text: ^fail}
+    rounds: [{text: "Well…", error: {status: 400, after: 1, times: 9}}]
+  - match: {text: ^nothing}
+    rounds: [{thinking: Hm.}]
+"""
+
+
+def visible(view: dict[str, Any]) -> dict[str, Any]:
+    """What every watcher sees alike: parts may be cut differently, and thinking is for those who are there."""
+    artifacts = {
+        key: (artifact["name"], "".join(part.get("text", "") for part in artifact["parts"]))
+        for key, artifact in view["artifacts"].items()
+    }
+    return {key: view[key] for key in ("state", "status", "reply", "thread")} | {"artifacts": artifacts}
+
+
+class Watcher:
+    """Folds as the specification says what the server sends to somebody who joins at `record`."""
+
+    def __init__(self, record: TaskRecord) -> None:
+        self._given = specified_fold()
+        self._projection = Projection(record, turn_events=True, ends_at_pause=False)
+        self.view: dict[str, Any] = {}
+        self._take(self._projection.begin())
+
+    def see(self, entry: Entry, *, behind: bool = False) -> None:
+        self._take(self._projection.project(entry, behind=behind))
+
+    @property
+    def done(self) -> bool:
+        return bool(self._given.over(self.view, pauses=True))
+
+    def _take(self, events: Iterable[Event]) -> None:
+        fields = {pb.Task: "task", pb.TaskStatusUpdateEvent: "status_update"}
+        for event in events:
+            response = pb.StreamResponse(**{fields.get(type(event), "artifact_update"): event})
+            self._given.fold(self.view, MessageToDict(response))
+
+
+async def lived(runtime: Runtime, text: str) -> tuple[TaskRecord, list[Entry]]:
+    """A task from its beginning to its end; its question is answered."""
+    following = await runtime.send(Incoming(UserMessage("m", (text_part(text),))))
+    entries = []
+    async for entry in following:
+        entries.append(entry)
+        if isinstance(entry.event, StatusChanged) and entry.event.state is State.INPUT_REQUIRED:
+            await runtime.send(Incoming(UserMessage("n", (text_part("French"),)), task_id=following.snapshot.task_id))
+    return following.snapshot, entries
+
+
+@pytest.mark.parametrize(
+    ("text", "thread"),
+    [
+        ("write", ["I begin.", "I go on.", "I go on.", "Which language?", "It is done."]),
+        ("decline", ["No.", "I would rather not."]),
+        ("nothing", []),
+        ("fail", ["The model answered 400 (bad request)."]),
+    ],
+)
+async def test_who_folds_as_specified_sees_the_same_from_wherever_he_joins(
+    tmp_path: Path, text: str, thread: list[str]
+) -> None:
+    (tmp_path / "script.yaml").write_text(WATCHED)
+    model = load_script(tmp_path / "script.yaml", sleep=lambda seconds: asyncio.sleep(0))
+    start, entries = await lived(build_runtime(Settings(frame_ms=0), model, Clock()), text)
+    early, slow = Watcher(start), Watcher(start)
+    late: list[Watcher] = []
+    for record, entry in zip(accumulate(entries, fold, initial=start), entries, strict=False):
+        late.append(Watcher(record))
+        assert all(visible(watcher.view) == visible(early.view) for watcher in late)
+        assert not early.done
+        for watcher in (early, *late):
+            watcher.see(entry)
+        slow.see(entry, behind=entry is not entries[-1])
+    assert all(watcher.done and visible(watcher.view) == visible(early.view) for watcher in late)
+    assert visible(slow.view) == visible(early.view)
+    assert early.view["thread"] == thread
+    assert (early.view["status"], early.view["reply"], early.view["thinking"]) == ("", "", "")
+
+
+def viewed(stream: Stream) -> SimpleNamespace:
+    """The view of somebody who was sent what `stream` has read, and whether it is at its end."""
+    given = specified_fold()
+    view: dict[str, Any] = {}
+    for event in stream.seen:
+        given.fold(view, MessageToDict(event))
+    return SimpleNamespace(**visible(view), over=given.over(view, pauses=False), ended=given.over(view, pauses=True))
+
+
+async def test_a_stream_of_one_task_folds_to_what_was_seen_by_those_who_were_there(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text(WATCHED)
+    async with serving(tmp_path / "script.yaml", grpc=False) as served:
+        served.gate.open()
+        client, call = served.client(), with_turn_events()
+        ask = asking("write", message_id="m-1", context="c")
+        first = await Stream(client.send_message(ask, context=call)).rest()
+        repeated = await Stream(client.send_message(ask, context=call)).rest()
+        assert len(repeated.seen) == 1
+        assert viewed(repeated) == viewed(first)
+        assert (viewed(first).over, viewed(first).ended) == (True, False)
+        assert viewed(first).thread[-1] == "Which language?"
+
+        subscribed = Stream(client.subscribe(pb.SubscribeToTaskRequest(id=first.task.id), context=call))
+        await subscribed.next()
+        assert viewed(subscribed) == viewed(first)
+        answered = await Stream(client.send_message(asking("French", task=first.task.id), context=call)).rest()
+        assert viewed(await subscribed.rest()) == viewed(answered)
+        again = await Stream(client.send_message(ask, context=call)).rest()
+        assert len(again.seen) == 1
+        assert viewed(again) == viewed(answered)
+        assert viewed(again).ended
+
+
+async def test_a_cancelled_task_adds_nothing_to_the_thread(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text(WATCHED)
+    async with serving(tmp_path / "script.yaml", grpc=False) as served:
+        client, call = served.client(), with_turn_events()
+        ask = asking("write", message_id="m-1", context="c")
+        stream = Stream(client.send_message(ask, context=call))
+        await stream.next()
+        await served.gate.reached.wait()
+        await client.cancel_task(pb.CancelTaskRequest(id=stream.task.id))
+        view = viewed(await stream.rest())
+        assert (view.ended, view.thread, view.reply, view.status) == (True, [], "", "")
+        assert viewed(await Stream(client.send_message(ask, context=call)).rest()) == view
 
 
 # --------------------------------------------------------------------------- what is done
@@ -125,7 +293,7 @@ def address() -> Iterator[str]:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
-        app = build_app(load({"port": port}, {}), Rehearsal(delay=0))
+        app = build_app(load({"port": port}), Rehearsal(delay=0))
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
         running = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         running.start()

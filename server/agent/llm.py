@@ -23,23 +23,27 @@ from anthropic.types import RawMessageStreamEvent
 
 from server.agent import model as m
 from server.agent.llm_events import EventMapper
-from server.agent.llm_params import ThinkingMode, to_params, without_thinking
+from server.agent.llm_params import ThinkingMode, to_params, without_media, without_thinking
 
 log = logging.getLogger(__name__)
 
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
 
+_NO_KEY: Final = "none"
+"""Stands for a key where a server needs none: the SDK does not call without."""
+
 _RawStream = anthropic.AsyncStream[RawMessageStreamEvent]
 
 # -------------------------------------------------------------------- failures
 
+_TOO_LONG: Final = "The conversation has grown too long for the model: start a new one, without this contextId."
 _REASONS: Final[Mapping[int, str]] = {
     400: "The model provider refused the request{said}",
     401: "The model provider refused the API key: check ANTHROPIC_API_KEY.",
     402: "The model provider asks for payment: check the account's credit.",
     403: "The model provider refused the API key: check ANTHROPIC_API_KEY and what it gives access to.",
     404: "The model provider does not know the model {model}: choose another with --model.",
-    413: "The conversation has become too large for the model provider.",
+    413: _TOO_LONG,
     429: "The model provider's rate limit has been reached: try again later.",
     529: "The model provider is overloaded: try again later.",
 }
@@ -56,6 +60,8 @@ def _refused(error: Exception, model: str, client: anthropic.AsyncAnthropic) -> 
             reason = f"The model provider at {host} did not answer in time."
         case anthropic.APIConnectionError():
             reason = f"The model provider at {host} cannot be reached: check the network and ANTHROPIC_BASE_URL."
+        case anthropic.BadRequestError() if _says_too_long(error):
+            reason = _TOO_LONG
         case anthropic.APIStatusError(status_code=status):
             form = _REASONS.get(status, _FAILED if status >= 500 else _ODD)
             reason = form.format(status=status, model=model, said=_quoted(error, client))
@@ -79,14 +85,28 @@ def _broken(error: Exception, client: anthropic.AsyncAnthropic) -> m.ModelError:
 def _quoted(error: anthropic.APIStatusError, client: anthropic.AsyncAnthropic) -> str:
     """The provider's own words, as the end of a sentence."""
     said = " ".join(str(error.api_message or "").split())
-    for secret in filter(None, (client.api_key, client.auth_token)):
-        said = said.replace(secret, "[key]")
+    for secret in (client.api_key, client.auth_token):
+        said = said.replace(secret, "[key]") if secret and secret != _NO_KEY else said
     return f": {said[:300]}" if said else "."
 
 
 def _refuses_thinking(error: anthropic.BadRequestError) -> bool:
     said = str(error.api_message or "")
     return "thinking" in said and ("signature" in said or "cannot be modified" in said)
+
+
+def _says_too_long(error: anthropic.BadRequestError) -> bool:
+    said = str(error.api_message or "")
+    return "prompt is too long" in said or "exceed context limit" in said
+
+
+def _lessened(request: m.ModelRequest, error: anthropic.BadRequestError) -> tuple[str, m.ModelRequest]:
+    """What may be taken out of a refused request, in words, and the request without it; unchanged if nothing is."""
+    if _refuses_thinking(error):
+        return "earlier thinking", without_thinking(request)
+    if _says_too_long(error):
+        return "", request
+    return "attached images and documents", without_media(request)
 
 
 # ------------------------------------------------------------------- the model
@@ -104,7 +124,7 @@ def _client_from(environ: Mapping[str, str]) -> anthropic.AsyncAnthropic:
     address = environ.get("ANTHROPIC_BASE_URL", "").strip() or "https://api.anthropic.com"
     if not re.match(r"https?://[^/:@\s]", address):
         raise ValueError("ANTHROPIC_BASE_URL is not an address: it must look like http://127.0.0.1:11434")
-    return anthropic.AsyncAnthropic(api_key=None if token else key or "none", auth_token=token, base_url=address)
+    return anthropic.AsyncAnthropic(api_key=None if token else key or _NO_KEY, auth_token=token, base_url=address)
 
 
 class ClaudeModel:
@@ -168,15 +188,16 @@ class ClaudeModel:
             raise _refused(error, self._model, self._client) from error
 
     async def _ask(self, request: m.ModelRequest) -> _RawStream:
-        """Call; where the provider cannot read earlier thinking (another model's, or what stood before it has
-        changed since), call once more without it rather than lose the conversation."""
+        """Call; where the provider refuses what came with the conversation (another model's thinking, an image that
+        it cannot read), call once more without it: every later request would bring it along again."""
         try:
             return await self._create(request)
         except anthropic.BadRequestError as error:
-            if not _refuses_thinking(error):
+            what, less = _lessened(request, error)
+            if less == request:
                 raise
-            log.warning("asking again without the earlier thinking%s", _quoted(error, self._client))
-        return await self._create(without_thinking(request))
+            log.warning("asking again without the %s%s", what, _quoted(error, self._client))
+        return await self._ask(less)
 
     async def _create(self, request: m.ModelRequest) -> _RawStream:
         params = to_params(request, self._model, self._max_tokens, self._thinking)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, Literal, assert_never
 
@@ -21,7 +22,15 @@ ThinkingMode = Literal["auto", "adaptive", "between_tools", "disabled"]
 claude-opus-5-5: `adaptive` alone). `auto` asks for `adaptive` where it exists and else leaves it to the server."""
 
 _CACHED: Final = {"type": "ephemeral"}
-_IMAGES: Final = {"image/jpeg", "image/png", "image/gif", "image/webp"}
+_IMAGES: Final = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+}
+"""The images that the API reads, and how each begins: what it is not, by its bytes, the API refuses."""
+_MAX_IMAGE: Final = 5 * 1024 * 1024
+"""The API's limit for one image, in characters of base64."""
 _NO_ADAPTIVE: Final = re.compile(r"claude-(\d|instant|(opus|sonnet|haiku)-4(-[015])?(-\d{8})?$)")
 
 
@@ -102,24 +111,53 @@ def _attachment(file: m.Attachment) -> dict[str, Any]:
 
     Only what every later request can repeat is sent as a block: one refused image would end the conversation.
     """
-    media_type, _, parameters = file.media_type.lower().partition(";")
-    media_type = media_type.strip().replace("image/jpg", "image/jpeg")
-    source = _source(file, media_type)
-    if source and media_type in _IMAGES:
-        return {"type": "image", "source": source}
-    if source and media_type == "application/pdf":
-        return {"type": "document", "source": source, **({"title": file.name} if file.name else {})}
+    if block := _media_block(file):
+        return block
+    media_type, parameters = _media_type(file)
     if file.content and media_type.startswith("text/"):
         return {"type": "text", "text": f"File {file.name or media_type}:\n\n{_decoded(file.content, parameters)}"}
+    return {"type": "text", "text": _named(file)}
+
+
+def _media_type(file: m.Attachment) -> tuple[str, str]:
+    """The bare type, and its parameters."""
+    media_type, _, parameters = file.media_type.lower().partition(";")
+    return media_type.strip().replace("image/jpg", "image/jpeg"), parameters
+
+
+def _named(file: m.Attachment) -> str:
     where = f" at {file.url}" if file.url else ""
-    return {"type": "text", "text": f"[Attached file: {file.name or 'unnamed'} ({media_type}){where}]"}
+    return f"[Attached file: {file.name or 'unnamed'} ({_media_type(file)[0]}){where}]"
 
 
-def _source(file: m.Attachment, media_type: str) -> dict[str, str] | None:
-    if file.content:
-        data = base64.b64encode(file.content).decode("ascii")
-        return {"type": "base64", "media_type": media_type, "data": data}
-    return {"type": "url", "url": file.url} if file.url.startswith("https://") else None
+def _media_block(file: m.Attachment) -> dict[str, Any] | None:
+    media_type, _ = _media_type(file)
+    if media_type in _IMAGES and (source := _source(file, _image_type)):
+        return {"type": "image", "source": source}
+    if media_type == "application/pdf" and (source := _source(file, _pdf_type)):
+        return {"type": "document", "source": source, **({"title": file.name} if file.name else {})}
+    return None
+
+
+def _source(file: m.Attachment, type_of: Callable[[bytes], str | None]) -> dict[str, str] | None:
+    if not file.content:
+        return {"type": "url", "url": file.url} if file.url.startswith("https://") else None
+    media_type = type_of(file.content)
+    if media_type is None:
+        return None
+    return {"type": "base64", "media_type": media_type, "data": base64.b64encode(file.content).decode("ascii")}
+
+
+def _image_type(content: bytes) -> str | None:
+    """What the bytes are, whatever their sender calls them; none if the API would not take them."""
+    if -(-len(content) // 3) * 4 > _MAX_IMAGE:
+        return None
+    return next((media_type for media_type, begins in _IMAGES.items() if begins.match(content)), None)
+
+
+def _pdf_type(content: bytes) -> str | None:
+    # Readers of PDF look for its mark in the first kilobyte.
+    return "application/pdf" if b"%PDF-" in content[:1024] else None
 
 
 def _decoded(content: bytes, parameters: str) -> str:
@@ -142,8 +180,20 @@ def _cached_end(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def without_thinking(request: m.ModelRequest) -> m.ModelRequest:
     """The request without the thinking in its conversation, which only its own model and conversation may read."""
+    return _changed(request, lambda content: None if isinstance(content, m.Thinking) else content)
 
-    def stripped(message: m.ModelMessage) -> m.ModelMessage:
-        return replace(message, content=tuple(c for c in message.content if not isinstance(c, m.Thinking)))
 
-    return replace(request, messages=tuple(stripped(each) for each in request.messages))
+def without_media(request: m.ModelRequest) -> m.ModelRequest:
+    """The request with a line that names it in place of each image and PDF."""
+
+    def lessened(content: m.Content) -> m.Content:
+        return m.Text(_named(content)) if isinstance(content, m.Attachment) and _media_block(content) else content
+
+    return _changed(request, lessened)
+
+
+def _changed(request: m.ModelRequest, change: Callable[[m.Content], m.Content | None]) -> m.ModelRequest:
+    def changed(message: m.ModelMessage) -> m.ModelMessage:
+        return replace(message, content=tuple(new for c in message.content if (new := change(c)) is not None))
+
+    return replace(request, messages=tuple(changed(each) for each in request.messages))

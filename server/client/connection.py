@@ -31,6 +31,20 @@ class SendError(Exception):
     """The answer could not be had; the text is the line for the user."""
 
 
+class ConnectionLost(SendError):
+    """The connection broke while the task went on, and could not be had again."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"The connection to {url} was lost; the task may go on there")
+
+
+class TaskForgotten(SendError):
+    """The server named a task, and does not know it any more."""
+
+    def __init__(self) -> None:
+        super().__init__("The server no longer knows the task; it may have been restarted")
+
+
 async def card(http: httpx.AsyncClient, url: str) -> pb.AgentCard:
     """The card of the agent at `url`. Raises what `explain` explains."""
     kwargs = {"timeout": CONNECT, "follow_redirects": True}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from typing import Any
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
@@ -12,6 +13,7 @@ from google.protobuf.struct_pb2 import Struct
 from server.client.shown import ArtifactUpdate, Data, Event, File, Part, Reply, Status, label
 
 TURN = "urn:a2a-canvas:turn:v1"
+BROKE_OFF = "The answer broke off, asking again…"
 
 ENDED_BADLY = {
     pb.TASK_STATE_FAILED: "Task failed",
@@ -85,8 +87,7 @@ def events(response: pb.StreamResponse) -> list[Event]:
             update = response.artifact_update
             return [_artifact_event(update.artifact, append=update.append)]
         case "status_update":
-            turn = _turn_event(response.status_update.metadata)
-            return _status_events(response.status_update.status) if turn is None else turn
+            return _update_events(response.status_update)
         case _:
             return []
 
@@ -96,19 +97,30 @@ def _status_events(status: pb.TaskStatus) -> list[Event]:
     return [Status(text)] if text and status.state not in OVER else []
 
 
-def _turn_event(metadata: Struct) -> list[Event] | None:
-    if TURN not in metadata or not isinstance(turn := metadata[TURN], Struct):
-        return None
+def _update_events(update: pb.TaskStatusUpdateEvent) -> list[Event]:
+    if TURN not in update.metadata or not isinstance(turn := update.metadata[TURN], Struct):
+        return _status_events(update.status)
     said = MessageToDict(turn)
-    data = said.get("data")
-    content = str(data.get("content", "")) if isinstance(data, dict) else ""
-    match said.get("event_type"):
+    if "event_type" in said:
+        data = said.get("data")
+        return _turn_events(said["event_type"], data if isinstance(data, dict) else {})
+    # What is no label is the text of a round that is over: it was shown while it was said.
+    return _status_events(update.status) if said.get("label") is True else [Status("")]
+
+
+def _turn_events(event_type: object, data: dict[str, Any]) -> list[Event]:
+    content = str(data.get("content", ""))
+    match event_type:
         case "assistant":
             return [Reply(content)]
         case "thinking":
             return [Status(content, thinking=True)]
+        case "text_block_start" if data.get("type") == "thinking":
+            return [Status("\n", thinking=True)]
         case "final_message_start" | "completed":
             return [Status("")]
+        case "llm_call_completed" if data.get("stop_reason") == "error":
+            return [Status(BROKE_OFF)]
         case _:
             return []
 

@@ -3,51 +3,37 @@
 Rule 1: an answer is over at a terminal state, at a question, or with a message in place of a task.
 Rule 2: a stream that ends before that is taken up again by `SubscribeToTask`, three times in a row at most
         without anything new; the message is never sent a second time.
-Rule 3: every failure is one line on `err`, and it names the task once there is one.
+Rule 3: every failure is one line on `err`, and it names the task and the context once they are known. Where there is
+        something to type, to go on, it stands below.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import TextIO, cast
 from uuid import uuid4
 
 import httpx
 from a2a.client import A2AClientError, Client, ClientCallContext
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import MethodNotFoundError, UnsupportedOperationError
+from a2a.utils.errors import MethodNotFoundError, TaskNotFoundError, UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict
 
 from server.client import connection
-from server.client.connection import CONNECT, SendError
+from server.client.connection import CONNECT, ConnectionLost, SendError, TaskForgotten
+from server.client.options import DEFAULT_URL, SendOptions
 from server.client.reading import ENDED_BADLY, Seen, events, fold
 from server.client.shown import Facts, Failure, FinalReply, Line, Status
 from server.client.terminal import Terminal
 
-DEFAULT_URL = "http://127.0.0.1:8000"
+__all__ = ["DEFAULT_URL", "SendOptions", "send"]
+
 _RETRIES = 3
 _POLL = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class SendOptions:
-    """What to send and where.
-
-    `context` goes on with a conversation, `task` answers a task that asked, `json` prints the events as they
-    came.
-    """
-
-    text: str
-    url: str = DEFAULT_URL
-    context: str = ""
-    task: str = ""
-    json: bool = False
 
 
 async def send(
@@ -63,7 +49,7 @@ async def send(
         options: what to send and where.
         out: replies, artifacts and ids, or with `options.json` one event per line. Colours and a status line
             are used when it is a terminal.
-        err: failures, one line each.
+        err: failures, and statuses where `out` is no terminal.
         pause: waits that many seconds, between tries.
 
     Returns:
@@ -76,11 +62,10 @@ async def send(
     except BrokenPipeError:
         return 1
     except (asyncio.CancelledError, KeyboardInterrupt):
-        terminal.show(Failure(_interrupted(exchange.seen)))
+        terminal.show(_interrupted(exchange.seen, options))
         return 130
     except Exception as error:
-        known = f" (task {exchange.seen.task_id})" if exchange.seen.task_id else ""
-        terminal.show(Failure(connection.explain(error, options.url) + known))
+        terminal.show(_failed(error, exchange.seen, options))
         return 1
 
 
@@ -159,6 +144,8 @@ class _Exchange:
         except (UnsupportedOperationError, MethodNotFoundError):
             # The task is over by now, or this server cannot: the task itself tells.
             await self._get(client, call)
+        except TaskNotFoundError as error:
+            raise TaskForgotten from error
         except A2AClientError:
             pass
         return self._updates > before
@@ -174,6 +161,8 @@ class _Exchange:
         """Whether the server answered."""
         try:
             task = await client.get_task(pb.GetTaskRequest(id=self.seen.task_id), context=call)
+        except TaskNotFoundError as error:
+            raise TaskForgotten from error
         except A2AClientError:
             return False
         self._take(pb.StreamResponse(task=task))
@@ -183,7 +172,7 @@ class _Exchange:
         if not self.seen.task_id:
             raise SendError("The server's answer ended without a task and without a message")
         if tries == _RETRIES:
-            raise SendError(f"The connection to {self._options.url} was lost; the task may go on there")
+            raise ConnectionLost(self._options.url)
 
     async def _announce(self, tries: int) -> None:
         if not self._options.json:
@@ -198,7 +187,7 @@ class _Exchange:
             self._terminal.show(FinalReply("" if problem else seen.message))
             self._terminal.show(Facts(seen.context_id, seen.task_id, seen.artifacts))
             if seen.state == pb.TASK_STATE_INPUT_REQUIRED:
-                self._terminal.show(Line(_how_to_answer(seen.task_id, self._options.url)))
+                self._terminal.show(Line(self._options.how_to_answer(seen.task_id)))
         if problem:
             self._terminal.show(Failure(f"{problem}: {seen.message}" if seen.message else f"{problem}."))
         return 1 if problem else 0
@@ -219,13 +208,21 @@ def _request(options: SendOptions) -> pb.SendMessageRequest:
     return pb.SendMessageRequest(message=message)
 
 
-def _how_to_answer(task_id: str, url: str) -> str:
-    # Quoted, because the id is the server's and the line is there to be copied into a shell.
-    at = "" if url == DEFAULT_URL else f" --url {shlex.quote(url)}"
-    return f'Answer with: a2a-canvas send --task {shlex.quote(task_id)}{at} "…"'
-
-
-def _interrupted(seen: Seen) -> str:
+def _interrupted(seen: Seen, options: SendOptions) -> Failure:
     if not seen.task_id:
-        return "Interrupted before the server named a task"
-    return f"Interrupted; the task goes on: {seen.task_id}"
+        return Failure("Interrupted before the server named a task")
+    context = f" (context {seen.context_id})" if seen.context_id else ""
+    advice = options.how_to_go_on(seen.task_id, seen.context_id)
+    return Failure(f"Interrupted; the task goes on: {seen.task_id}{context}", advice)
+
+
+def _failed(error: Exception, seen: Seen, options: SendOptions) -> Failure:
+    advice: tuple[str, ...] = ()
+    match error:
+        case ConnectionLost():
+            advice = options.how_to_go_on(seen.task_id, seen.context_id)
+        case TaskNotFoundError() | UnsupportedOperationError() if options.task and not seen.task_id:
+            advice = (options.instead_of_task(),)
+    ids = [f"{word} {value}" for word, value in (("task", seen.task_id), ("context", seen.context_id)) if value]
+    known = f" ({', '.join(ids)})" if seen.task_id else ""
+    return Failure(connection.explain(error, options.url) + known, advice)

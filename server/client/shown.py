@@ -7,7 +7,9 @@ import unicodedata
 from dataclasses import dataclass
 from typing import assert_never
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# C0, DEL and C1; the line and paragraph separators; what turns the order of the letters around it. The marks U+200E,
+# U+200F and U+061C stay: Hebrew and Arabic need them, and they cannot turn letters around.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _DATA = 60
 
 
@@ -33,7 +35,10 @@ Part = str | File | Data
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the agent is doing; empty when there is nothing to say. `thinking` never leaves a terminal."""
+    """What the agent is doing; empty when there is nothing to say.
+
+    With `thinking` it is the newest piece of a thought, which never leaves a terminal.
+    """
 
     text: str
     thinking: bool = False
@@ -81,16 +86,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One line for `err`."""
+    """One line for `err`, and below it a line each for what can be done."""
 
     text: str
+    advice: tuple[str, ...] = ()
 
 
 Event = Status | ArtifactUpdate | Reply | FinalReply | Facts | Line | Failure
 
 
 def clean(text: str) -> str:
-    """Text without control characters (C0, DEL, C1), newline and tab excepted."""
+    """Text without characters that steer a terminal or the order of what it shows, newline and tab excepted."""
     return _CONTROL.sub("", text)
 
 
@@ -99,9 +105,14 @@ def one_line(text: str) -> str:
     return clean(" ".join(text.split()))
 
 
+def cells(text: str) -> int:
+    """How many cells of a terminal a line of text takes."""
+    return sum(map(_cells, text))
+
+
 def fit(text: str, columns: int) -> str:
     """Text cut to at most `columns` cells of a terminal; what is cut ends in `…`."""
-    if sum(map(_cells, text)) <= columns:
+    if cells(text) <= columns:
         return text
     used, kept = 1, ""
     for character in text:
@@ -110,6 +121,32 @@ def fit(text: str, columns: int) -> str:
             break
         kept += character
     return kept + "…"
+
+
+def tail(text: str, columns: int) -> str:
+    """The end of a text, at most `columns` cells of it; what is cut begins with `…`."""
+    if cells(text) <= columns:
+        return text
+    used, start = 1, len(text)
+    while used + _cells(text[start - 1]) <= columns:
+        start -= 1
+        used += _cells(text[start])
+    while start < len(text) and not _cells(text[start]):
+        start += 1
+    return "…" + text[start:]
+
+
+def advance(column: int, text: str, columns: int) -> int:
+    """The column in which a cursor at `column` ends after a text; `columns` when the row is exactly full."""
+    _, newline, last = text.rpartition("\n")
+    column = 0 if newline else column
+    for character in last:
+        width = _cells(character)
+        if character == "\t":
+            column = max(column, min(column // 8 * 8 + 8, columns - 1))
+        else:
+            column = column + width if column + width <= columns else width
+    return column
 
 
 def label(part: File | Data) -> str:

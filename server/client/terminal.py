@@ -3,8 +3,7 @@
 Rule 1: nothing a server says reaches the screen with control characters in it, newline and tab excepted.
 Rule 2: text comes out once. What was printed of an artifact or a reply is remembered; text that extends it
 adds only the rest, text that does not is printed anew, below.
-Rule 3: a status line stands on a terminal only, at the start of a line, and is wiped before anything else is
-written; in mid-line it waits for the line's end.
+Rule 3: a status line stands on a terminal only, below the text, and is wiped before anything else is written.
 Rule 4: what is not a terminal gets the same text without escape codes; there the statuses are lines on `err`.
 """
 
@@ -23,13 +22,15 @@ from server.client.shown import (
     Line,
     Reply,
     Status,
+    advance,
+    cells,
     clean,
     fit,
     label,
     one_line,
 )
+from server.client.status import StatusLine
 
-_WIPE = "\r\x1b[K"
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 _RULE = 40
 _REPLY = ("reply", "")
@@ -54,30 +55,34 @@ class Terminal:
     Args:
         out: where text goes; a status line is shown when it is a terminal.
         err: where failures go, and statuses when `out` is no terminal.
-        columns: the width of the terminal, asked for each status line.
+        columns: the width of the terminal, asked whenever something is written.
     """
 
     def __init__(self, out: TextIO, err: TextIO, columns: Callable[[], int]) -> None:
         self._out, self._err, self._columns = out, err, columns
         self._tty = out.isatty()
-        self._status = self._drawn = ""
-        self._at_start = True
+        self._status = StatusLine()
+        self._at_start, self._column = True, 0
         self._area: tuple[str, str] | None = None
         self._printed: dict[str, _Printed] = {}
         self._typed = ""
 
     def show(self, event: Event) -> None:
         """Show one event; everything is written when this returns."""
-        body = self._body(event)
-        if text := self._with_status(body) if self._tty else body:
+        text = self._body(event)
+        if self._tty:
+            place = {"column": self._column, "columns": self._columns()}
+            text = self._status.around(text, at_start=self._at_start, **place)
+        if text:
             _write(self._out, text)
         if isinstance(event, Failure):
-            _write(self._err, one_line(event.text) + "\n")
+            _write(self._err, "".join(f"{one_line(line)}\n" for line in (event.text, *event.advice)))
 
     def _body(self, event: Event) -> str:
         match event:
             case Status():
-                return self._note(event)
+                self._note(event)
+                return ""
             case ArtifactUpdate():
                 return self._artifact(event)
             case Reply():
@@ -93,43 +98,42 @@ class Terminal:
             case _:
                 assert_never(event)
 
-    # ------------------------------------------------------------ status line
-
-    def _note(self, event: Status) -> str:
+    def _note(self, event: Status) -> None:
+        if event.thinking:
+            self._status.think(event.text)
+            return
         text = one_line(event.text)
-        if text and text in (self._status, one_line(self._typed)):
-            return ""
-        if text and not self._tty and not event.thinking:
+        if text and text == one_line(self._typed):
+            return
+        if text and text != self._status.label and not self._tty:
             _write(self._err, text + "\n")
-        if self._tty or not event.thinking:
-            self._status = text
-        return ""
-
-    def _with_status(self, body: str) -> str:
-        line = fit(self._status, self._columns() - 1) if self._at_start else ""
-        if not body and line == self._drawn:
-            return ""
-        wipe = _WIPE if self._drawn else ""
-        self._drawn = line
-        return wipe + body + (f"{_DIM}{line}{_PLAIN}" if line else "")
+        self._status.say(text)
 
     # -------------------------------------------------------------- text area
 
     def _text(self, text: str) -> str:
         self._at_start = text.endswith("\n") if text else self._at_start
+        if self._tty:
+            self._column = advance(self._column, text, self._columns())
         return text
 
     def _fresh(self) -> str:
         return "" if self._at_start else self._text("\n")
 
     def _lines(self, lines: Sequence[str], *, dim: bool = False) -> str:
-        self._status, self._area = "", None
+        self._status.say("")
+        self._area = None
         shown = [f"{_DIM}{line}{_PLAIN}" if dim and self._tty else line for line in lines]
         return self._fresh() + self._text("".join(f"{line}\n" for line in shown))
 
-    def _header(self, title: str) -> str:
-        title = f"── {title} "
-        return self._fresh() + self._text(title + "─" * max(2, _RULE - len(title)) + "\n")
+    def _header(self, name: str, note: str = "") -> str:
+        if self._tty:
+            name = fit(name, max(1, self._columns() - cells(f"── {note} ──")))
+        title = f"── {name}{note} "
+        return self._fresh() + self._text(title + "─" * max(2, self._rule() - cells(title)) + "\n")
+
+    def _rule(self) -> int:
+        return min(_RULE, self._columns()) if self._tty else _RULE
 
     # --------------------------------------------------------------- artifacts
 
@@ -145,21 +149,21 @@ class Terminal:
             old_text, old_labels = "".join(known.pieces), known.labels
             if not (text.startswith(old_text) and labels[: len(old_labels)] == old_labels):
                 known.pieces, known.labels = [], []
-                heading = self._open(event.artifact_id, f"{known.name} (rewritten)")
+                heading = self._open(event.artifact_id, known.name, " (rewritten)")
                 return heading + self._add(known, text, labels)
             text, labels = text[len(old_text) :], labels[len(old_labels) :]
         if not (text or labels):
             return ""
         return self._resume(event.artifact_id, known.name) + self._add(known, text, labels)
 
-    def _open(self, artifact_id: str, title: str) -> str:
+    def _open(self, artifact_id: str, name: str, note: str = "") -> str:
         self._area = ("artifact", artifact_id)
-        return self._header(title)
+        return self._header(name, note)
 
     def _resume(self, artifact_id: str, name: str) -> str:
         if self._area == ("artifact", artifact_id):
             return ""
-        return self._open(artifact_id, f"{name} (continued)")
+        return self._open(artifact_id, name, " (continued)")
 
     def _add(self, known: _Printed, text: str, labels: list[str]) -> str:
         known.pieces.append(text)
@@ -170,7 +174,8 @@ class Terminal:
 
     def _reply(self, text: str) -> str:
         text, typed = clean(text), self._typed
-        self._status, self._typed = "", text
+        self._status.say("")
+        self._typed = text
         if text.startswith(typed):
             rest, fresh = text[len(typed) :], ""
         else:
@@ -181,16 +186,16 @@ class Terminal:
         left, self._area = self._area, _REPLY
         if left in (None, _REPLY):
             return ""
-        return self._fresh() + self._text("─" * _RULE + "\n")
+        return self._fresh() + self._text("─" * self._rule() + "\n")
 
     def _final(self, text: str) -> str:
         text = clean(text).strip()
         typed_out = text == self._typed.strip()
-        self._status = ""
+        self._status.say("")
         return ("" if typed_out else self._reply(text)) + self._fresh()
 
 
 def _fact_lines(facts: Facts) -> list[str]:
-    rows = [("context", facts.context_id), ("task", facts.task_id)]
-    rows += [("artifact", f"{artifact_id}  {name}") for artifact_id, name in facts.artifacts]
-    return [f"{word:8}  {clean(value).strip()}" for word, value in rows if value]
+    rows = [("context", one_line(facts.context_id)), ("task", one_line(facts.task_id))]
+    rows += [("artifact", f"{one_line(artifact_id)}  {one_line(name)}") for artifact_id, name in facts.artifacts]
+    return [f"{word:8}  {value.strip()}" for word, value in rows if value.strip()]

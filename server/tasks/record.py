@@ -128,8 +128,8 @@ def _status(record: TaskRecord, event: StatusChanged, at: datetime) -> dict[str,
     message = event.message
     said = (message,) if message and not message.label else ()
     changes = {"state": event.state, "message": message, "changed_at": at, "history": record.history + said}
-    # A pause clears what streams; the answer goes on with a reply of its own.
-    return changes | {"reply": Rope()} if event.state is State.INPUT_REQUIRED else changes
+    # What has been said stands in the history and streams no more; neither does anything at a pause.
+    return changes | {"reply": Rope()} if said or event.state is State.INPUT_REQUIRED else changes
 
 
 def _artifact(record: TaskRecord, event: ArtifactChanged) -> TaskArtifact:

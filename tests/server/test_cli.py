@@ -10,12 +10,16 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
-from server.cli import main
-from server.settings import PREFIX
+from server.agent.rehearsal import NOTICE, Rehearsal
+from server.agent.script import load_script
+from server.cli import banner, main, program
+from server.client.send import SendOptions
+from server.settings import PREFIX, Settings
 from tests.server.serving import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +63,7 @@ def taken() -> Iterator[int]:
         ([], "a2a-canvas: the following arguments are required: COMMAND. See a2a-canvas --help."),
         (["sevre"], "a2a-canvas: argument COMMAND: invalid choice: 'sevre' (choose from 'serve', 'send')."),
         (["serve", "--prot", "9"], "a2a-canvas: unrecognized arguments: --prot 9. See a2a-canvas --help."),
-        (["serve", "--port", "x"], "a2a-canvas: --port=x: Input should be a valid integer"),
+        (["serve", "--port", "x"], "a2a-canvas: --port=x: must be a whole number"),
         (["serve", "--grpc-port", "8000"], "a2a-canvas: port and grpc_port are both 8000"),
         (["serve", "--model", "claude-x"], "a2a-canvas: --model claude-x needs ANTHROPIC_API_KEY"),
         (["serve", "--model", "script:/none.yaml"], "a2a-canvas: /none.yaml:1: cannot be read"),
@@ -73,6 +77,14 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_2(
     code, said = refused(capsys, *arguments)
     assert code == 2
     assert said.startswith(line)
+
+
+def test_a_model_without_a_key_is_refused_with_those_that_need_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(capsys, "serve", "--model", "nonsense") == (
+        2,
+        "a2a-canvas: --model nonsense needs ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL) to be set. "
+        "Without a key there are --model rehearsal and --model script:FILE.yaml.",
+    )
 
 
 def test_an_unknown_environment_variable_is_one_line_and_exit_code_2(
@@ -140,6 +152,84 @@ def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str], com
     assert command in capsys.readouterr().out
 
 
+def test_the_help_of_serve_tells_which_numbers_an_option_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "bytes of one request; at least 1024 (default: 10485760)" in said
+    assert "port for gRPC; off unless given; 1 to 65535" in said
+
+
+OPEN = "There is no authentication: whoever reaches it can use it."
+
+
+@pytest.mark.parametrize(
+    ("settings", "lines"),
+    [
+        ({}, ["http://127.0.0.1:8000"]),
+        ({"host": "localhost", "port": 9000, "grpc_port": 9001}, ["http://localhost:9000 (gRPC: localhost:9001)"]),
+        ({"host": "::1"}, ["http://[::1]:8000"]),
+        ({"public_url": "https://a.example.com/"}, ["http://127.0.0.1:8000", "Its card says https://a.example.com."]),
+        (
+            {"host": "0.0.0.0", "port": 9000},
+            [
+                "http://0.0.0.0:9000",
+                f"Its card says http://localhost:9000: clients on other machines need --public-url. {OPEN}",
+            ],
+        ),
+        (
+            {"host": "::", "public_url": "https://a.example.com"},
+            ["http://[::]:8000", f"Its card says https://a.example.com. {OPEN}"],
+        ),
+        ({"host": "192.0.2.1"}, ["http://192.0.2.1:8000", OPEN]),
+    ],
+)
+def test_it_says_where_it_listens_what_its_card_says_and_who_can_use_it(
+    settings: dict[str, Any], lines: list[str]
+) -> None:
+    first, *others = banner(Settings(**settings), load_script(SCRIPT))
+    assert [first, *others] == [f"{VERSION} listens on {lines[0]} with script:app.yaml", *lines[1:]]
+
+
+def test_without_a_model_it_says_that_it_only_rehearses() -> None:
+    assert list(banner(Settings(), Rehearsal()))[1] == NOTICE
+
+
+@pytest.mark.parametrize("on_path", [True, False])
+def test_a_program_is_called_as_its_user_called_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_path: bool
+) -> None:
+    installed = tmp_path / "a2a-canvas"
+    installed.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path if on_path else tmp_path / "elsewhere"))
+    assert program(str(installed)) == ("a2a-canvas" if on_path else str(installed))
+
+
+@pytest.mark.parametrize(
+    ("called", "shown"),
+    [
+        (".venv/bin/a2a-canvas", ".venv/bin/a2a-canvas"),
+        ("my tools/a2a-canvas", "'my tools/a2a-canvas'"),
+        (f"{ROOT}/server/__main__.py", "python -m server"),
+    ],
+)
+def test_a_program_is_called_by_what_can_be_typed_again(called: str, shown: str) -> None:
+    assert program(called) == shown
+
+
+def test_send_is_told_everything_that_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = []
+
+    async def send(options: SendOptions, *streams: object) -> int:
+        chosen.append(options)
+        return 1
+
+    monkeypatch.setattr("server.cli.send", send)
+    monkeypatch.setattr("sys.argv", [".venv/bin/a2a-canvas"])
+    assert main(["send", "hello", "--url", "http://h", "--context", "c", "--task", "t", "--json"]) == 1
+    assert chosen == [SendOptions("hello", "http://h", "c", "t", True, ".venv/bin/a2a-canvas")]
+
+
 async def test_serve_serves_until_it_is_told_to_stop() -> None:
     port, grpc_port = free_port(), free_port()
     arguments = ["--port", str(port), "--grpc-port", str(grpc_port), "--model", f"script:{SCRIPT}"]
@@ -151,7 +241,8 @@ async def test_serve_serves_until_it_is_told_to_stop() -> None:
     )
     assert process.stdout is not None
     assert process.stderr is not None
-    assert await process.stdout.readline() == f"{VERSION} on http://127.0.0.1:{port} with script:app.yaml\n".encode()
+    listens = f"{VERSION} listens on http://127.0.0.1:{port} (gRPC: 127.0.0.1:{grpc_port}) with script:app.yaml\n"
+    assert await process.stdout.readline() == listens.encode()
     while b"Uvicorn running" not in await process.stderr.readline():
         pass
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:

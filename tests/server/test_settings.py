@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from server.cli import parser
-from server.settings import PREFIX, Settings, SettingsError, load, option
+from server.settings import PREFIX, Settings, SettingsError, load, option, span
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 VALUES: dict[str, tuple[str, Any]] = {
@@ -45,7 +45,7 @@ def given(*arguments: str) -> dict[str, Any]:
 
 
 def loaded(*arguments: str) -> Settings:
-    return load(given(*arguments), os.environ)
+    return load(given(*arguments))
 
 
 def test_the_tests_know_every_setting() -> None:
@@ -73,6 +73,33 @@ def test_the_command_line_wins_over_the_environment(monkeypatch: pytest.MonkeyPa
     assert (settings.port, settings.advertise_0_3) == (9001, True)
 
 
+@pytest.mark.parametrize("field", VALUES)
+def test_an_empty_environment_variable_is_not_set(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PREFIX + field.upper(), "")
+    assert loaded() == Settings()
+
+
+def test_an_empty_environment_variable_is_not_set_whatever_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_CANVAS_OF_ANOTHER_VERSION", "")
+    assert loaded() == Settings()
+
+
+@pytest.mark.parametrize("field", VALUES.keys() - {"advertise_0_3"})
+def test_an_empty_option_is_not_given(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written, expected = VALUES[field]
+    assert loaded(option(field), "") == Settings()
+    monkeypatch.setenv(PREFIX + field.upper(), written)
+    assert getattr(loaded(option(field), ""), field) == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [("port", "1 to 65535"), ("grpc_port", "1 to 65535"), ("max_body_bytes", "at least 1024"), ("host", "")],
+)
+def test_the_numbers_that_a_setting_takes_can_be_told(field: str, words: str) -> None:
+    assert span(field) == words
+
+
 def test_the_defaults_are_those_of_a_server_for_oneself() -> None:
     settings = loaded()
     assert (settings.host, settings.port, settings.grpc_port) == ("127.0.0.1", 8000, None)
@@ -96,10 +123,10 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--port", "0"], "--port=0: "),
-        (["--port", "65536"], "--port=65536: "),
-        (["--port", "http"], "--port=http: "),
-        (["--grpc-port", "0"], "--grpc-port=0: "),
+        (["--port", "0"], "--port=0: must be 1 to 65535"),
+        (["--port", "65536"], "--port=65536: must be 1 to 65535"),
+        (["--port", "http"], "--port=http: must be a whole number"),
+        (["--grpc-port", "0"], "--grpc-port=0: must be 1 to 65535"),
         (["--port", "9000", "--grpc-port", "9000"], "port and grpc_port are both 9000"),
         (["--grpc-port", "8000"], "port and grpc_port are both 8000"),
         (["--database", "sqlite"], "--database=sqlite: only 'memory'"),
@@ -109,10 +136,18 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--public-url", "http://["], "--public-url=http://[: "),
         (["--public-url", "http://h:99999"], "--public-url=http://h:99999: Port out of range"),
         (["--log-level", "loud"], "--log-level=loud: must be critical, error, warning, info or debug"),
-        (["--frame-ms", "-1"], "--frame-ms=-1: "),
-        (["--frame-ms", "nan"], "--frame-ms=nan: "),
-        (["--max-rounds", "0"], "--max-rounds=0: "),
-        (["--max-rounds", "x", "--max-parts", "y"], "; --max-parts=y: "),
+        (["--frame-ms", "-1"], "--frame-ms=-1: must be 0 to 1000"),
+        (["--frame-ms", "nan"], "--frame-ms=nan: must be 0 to 1000"),
+        (["--port", "8" * 5000], ": is too large"),
+        (["--port", "8000.5"], "--port=8000.5: must be a whole number"),
+        (["--frame-ms", "fast"], "--frame-ms=fast: must be a number"),
+        (["--frame-ms", "1001"], "--frame-ms=1001: must be 0 to 1000"),
+        (["--max-body-bytes", "10"], "--max-body-bytes=10: must be at least 1024"),
+        (["--max-rounds", "0"], "--max-rounds=0: must be at least 1"),
+        (
+            ["--max-rounds", "x", "--max-parts", "y"],
+            "--max-rounds=x: must be a whole number; --max-parts=y: must be a whole number",
+        ),
     ],
 )
 def test_a_wrong_option_is_one_line_that_names_it(arguments: list[str], says: str) -> None:
@@ -124,8 +159,12 @@ def test_a_wrong_option_is_one_line_that_names_it(arguments: list[str], says: st
 
 def test_a_wrong_environment_variable_is_called_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_CANVAS_PORT", "x")
-    with pytest.raises(SettingsError, match=r"^A2A_CANVAS_PORT=x: "):
+    monkeypatch.setenv("A2A_CANVAS_ADVERTISE_0_3", "maybe")
+    with pytest.raises(SettingsError) as caught:
         loaded()
+    assert str(caught.value) == (
+        "A2A_CANVAS_PORT=x: must be a whole number; A2A_CANVAS_ADVERTISE_0_3=maybe: must be true or false"
+    )
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from server.agent.model import ModelEvent, ModelRequest, Text, Thinking, ToolUse
 from server.agent.playback import Block, NewId, Sleep, answer, fresh_tool_id, paced
 from server.agent.rehearsal.reading import Step, entries_in, mapping, name_of, named, situation, was_said
 from server.agent.rehearsal.wishes import Add, Ask, Decline, Draft, Replace, Talk, Wish, read_wish
-from server.agent.rehearsal.writing import outline, section, slug
+from server.agent.rehearsal.writing import addressed, outline, section, slug, substituted
 
 NOTICE = (
     "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
@@ -168,16 +168,16 @@ def _rewrite(old: str, new: str, artifact: Mapping[str, Any]) -> tuple[Block, ..
     parts = [part for part in artifact.get("parts", ()) if part["kind"] == "text"]
     text = "".join(str(part.get("text", "")) for part in parts)
     name = name_of(artifact)
-    if old not in text:
-        return _say(f'“{old}” does not stand in “{name}”. Quote it letter by letter: replace "old" by "new".')
+    text, count = substituted(text, old, new)
+    if not count:
+        return _say(f'“{old}” does not stand in “{name}”. Quote the whole of it: replace "old" by "new".')
     media_type = str(parts[0].get("mimeType", ""))
-    text = text.replace(old, new)
     return Text(f"I am rewriting “{name}”."), _update(artifact.get("artifact_id", ""), name, text, media_type)
 
 
 def _ask(wish: Ask) -> tuple[Block, ...]:
-    what = f": {wish.what}" if wish.what else ""
-    return (_call("ask_user", question=f"You wanted me to ask you{what}. What is your answer?"),)
+    what = f"Please tell me {addressed(wish.what.removeprefix('for '))}." if wish.what else "What shall I know?"
+    return (_call("ask_user", question=wish.question or what),)
 
 
 def _wrote(last: Step, did: str) -> tuple[Block, ...]:
@@ -211,6 +211,6 @@ def _with_notice(block: Block, blocks: Sequence[Block]) -> Block:
         case Text(text=text) if len(blocks) == 1:
             return Text(f"{text}\n\n{NOTICE}")
         case ToolUse(name="ask_user" | "decline_task"):
-            return replace(block, input={key: f"{said} {NOTICE}" for key, said in block.input.items()})
+            return replace(block, input={key: f"{said}\n\n{NOTICE}" for key, said in block.input.items()})
         case _:
             return block

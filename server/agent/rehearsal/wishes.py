@@ -47,9 +47,10 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask the user something."""
+    """Ask the user for `what`, or the quoted `question`."""
 
     what: str
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ def read_wish(text: str) -> Wish:
         case ["replace"]:
             return _replace(rest, before)
         case ["ask", _]:
-            return Ask(_sentence(rest))
+            quoted = _QUOTED.match(rest.lstrip(": "))
+            return Ask("", _content(quoted)) if quoted else Ask(_sentence(rest).lstrip(":, "))
         case ["decline" | "refuse"]:
             return Decline()
         case _:

@@ -26,7 +26,7 @@ def outline(topic: str) -> str:
     middle = [section for number, section in enumerate(_SECTIONS[1:-1]) if number != skipped]
     chosen = (_SECTIONS[0], *middle[: count - 2], _SECTIONS[-1])
     body = "\n".join(_section(title, points, topic) for title, points in chosen)
-    return f"# {capital(topic)}\n\nThis outline leads through {topic} in {count} sections.\n\n{body}"
+    return f"# {capital(topic)}\n\nThis outline leads through {topic}.\n\n{body}"
 
 
 def section(topic: str) -> str:
@@ -45,6 +45,33 @@ def slug(topic: str) -> str:
 def capital(text: str) -> str:
     """`text` with its first letter upper-case."""
     return text[:1].upper() + text[1:]
+
+
+def substituted(text: str, old: str, new: str) -> tuple[str, int]:
+    """`text` with `new` for `old` in upper and lower case; a capital first letter stays one. And how often."""
+
+    def put(found: re.Match[str]) -> str:
+        return capital(new) if found[0][:1].isupper() else new
+
+    return re.subn(re.escape(old), put, text, flags=re.IGNORECASE)
+
+
+_SEEN_BY_THE_OTHER = {
+    "i": "you",
+    "me": "you",
+    "my": "your",
+    "mine": "yours",
+    "myself": "yourself",
+    "am": "are",
+    "i was": "you were",
+    "was i": "were you",
+}
+_FIRST_PERSON = re.compile(rf"\b(?:{'|'.join(sorted(_SEEN_BY_THE_OTHER, key=len, reverse=True))})\b", re.IGNORECASE)
+
+
+def addressed(text: str) -> str:
+    """What somebody says of themselves, said to them: "my name" becomes "your name"."""
+    return _FIRST_PERSON.sub(lambda found: _SEEN_BY_THE_OTHER[found[0].casefold()], text)
 
 
 def _section(title: str, points: tuple[str, ...], topic: str) -> str:

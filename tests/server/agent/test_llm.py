@@ -22,6 +22,7 @@ from server.agent import llm
 from server.agent.llm import ClaudeModel, available
 from server.agent.model import (
     LLM,
+    Attachment,
     BlockStart,
     BlockStop,
     InputDelta,
@@ -282,7 +283,66 @@ async def test_earlier_thinking_that_the_provider_cannot_read_is_left_out_and_th
     assert [each["type"] for each in second] == ["text"]
 
 
+PICTURE = Attachment("image/png", "a.png", content=b"\x89PNG\r\n\x1a\n, but not really")
+SHOWN = ModelRequest("", (ModelMessage("user", (Text("Look."), PICTURE)),))
+
+
+def kinds(call: respx.models.Call) -> list[str]:
+    return [each["type"] for message in json.loads(call.request.content)["messages"] for each in message["content"]]
+
+
+async def test_an_attachment_that_the_provider_refuses_is_named_instead_and_the_call_made_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with answering(refusal(400, "Could not process image"), answer(recorded("text"))) as route:
+        events = await said(claude(), SHOWN)
+
+    assert isinstance(events[-1], MessageStop)
+    assert [kinds(call) for call in route.calls] == [["text", "image"], ["text", "text"]]
+    assert "[Attached file: a.png (image/png)]" in route.calls.last.request.content.decode()
+    logged = [record for record in caplog.records if record.name == "server.agent.llm"]
+    assert [(record.levelname, record.getMessage()) for record in logged] == [
+        ("WARNING", "asking again without the attached images and documents: Could not process image")
+    ]
+
+
+async def test_a_request_may_lose_its_thinking_and_then_its_attachments() -> None:
+    thinking = refusal(400, "messages.0.content.0: Invalid `signature` in `thinking` block.")
+    thought = ModelMessage("assistant", (Thinking("Hm.", "sig"), Text("Yes.")))
+    request = ModelRequest("", (*SHOWN.messages, thought, *REQUEST.messages))
+    with answering(thinking, refusal(400, "Could not process image"), answer(recorded("text"))) as route:
+        await said(claude(), request)
+
+    assert ["thinking" in kinds(call) for call in route.calls] == [True, False, False]
+    assert ["image" in kinds(call) for call in route.calls] == [True, True, False]
+
+
+async def test_what_is_refused_without_attachments_too_is_asked_twice_at_most() -> None:
+    with answering(*[refusal(400, "no")] * 2) as route, pytest.raises(ModelError) as caught:
+        await said(claude(), SHOWN)
+
+    assert route.call_count == 2
+    assert caught.value.reason == "The model provider refused the request: no"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000",
+    ],
+)
+async def test_a_conversation_that_is_too_long_says_so_and_what_to_do(words: str) -> None:
+    with answering(refusal(400, words)) as route, pytest.raises(ModelError) as caught:
+        await said(claude(), SHOWN)
+
+    assert route.call_count == 1
+    assert caught.value.reason == TOO_LONG
+
+
 # ----------------------------------------------------- failures before the headers
+
+TOO_LONG = "The conversation has grown too long for the model: start a new one, without this contextId."
 
 
 @pytest.mark.parametrize(
@@ -321,7 +381,7 @@ async def test_what_the_sdk_has_retried_in_vain_is_not_worth_another_try() -> No
         (402, "The model provider asks for payment: check the account's credit."),
         (403, "The model provider refused the API key: check ANTHROPIC_API_KEY and what it gives access to."),
         (404, "The model provider does not know the model claude-sonnet-5-5: choose another with --model."),
-        (413, "The conversation has become too large for the model provider."),
+        (413, TOO_LONG),
         (429, "The model provider's rate limit has been reached: try again later."),
         (500, "The model provider failed (HTTP 500): try again later."),
         (418, "The model provider answered with HTTP 418."),
@@ -346,6 +406,15 @@ async def test_no_key_is_repeated() -> None:
     error = await failed(refusal(400, f"the key {KEY} may not"))
 
     assert error.reason == "The model provider refused the request: the key [key] may not"
+
+
+async def test_where_there_is_no_key_the_word_none_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", BASE)
+    error = await failed(refusal(400, "none of the tools is known"), model=ClaudeModel())
+
+    assert error.reason == "The model provider refused the request: none of the tools is known"
 
 
 async def test_an_error_page_that_is_not_json_is_a_failure_like_any_other() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.agent.llm_params import to_params, without_thinking
+from server.agent.llm_params import to_params, without_media, without_thinking
 from server.agent.model import (
     Attachment,
     Content,
@@ -135,16 +135,42 @@ def test_the_mark_at_the_conversations_end_never_is_on_thinking() -> None:
     assert [("cache_control" in each) for each in sent[0]["content"]] == [True, False, False]
 
 
-@pytest.mark.parametrize(
-    ("media_type", "sent_as"),
-    [("image/png", "image/png"), ("image/jpg", "image/jpeg"), ("IMAGE/WebP; q=1", "image/webp")],
-)
-def test_an_image_goes_as_an_image(media_type: str, sent_as: str) -> None:
-    data = base64.b64encode(b"\x89PNG").decode()
+PNG, JPEG, GIF, WEBP = b"\x89PNG\r\n\x1a\n...", b"\xff\xd8\xff\xe0...", b"GIF89a...", b"RIFF\n\x00\x00\x00WEBPVP8 "
 
-    assert block(Attachment(media_type, "a", content=b"\x89PNG")) == {
-        "type": "image",
-        "source": {"type": "base64", "media_type": sent_as, "data": data},
+
+def image(content: bytes, media_type: str) -> dict:
+    data = base64.b64encode(content).decode()
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+@pytest.mark.parametrize(
+    ("media_type", "content", "sent_as"),
+    [
+        ("image/png", PNG, "image/png"),
+        ("image/jpg", JPEG, "image/jpeg"),
+        ("image/gif", GIF, "image/gif"),
+        ("IMAGE/WebP; q=1", WEBP, "image/webp"),
+    ],
+)
+def test_an_image_goes_as_an_image(media_type: str, content: bytes, sent_as: str) -> None:
+    assert block(Attachment(media_type, "a", content=content)) == image(content, sent_as)
+
+
+def test_an_image_goes_as_what_its_bytes_are() -> None:
+    assert block(Attachment("image/png", "a", content=JPEG)) == image(JPEG, "image/jpeg")
+
+
+LARGEST = 5 * 1024 * 1024 // 4 * 3
+"""Bytes whose base64 has 5 MiB, which is what the API measures."""
+
+
+def test_an_image_that_is_too_large_for_the_api_is_named() -> None:
+    fits, exceeds = (PNG.ljust(size, b".") for size in (LARGEST, LARGEST + 1))
+
+    assert block(Attachment("image/png", "a.png", content=fits)) == image(fits, "image/png")
+    assert block(Attachment("image/png", "a.png", content=exceeds)) == {
+        "type": "text",
+        "text": "[Attached file: a.png (image/png)]",
     }
 
 
@@ -156,9 +182,9 @@ def test_an_image_may_stand_at_an_address() -> None:
 
 
 def test_a_pdf_goes_as_a_document_with_its_name() -> None:
-    data = base64.b64encode(b"%PDF").decode()
+    data = base64.b64encode(b"%PDF-1.7").decode()
 
-    assert block(Attachment("application/pdf", "a.pdf", content=b"%PDF")) == {
+    assert block(Attachment("application/pdf", "a.pdf", content=b"%PDF-1.7")) == {
         "type": "document",
         "source": {"type": "base64", "media_type": "application/pdf", "data": data},
         "title": "a.pdf",
@@ -194,6 +220,9 @@ def test_bytes_that_are_not_the_text_they_claim_to_be_do_not_fail_the_call() -> 
     [
         (Attachment("application/zip", "a.zip", content=b"PK"), "[Attached file: a.zip (application/zip)]"),
         (Attachment("image/svg+xml", content=b"<svg/>"), "[Attached file: unnamed (image/svg+xml)]"),
+        (Attachment("image/png", "a.png", content=b"<svg/>"), "[Attached file: a.png (image/png)]"),
+        (Attachment("image/webp", "a", content=b"RIFF\n\x00\x00\x00WAVEfmt "), "[Attached file: a (image/webp)]"),
+        (Attachment("application/pdf", "a.pdf", content=b"<html>"), "[Attached file: a.pdf (application/pdf)]"),
         (Attachment("text/csv", "a.csv", content=b""), "[Attached file: a.csv (text/csv)]"),
         (
             Attachment("image/png", "a.png", url="http://example.com/a.png"),
@@ -272,3 +301,19 @@ def test_thinking_can_be_taken_out_of_a_request() -> None:
     request = ModelRequest("s", (assistant(Thinking("Hm.", "sig"), Text("a")), user(Text("b"))))
 
     assert without_thinking(request) == ModelRequest("s", (assistant(Text("a")), user(Text("b"))))
+
+
+def test_images_and_documents_can_be_taken_out_of_a_request_and_are_named_instead() -> None:
+    text = Attachment("text/plain", "a.txt", content=b"a")
+    shown = Attachment("image/png", "a.png", content=PNG)
+    linked = Attachment("application/pdf", "a.pdf", url="https://example.com/a")
+    request = ModelRequest("s", (user(Text("See."), shown, text), assistant(Text("Yes.")), user(linked)))
+
+    assert without_media(request) == ModelRequest(
+        "s",
+        (
+            user(Text("See."), Text("[Attached file: a.png (image/png)]"), text),
+            assistant(Text("Yes.")),
+            user(Text("[Attached file: a.pdf (application/pdf) at https://example.com/a]")),
+        ),
+    )

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -33,6 +34,7 @@ from starlette.types import ASGIApp
 from server.client.reading import TURN, Seen, events, fold
 from server.client.send import SendOptions, send
 from server.client.shown import ArtifactUpdate, Data, File, Reply, Status
+from tests.server.serving import serving as serving_canvas
 
 REPORT = "── report.md ───────────────────────────\n"
 RULE = "─" * 40 + "\n"
@@ -272,22 +274,28 @@ async def test_json_is_one_line_per_event_and_nothing_else() -> None:
     assert (asked.code, failed.code, failed.err) == (0, 1, "Task failed: The model is away\n")
 
 
-async def test_an_unknown_task_is_one_line() -> None:
+async def test_an_unknown_task_is_refused_with_the_way_to_go_on() -> None:
     async with serving(sdk_app(jsonrpc)) as url:
         got = await run(url, task="none")
     assert (got.code, got.out) == (1, "")
-    assert got.err.startswith("The server refused: ")
-    assert got.err.count("\n") == 1
+    refused, advice = got.err.splitlines()
+    assert refused.startswith("The server refused: ")
+    assert advice.startswith("Leave out --task. ")
 
 
 async def test_an_interrupt_says_that_the_task_goes_on() -> None:
     out, err = Screen("Hanging…", tty=True), StringIO()
     async with serving(sdk_app(jsonrpc)) as url:
-        sending = asyncio.create_task(send(SendOptions("hang", url), out, err))
+        options = SendOptions("hang", url, context="c1", program=".venv/bin/a2a-canvas")
+        sending = asyncio.create_task(send(options, out, err))
         await out.written.wait()
         sending.cancel()
         assert await sending == 130
-    assert err.getvalue().startswith("Interrupted; the task goes on: ")
+    interrupted, add, go_on = err.getvalue().splitlines()
+    task_id = interrupted.removeprefix("Interrupted; the task goes on: ").removesuffix(" (context c1)")
+    assert interrupted == f"Interrupted; the task goes on: {task_id} (context c1)"
+    assert add == f'Add to the task: .venv/bin/a2a-canvas send --task {task_id} --url {url} "…"'
+    assert go_on == f'Go on with the conversation: .venv/bin/a2a-canvas send --context c1 --url {url} "…"'
     assert out.getvalue().endswith("\r\x1b[K")
 
 
@@ -345,6 +353,13 @@ def update(state: str, text: str = "") -> pb.StreamResponse:
     return pb.StreamResponse(status_update=event)
 
 
+def marked(state: str, text: str = "", **mark: Any) -> pb.StreamResponse:
+    """A status as it comes where the turn events are activated."""
+    event = update(state, text)
+    event.status_update.metadata.update({TURN: {"epoch": 1, "generation": 7, **mark}})
+    return event
+
+
 def turn(event_type: str, **data: Any) -> pb.StreamResponse:
     event = update("WORKING")
     event.status_update.metadata.update({TURN: {"event_type": event_type, "data": data}})
@@ -392,6 +407,93 @@ async def test_the_reply_types_out_below_the_artifact_and_is_said_once() -> None
     assert got.out == f"I am writing.\n{REPORT}# T\ntext\n{RULE}Written.\n{WITH_REPORT}"
 
 
+async def test_labels_are_statuses_with_the_turn_events_too_and_what_was_said_is_none() -> None:
+    spoken = [
+        task(),
+        marked("WORKING", "Working…", label=True),
+        turn("thinking", content="hmm"),
+        marked("WORKING", "Writing reply…", label=True),
+        turn("final_message_start"),
+        turn("assistant", content="I am writing.", replace=True),
+        marked("WORKING", "Writing report.md…", label=True),
+        written("# T\n"),
+        marked("WORKING", "I am writing."),
+        marked("COMPLETED"),
+    ]
+    async with serving(Script([spoken], TURN).app) as url:
+        got = await run(url)
+        assert (got.out, got.err) == (
+            f"I am writing.\n{REPORT}# T\n{WITH_REPORT}",
+            "Working…\nWriting reply…\nWriting report.md…\n",
+        )
+
+
+SCRIPT = """
+rules:
+  - match: {text: "^write$"}
+    rounds:
+      - thinking: "A note."
+        text: "I am writing."
+        tools:
+          - name: artifact_update
+            input:
+              append: false
+              last_chunk: true
+              artifact: {artifact_id: r1, name: report.md, parts: [{kind: text, text: "# T\\n"}]}
+      - {text: "Written."}
+"""
+
+
+async def test_this_server_tells_on_err_what_it_is_doing(tmp_path: Path) -> None:
+    script = tmp_path / "write.yaml"
+    script.write_text(SCRIPT)
+    async with serving_canvas(script, grpc=False) as served:
+        got = await run(served.url, "write", context="c1")
+    assert got.err.splitlines() == ["Working…", "Writing reply…", "Writing report.md…", "Writing reply…"]
+    assert got.out.startswith(f"I am writing.\n{REPORT}# T\n{RULE}Written.\ncontext   c1\n")
+
+
+async def test_an_answer_that_broke_off_is_announced() -> None:
+    spoken = [
+        task(),
+        turn("assistant", content="Half", replace=True),
+        turn("llm_call_completed", round=1, stop_reason="error"),
+        turn("assistant", content="Whole.", replace=True),
+        turn("llm_call_completed", round=1, stop_reason="end_turn"),
+        update("COMPLETED", "Whole."),
+    ]
+    async with serving(Script([spoken], TURN).app) as url:
+        got = await run(url)
+    assert (got.out, got.err) == (f"Half\nWhole.\n{FACTS}", "The answer broke off, asking again…\n")
+
+
+async def test_a_server_that_forgot_the_task_is_told_as_such() -> None:
+    unknown = {"error": {"code": -32001, "message": "There is no task 't1'."}}
+    asked = {"result": MessageToDict(task("SUBMITTED"))}
+    for script in (Script([[task(), BREAK], unknown]), Script([asked, unknown], streaming=False)):
+        async with serving(script.app) as url:
+            got = await run(url)
+        forgotten = "The server no longer knows the task; it may have been restarted (task t1, context c1)"
+        assert (got.code, got.err.splitlines()[-1]) == (1, forgotten)
+
+
+async def test_a_task_that_takes_no_message_is_answered_with_the_way_to_go_on() -> None:
+    over = {"error": {"code": -32004, "message": "Task 't1' is completed."}}
+    for context in ("", "c 1"):
+        async with serving(Script([over]).app) as url:
+            got = await run(url, task="t1", context=context)
+        shown = "'c 1'" if context else "CONTEXT"
+        assert got.err.splitlines() == [
+            "The server refused: Task 't1' is completed.",
+            f"Leave out --task. Use --context {shown} to go on with the conversation.",
+        ]
+
+
+async def test_without_a_task_given_a_refusal_is_one_line() -> None:
+    async with serving(Script([{"error": {"code": -32004, "message": "No."}}]).app) as url:
+        assert (await run(url)).err == "The server refused: No.\n"
+
+
 async def test_a_broken_stream_is_taken_up_again_where_it_broke() -> None:
     first = [task(), written("# T\n"), BREAK]
     second = [task(artifact="# T\none "), written("two\n", append=True), update("COMPLETED", "Done.")]
@@ -416,7 +518,9 @@ async def test_a_stream_that_keeps_breaking_is_given_up_with_the_task_id() -> No
         "Connection lost, trying again (1 of 3)…",
         "Connection lost, trying again (2 of 3)…",
         "Connection lost, trying again (3 of 3)…",
-        f"The connection to {url} was lost; the task may go on there (task t1)",
+        f"The connection to {url} was lost; the task may go on there (task t1, context c1)",
+        f'Add to the task: a2a-canvas send --task t1 --url {url} "…"',
+        f'Go on with the conversation: a2a-canvas send --context c1 --url {url} "…"',
     ]
 
 
@@ -461,7 +565,7 @@ async def test_polling_that_fails_three_times_is_given_up() -> None:
     async with serving(script.app) as url:
         got = await run(url)
     assert got.code == 1
-    assert got.err.endswith("the task may go on there (task t1)\n")
+    assert "the task may go on there (task t1, context c1)\n" in got.err
 
 
 async def test_a_stream_that_answers_a_question_may_begin_with_the_question() -> None:
@@ -486,6 +590,13 @@ async def test_a_task_id_that_is_a_shell_command_comes_quoted() -> None:
     async with serving(Script([[pb.StreamResponse(status_update=event)]]).app) as url:
         got = await run(url)
     assert got.out.endswith(f"""Answer with: a2a-canvas send --task 'x; rm -rf ~' --url {url} "…"\n""")
+
+
+async def test_the_way_to_answer_is_named_as_the_program_was_called() -> None:
+    for program in ("a2a-canvas", ".venv/bin/a2a-canvas", "python -m server"):
+        async with serving(Script([[task("INPUT_REQUIRED", "Which?")]]).app) as url:
+            got = await run(url, program=program)
+        assert got.out.endswith(f'Answer with: {program} send --task t1 --url {url} "…"\n')
 
 
 async def test_escape_sequences_of_a_server_do_not_reach_the_screen() -> None:
@@ -590,9 +701,14 @@ def test_turn_events_that_are_malformed_show_nothing() -> None:
     for value in ({}, {"event_type": "assistant"}, {"event_type": 7, "data": 1}):
         event = update("WORKING")
         event.status_update.metadata.update({TURN: value})
-        assert events(event) in ([], [Reply("")])
+        assert events(event) in ([], [Reply("")], [Status("")])
     event.status_update.metadata.update({TURN: "text"})
     assert events(event) == []
+
+
+def test_a_new_thought_does_not_stick_to_the_one_before() -> None:
+    assert events(turn("text_block_start", type="thinking")) == [Status("\n", thinking=True)]
+    assert events(turn("text_block_start", type="text")) == []
 
 
 def test_closing_words_are_no_status() -> None:

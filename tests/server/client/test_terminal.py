@@ -20,14 +20,19 @@ from server.client.shown import (
     Line,
     Reply,
     Status,
+    advance,
+    cells,
     clean,
     fit,
     label,
     one_line,
+    tail,
 )
 from server.client.terminal import Terminal
+from tests.server.client.emulator import Emulator
 
 WIPE, DIM, PLAIN = "\r\x1b[K", "\x1b[2m", "\x1b[0m"
+BELOW, BACK, WIPE_BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r", "\x1b8", "\x1b[J"
 REPORT = "── report.md ───────────────────────────\n"
 CONTINUED = "── report.md (continued) ───────────────\n"
 REWRITTEN = "── report.md (rewritten) ───────────────\n"
@@ -45,6 +50,25 @@ def on_terminal(*events: Event, columns: int = 80) -> str:
     for event in events:
         terminal.show(event)
     return out.getvalue()
+
+
+class Fed(FakeTTY):
+    """A terminal that someone looks at."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        super().__init__()
+        self._emulator = emulator
+
+    def write(self, text: str) -> int:
+        self._emulator.feed(text)
+        return super().write(text)
+
+
+def screen(*events: Event, columns: int = 80, rows: int = 24) -> list[str]:
+    """The rows that a person sees, with what has scrolled away."""
+    emulator = Emulator(columns, rows)
+    emulator.feed(on_terminal(*events, columns=columns))
+    return emulator.lines()
 
 
 def in_file(*events: Event) -> tuple[str, str]:
@@ -85,10 +109,59 @@ def test_wide_characters_count_two_columns() -> None:
     assert fit("e\u0301e\u0301", 2) == "e\u0301e\u0301"
 
 
-def test_a_status_is_wiped_before_text_and_waits_for_the_end_of_a_line() -> None:
-    title, body = report("tle\n", append=True), report("Body", append=True)
-    shown = on_terminal(Status("Writing…"), report("# Ti"), title, body)
-    assert shown == (f"{DIM}Writing…{PLAIN}{WIPE}{REPORT}# Title\n{DIM}Writing…{PLAIN}{WIPE}Body")
+def test_a_status_is_wiped_before_text() -> None:
+    shown = on_terminal(Status("Writing…"), report("# T\n"))
+    assert shown == f"{DIM}Writing…{PLAIN}{WIPE}{REPORT}# T\n{DIM}Writing…{PLAIN}"
+
+
+def test_a_status_in_mid_line_stands_below_and_the_text_goes_on_where_it_was() -> None:
+    emulator = Emulator(40, 4)
+    terminal = Terminal(Fed(emulator), StringIO(), lambda: 40)
+    steps: list[tuple[Event, list[str], tuple[int, int]]] = [
+        (report("# T\nfirst"), ["# T", "first"], (2, 5)),
+        (Status("Writing…"), ["# T", "first", "Writing…"], (2, 5)),
+        (Status("Still writing…"), ["# T", "first", "Still writing…"], (2, 5)),
+        (report(" and\nlast", append=True), ["# T", "first and", "last", "Still writing…"], (3, 4)),
+        (Status(""), ["# T", "first and", "last"], (3, 4)),
+        (Reply("Done"), ["# T", "first and", "last", "─" * 40, "Done"], (5, 4)),
+    ]
+    for event, rows, cursor in steps:
+        terminal.show(event)
+        assert emulator.lines()[1:] == rows
+        assert (emulator.row, emulator.column) == cursor
+
+
+def test_a_status_waits_where_the_text_has_just_filled_its_row() -> None:
+    filled = (Status("Writing…"), Reply("0123456789"), Status("Reading…"))
+    assert on_terminal(*filled, columns=10).endswith("0123456789")
+    assert screen(*filled, Reply("0123456789a"), Status("More…"), columns=10) == ["0123456789", "a", "More…"]
+
+
+def test_a_status_that_is_over_leaves_nothing_below_the_text() -> None:
+    shown = on_terminal(Reply("Hi"), Status("Writing…"), Status(""))
+    assert shown == f"Hi{BELOW}{DIM}Writing…{PLAIN}{BACK}{WIPE_BELOW}"
+
+
+def test_pieces_of_thinking_add_up_and_the_end_of_them_is_shown() -> None:
+    pieces = ["Plan", "ning an", " outline\non ", "tide pools."]
+    events = [Status(piece, thinking=True) for piece in pieces]
+    assert screen(*events[:2]) == ["Planning an"]
+    assert screen(*events) == ["Planning an outline on tide pools."]
+    assert screen(*events, columns=16) == ["…on tide pools."]
+
+
+@pytest.mark.parametrize("clear", [Status(""), Status("Writing…"), Status("Working…"), Reply(""), Reply("Hi\n")])
+def test_a_thought_ends_with_the_next_thing_that_is_said(clear: Event) -> None:
+    first, second = Status("first", thinking=True), Status("second", thinking=True)
+    assert screen(Status("Working…"), first, clear, second)[-1] == "second"
+
+
+def test_a_thought_without_a_word_leaves_the_status_as_it_is() -> None:
+    assert screen(Status("Working…"), Status("\n", thinking=True), Status("", thinking=True)) == ["Working…"]
+
+
+def test_of_a_long_thought_the_end_is_kept() -> None:
+    assert screen(*[Status("word " * 100, thinking=True)] * 100, columns=12) == ["… word word"]
 
 
 def test_thinking_is_a_status_that_the_reply_clears() -> None:
@@ -193,6 +266,25 @@ def test_what_was_typed_before_an_artifact_is_not_said_again_after_it() -> None:
     assert shown == f"All done.\n{REPORT}x\n"
 
 
+# ------------------------------------------------------------------------ rules
+
+
+def test_a_rule_is_no_wider_than_the_window() -> None:
+    shown = on_terminal(report("x\n"), Reply("Hi\n"), columns=22)
+    assert shown == f"── report.md ─────────\nx\n{'─' * 22}\nHi\n"
+
+
+def test_a_rule_counts_the_cells_of_a_wide_name() -> None:
+    header = text_of(report("x\n", name="報告書.md")).splitlines()[0]
+    assert (cells(header), len(header)) == (40, 37)
+
+
+def test_a_name_too_long_for_the_window_is_cut_and_what_is_said_of_it_is_not() -> None:
+    shown = screen(report("a\n"), report("b\n"), columns=22)
+    assert shown == ["── report.md ─────────", "a", "── rep… (rewritten) ──", "b"]
+    assert text_of(report("a\n", name="n" * 60)).startswith(f"── {'n' * 60} ──\n")
+
+
 # ---------------------------------------------------------------------- the end
 
 
@@ -209,6 +301,11 @@ def test_ids_that_are_not_known_are_left_out() -> None:
     assert text_of(Facts(context_id="c1")) == "context   c1\n"
 
 
+def test_an_id_cannot_pass_for_a_row_of_ours() -> None:
+    facts = Facts("c1\ntask      t2", "\u202et1\u2028x", (("r1\n", "a\u2066\nb"), ("\x1b", "")))
+    assert text_of(facts) == "context   c1 task t2\ntask      t1 x\nartifact  r1  a b\n"
+
+
 def test_a_line_of_our_own_stands_alone() -> None:
     assert text_of(report("a"), Line("Answer with: x")) == REPORT + "a\nAnswer with: x\n"
 
@@ -221,6 +318,10 @@ def test_a_failure_is_one_line_on_err_after_the_screen_is_tidy() -> None:
     assert out.getvalue() == f"{DIM}Working…{PLAIN}{WIPE}"
     assert err.getvalue() == "Task failed: a b\n"
     assert in_file(report("a"), Failure("x")) == (REPORT + "a\n", "x\n")
+
+
+def test_what_can_be_done_stands_below_a_failure() -> None:
+    assert in_file(Failure("x", ("Do\nthis", "or that"))) == ("", "x\nDo this\nor that\n")
 
 
 # -------------------------------------------------------------- not a terminal
@@ -240,7 +341,7 @@ def test_what_the_encoding_lacks_is_replaced() -> None:
 
 # -------------------------------------------------------------- untrusted text
 
-ANYTHING = st.text(alphabet=st.one_of(st.sampled_from("\x1b\r\n\t\x07\x9b\x7fab ["), st.characters()))
+ANYTHING = st.text(alphabet=st.one_of(st.sampled_from("\x1b\r\n\t\x07\x9b\x7f\u202e\u2028ab ["), st.characters()))
 
 
 @given(ANYTHING, ANYTHING)
@@ -258,8 +359,19 @@ def test_no_control_character_of_a_server_gets_through(text: str, name: str) -> 
     ]
     shown = in_file(*events)
     assert all(c in "\n\t" or c == clean(c) for c in "".join(shown))
-    ours = on_terminal(*events).replace(WIPE, "").replace(DIM, "").replace(PLAIN, "")
+    ours = on_terminal(*events)
+    for code in (BELOW, BACK, WIPE, WIPE_BELOW, DIM, PLAIN):
+        ours = ours.replace(code, "")
     assert all(c in "\n\t" or c == clean(c) for c in ours)
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\u2029", "\u202a", "\u202e", "\u2066", "\u2069"])
+def test_what_turns_letters_around_or_breaks_lines_unseen_is_taken_out(character: str) -> None:
+    assert clean(f"a{character}b") == "ab"
+
+
+def test_the_marks_that_hebrew_and_arabic_need_stay() -> None:
+    assert clean("a\u200e\u200f\u061cb") == "a\u200e\u200f\u061cb"
 
 
 @given(ANYTHING)
@@ -293,17 +405,33 @@ def test_however_often_a_reply_is_told_it_is_typed_once(text: str, places: list[
     assert shown.rstrip("\n") == clean(text).encode("utf-8", "replace").decode().rstrip("\n")
 
 
-def screen(written: str) -> str:
-    """What stands on the screen: a wipe takes away all of the line the cursor is in."""
-    shown, *rest = written.split(WIPE)
-    for text in rest:
-        shown = shown[: shown.rfind("\n") + 1] + text
-    return shown
+CELLS = st.text(alphabet=st.sampled_from("ab 報é\u0301\t\n"), max_size=60)
+STATUSES = st.sampled_from(["Hm", "報告書", "x" * 50])
 
 
-@given(ANYTHING, st.lists(st.integers(0, 1000), max_size=8), ANYTHING)
-@example("# T\nbody\n", [2, 4, 7], "Writing…")
-def test_a_terminal_shows_the_text_that_a_file_gets(text: str, places: list[int], status: str) -> None:
+@given(CELLS, st.lists(st.integers(0, 1000), max_size=8), STATUSES, st.integers(8, 30))
+@example("# T\nbody\n", [2, 4, 7], "Writing…", 20)
+@example("0123456789", [8, 8, 9], "Writing…", 8)
+def test_statuses_leave_no_trace_in_the_text(text: str, places: list[int], status: str, columns: int) -> None:
     pieces = [report(piece, append=True) for piece in cut(text, places)]
-    shown = on_terminal(*(event for piece in pieces for event in (Status(status), piece)), Status(""))
-    assert screen(shown) == text_of(*pieces)
+    among = [event for piece in pieces for event in (piece, Status(status), Status("t", thinking=True))]
+    assert screen(*among, Status(""), columns=columns, rows=3) == screen(*pieces, columns=columns, rows=3)
+    told = [Reply(text[:end]) for end in sorted(place % (len(text) + 1) for place in places)]
+    between = [event for reply in told for event in (reply, Status(status))]
+    assert screen(*between, Status(""), columns=columns, rows=3) == screen(*told, columns=columns, rows=3)
+
+
+@given(CELLS, st.integers(2, 30), st.integers(0, 30))
+def test_the_column_is_that_of_the_cursor(text: str, columns: int, start: int) -> None:
+    start %= columns
+    emulator = Emulator(columns, 3)
+    emulator.feed(" " * start + text)
+    assert min(advance(start, text, columns), columns - 1) == emulator.column
+
+
+@given(ANYTHING, st.integers(1, 30))
+def test_the_end_of_a_text_fits_and_is_its_end(text: str, columns: int) -> None:
+    line = one_line(text)
+    shown = tail(line, columns)
+    assert cells(shown) <= columns
+    assert shown == line or line.endswith(shown.removeprefix("…"))

@@ -154,6 +154,12 @@ def test_a_pause_clears_the_reply_so_far() -> None:
     assert str(after(status(State.WORKING), record=record).reply) == ""
 
 
+def test_what_has_been_said_stands_in_the_history_and_is_no_reply_so_far_any_more() -> None:
+    streamed = after(MessageStarted(1), TextAdded(PLACE, "I write."))
+    assert str(after(status(State.WORKING, "Writing…", label=True), record=streamed).reply) == "I write."
+    assert str(after(status(State.WORKING, "I write."), record=streamed).reply) == ""
+
+
 @pytest.mark.parametrize(
     "event", [ThinkingAdded(PLACE, "hm"), BlockStopped(PLACE), LlmCallCompleted(1, "end_turn", Usage())]
 )
@@ -198,8 +204,10 @@ def test_a_fold_is_pure(events, more) -> None:
 
 
 def clears_the_reply(event: TurnEvent) -> bool:
-    asks = isinstance(event, StatusChanged) and event.state is State.INPUT_REQUIRED
-    return asks or isinstance(event, MessageStarted)
+    if not isinstance(event, StatusChanged):
+        return isinstance(event, MessageStarted)
+    says = event.message is not None and not event.message.label
+    return says or event.state is State.INPUT_REQUIRED
 
 
 @given(st.lists(some_events, max_size=20))

@@ -148,7 +148,7 @@ def test_it_replaces_words_and_keeps_the_media_type() -> None:
     talk = Conversation(coffee="tea", tea="Tea, tea and tea.")
     assert "tea.md" in talk.say("Replace tea by water.")
     assert talk.calls == ["artifact_list", "artifact_read", "artifact_update"]
-    assert talk.texts == {"coffee": "tea", "tea": "Tea, water and water."}
+    assert talk.texts == {"coffee": "tea", "tea": "Water, water and water."}
     assert talk.media_type == "text/x-tea"
 
 
@@ -180,9 +180,25 @@ def test_without_a_document_there_is_nothing_to_replace() -> None:
 
 def test_it_asks_when_told_to_and_uses_the_answer() -> None:
     talk = Conversation()
-    assert "what my name is" in talk.say("Ask me what my name is.")
+    assert talk.say("Ask me what my name is.") == f"Please tell me what your name is.\n\n{NOTICE}"
     assert talk.calls == ["ask_user"]
     assert talk.say(ToolResult("", "Kim")) == "You answered: Kim"
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("Ask me my name", "Please tell me your name."),
+        ("ask me for my name", "Please tell me your name."),
+        ("Ask me whether I am happy and was I ever.", "Please tell me whether you are happy and were you ever."),
+        ("ask me: “Is my tea hot?”", "Is my tea hot?"),
+        ("ask me", "What shall I know?"),
+    ],
+)
+def test_its_question_is_one_that_can_be_answered(text, question) -> None:
+    talk = Conversation()
+    talk.say("hello")
+    assert talk.say(text) == question
 
 
 def test_an_answer_that_comes_as_text_beside_the_result_is_an_answer_all_the_same() -> None:

@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from server.agent.rehearsal.wishes import Add, Ask, Decline, Draft, Replace, Talk, read_wish
-from server.agent.rehearsal.writing import outline, section, slug
+from server.agent.rehearsal.writing import outline, section, slug, substituted
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,8 @@ def test_what_to_replace_and_where_are_told_apart(text, wish) -> None:
 def test_it_can_be_told_to_ask_and_to_decline() -> None:
     assert read_wish("Ask me what my name is.") == Ask("what my name is")
     assert read_wish("please ask me") == Ask("")
+    assert read_wish('Ask me: "Which. Of those?"') == Ask("", "Which. Of those?")
+    assert read_wish("ask me, my name") == Ask("my name")
     assert read_wish("Decline this") == Decline()
 
 
@@ -88,7 +90,7 @@ def test_every_message_is_some_wish(text) -> None:
 def test_an_outline_has_a_title_an_introduction_and_sections_with_bullets() -> None:
     lines = outline("green tea").splitlines()
     assert lines[0] == "# Green tea"
-    assert "green tea" in lines[2]
+    assert lines[2] == "This outline leads through green tea."
     assert sum(line.startswith("## ") for line in lines) in (4, 5)
     assert sum(line.startswith("- ") for line in lines) >= 8
 
@@ -110,3 +112,17 @@ def test_a_section_begins_with_a_blank_line_and_its_title() -> None:
 )
 def test_an_artifact_id_is_made_from_the_topic(topic, artifact_id) -> None:
     assert slug(topic) == artifact_id
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "after"),
+    [
+        ("# Coffee\n\nAbout coffee.", "coffee", "cocoa", "# Cocoa\n\nAbout cocoa."),
+        ("# Coffee\n\nAbout coffee.", "Coffee", "cocoa", "# Cocoa\n\nAbout cocoa."),
+        ("COFFEE", "coffee", "cocoa", "Cocoa"),
+        ("1.5 and 115", "1.5", r"\1", r"\1 and 115"),
+        ("Tea", "tea", "", ""),
+    ],
+)
+def test_words_are_replaced_in_upper_and_lower_case_and_a_capital_stays_one(text, old, new, after) -> None:
+    assert substituted(text, old, new)[0] == after

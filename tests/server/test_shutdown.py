@@ -1,0 +1,227 @@
+"""What clients see of a server that stops while they watch it, over every transport."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import httpx
+import pytest
+import uvicorn
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import A2AError
+from starlette.types import Message, Scope
+
+from server.agent.script import load_script
+from server.app import build_app
+from server.protocols.stopping import Server, Stop, Stopping
+from server.settings import Settings
+from tests.server.serving import (
+    SCRIPT,
+    WAYS,
+    Gate,
+    Served,
+    Stream,
+    WatchedModel,
+    asking,
+    envelope,
+    free_port,
+    said,
+    sent,
+)
+
+ROOT = Path(__file__).parents[2]
+STOPPED = "The server was stopped before the task was done. Send it again."
+
+
+@asynccontextmanager
+async def clients(port: int, grpc_port: int, model: WatchedModel, gate: Gate) -> AsyncIterator[Served]:
+    url = f"http://127.0.0.1:{port}"
+    async with (
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as sdk_http,
+    ):
+        yield Served(url, f"127.0.0.1:{grpc_port}", model, gate, http, sdk_http)
+
+
+@asynccontextmanager
+async def in_process() -> AsyncIterator[tuple[Server, asyncio.Task[None], Served]]:
+    gate = Gate()
+    model = WatchedModel(load_script(SCRIPT, sleep=gate.sleep))
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port, grpc_port = listener.getsockname()[1], free_port()
+        app = build_app(Settings(port=port, grpc_port=grpc_port, frame_ms=0), model)
+        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
+        server = Server(config, app.state.stop)
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        async with clients(port, grpc_port, model, gate) as served:
+            assert (await served.http.get("/healthz")).status_code == 200
+            yield server, running, served
+        server.should_exit = True
+        await running
+
+
+async def events_of(served: Served, method: str, params: dict[str, Any]) -> AsyncIterator[str]:
+    """The data lines of an SSE answer; a chunked answer that is cut raises."""
+    request = served.http.stream("POST", "/", json=envelope(method, params), headers={"A2A-Version": "1.0"})
+    async with request as response:
+        async for line in response.aiter_lines():
+            if line.startswith("data:"):
+                yield line
+
+
+# ------------------------------------------------------------------------- signals
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_fails_what_works_tells_every_watcher_and_leaves_with_code_0(stop: signal.Signals) -> None:
+    port, grpc_port = free_port(), free_port()
+    options = ("--port", str(port), "--grpc-port", str(grpc_port), "--model", f"script:{SCRIPT}")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "server", "serve", *options),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    try:
+        while b"Uvicorn running" not in await process.stderr.readline():
+            assert not process.stderr.at_eof()
+        model = WatchedModel(load_script(SCRIPT))
+        async with clients(port, grpc_port, model, Gate()) as served:
+            asked = await sent(served, ("JSONRPC", "1.0"), asking("ask"))
+            idle = events_of(served, "SubscribeToTask", {"id": asked.id})
+            await anext(idle)
+            working = [Stream(served.client(*way).send_message(asking("slowly notes"))) for way in WAYS]
+            for stream in working:
+                await stream.until_state(pb.TASK_STATE_WORKING)
+            process.send_signal(stop)
+            for stream in working:
+                await stream.rest()
+            assert [event async for event in idle] == []
+        errors = (await process.communicate())[1].decode()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert [stream.seen[-1].status_update.status.state for stream in working] == [pb.TASK_STATE_FAILED] * len(WAYS)
+    assert {said(stream.task.status) for stream in working} == {STOPPED}
+    assert process.returncode == 0
+    assert "ERROR" not in errors
+    assert "Traceback" not in errors
+
+
+# ----------------------------------------------------------------------- in process
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+async def test_it_also_stops_so_when_it_is_told_without_a_signal(way: tuple[str, str]) -> None:
+    async with in_process() as (server, running, served):
+        stream = Stream(served.client(*way).send_message(asking("slowly notes")))
+        await stream.until_state(pb.TASK_STATE_WORKING)
+        server.should_exit = True
+        await stream.rest()
+        await running
+    assert stream.seen[-1].status_update.status.state == pb.TASK_STATE_FAILED
+    assert said(stream.task.status) == STOPPED
+
+
+async def test_a_call_that_waits_for_its_task_is_answered_with_the_failed_task() -> None:
+    async with in_process() as (server, running, served):
+        answer = asyncio.create_task(sent(served, ("JSONRPC", "1.0"), asking("slowly notes")))
+        await served.gate.reached.wait()
+        server.should_exit = True
+        task = await answer
+        await running
+    assert task.status.state == pb.TASK_STATE_FAILED
+    assert said(task.status) == STOPPED
+
+
+async def test_a_watcher_of_a_task_that_waits_for_input_is_let_go_with_a_complete_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with in_process() as (server, running, served):
+        task = await sent(served, ("JSONRPC", "1.0"), asking("ask"))
+        idle = events_of(served, "SubscribeToTask", {"id": task.id})
+        await anext(idle)
+        server.should_exit = True
+        assert [event async for event in idle] == []
+        await running
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_what_comes_during_the_stop_is_refused_in_plain_words() -> None:
+    app = build_app(Settings(), load_script(SCRIPT))
+    await app.state.stop()
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://here", trust_env=False) as http:
+        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "ask"}]}
+        headers = {"A2A-Version": "1.0"}
+        calls = [
+            await http.post("/", json=envelope("SendMessage", {"message": message}), headers=headers),
+            await http.post("/rest/message:send", json={"message": message}, headers=headers),
+            await http.get("/healthz"),
+        ]
+    assert {call.status_code for call in calls} == {503}
+    assert {call.json()["error"]["message"] for call in calls} == {"The server is stopping. Send it again in a moment."}
+    assert {call.headers["retry-after"] for call in calls} == {"1"}
+
+
+def code_of(error: BaseException) -> grpc.StatusCode:
+    """The gRPC status behind an error of the SDK's client."""
+    cause = error if isinstance(error, grpc.aio.AioRpcError) else error.__cause__
+    assert isinstance(cause, grpc.aio.AioRpcError)
+    code: grpc.StatusCode = cause.code()
+    return code
+
+
+async def test_grpc_lets_idle_watchers_go_and_takes_no_more_calls() -> None:
+    async with in_process() as (server, running, served):
+        client = served.client("GRPC")
+        task = await sent(served, ("GRPC", "1.0"), asking("ask"))
+        idle = client.subscribe(pb.SubscribeToTaskRequest(id=task.id))
+        await anext(idle)
+        server.should_exit = True
+        with pytest.raises((grpc.aio.AioRpcError, A2AError)) as let_go:
+            await anext(idle)
+        await running
+        with pytest.raises((grpc.aio.AioRpcError, A2AError)) as refused:
+            await client.get_task(pb.GetTaskRequest(id=task.id))
+    assert code_of(let_go.value) == code_of(refused.value) == grpc.StatusCode.UNAVAILABLE
+
+
+# ------------------------------------------------------------------------ the middleware
+
+
+@pytest.mark.parametrize("parts", [0, 1, 2])
+@pytest.mark.parametrize("finished", [True, False])
+async def test_an_answer_that_was_cut_is_completed_and_a_whole_one_left_alone(parts: int, finished: bool) -> None:
+    whole: list[Message] = [{"type": "http.response.start", "status": 200, "headers": []}]
+    whole += [{"type": "http.response.body", "body": b"x", "more_body": True}] * parts
+    end: Message = {"type": "http.response.body", "body": b"", "more_body": False}
+    seen: list[Message] = []
+
+    async def cut(scope: Scope, receive: Any, send: Any) -> None:
+        for message in [*whole, end] if finished else whole:
+            await send(message)
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        seen.append(message)
+
+    stop = build_app(Settings(), load_script(SCRIPT)).state.stop
+    assert isinstance(stop, Stop)
+    await Stopping(cut, stop=stop)({"type": "http"}, receive, send)
+    assert seen == [*whole, end]
