@@ -55,6 +55,7 @@ class _Block:
     redacted: str = ""
     tool_use_id: str = ""
     name: str = ""
+    input: Mapping[str, Any] | None = None
     final: bool = False
     tool: ToolStream | None = None
     acts_last: bool = False
@@ -260,9 +261,9 @@ class Call:
     # -------------------------------------------------------------------- calls
 
     async def _stop_call(self, block: _Block) -> None:
-        whole = _parsed(block.pieces)
-        if whole is not None:
-            await self._emit(ev.ToolInputCompleted(block.place.index, block.tool_use_id, whole))
+        block.input = _parsed(block.pieces)
+        if block.input is not None:
+            await self._emit(ev.ToolInputCompleted(block.place.index, block.tool_use_id, block.input))
         if block.acts_last:
             self._deferred.append(block)
         else:
@@ -273,7 +274,7 @@ class Call:
             outcome = await block.tool.finish()
         else:
             outcome = Failed(f"There is no tool {block.name!r}. The tools are: {', '.join(self._tools)}.")
-        self._pending.append(ToolUse(block.tool_use_id, block.name, _parsed(block.pieces) or {}))
+        self._pending.append(ToolUse(block.tool_use_id, block.name, block.input or {}))
         self._hand_over()
         result, event = told(block.place.index, block.tool_use_id, outcome)
         if result:

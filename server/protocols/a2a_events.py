@@ -24,7 +24,7 @@ from server.agent.events import (
 )
 from server.agent.phases import Phase
 from server.protocols import a2a_turn
-from server.protocols.a2a_parts import to_message, to_part, to_struct
+from server.protocols.a2a_parts import to_message, to_part
 from server.tasks.record import Entry, TaskArtifact, TaskRecord
 from store.rope import Rope
 
@@ -114,8 +114,7 @@ class Projection:
             case ArtifactChanged():
                 yield self._changed(event, entry)
             case StatusChanged():
-                update = self._status_update(event.state, event.message, entry)
-                yield update
+                yield self._status_update(event.state, event.message, entry)
             case _:
                 pass
 
@@ -182,7 +181,7 @@ class Projection:
         update = pb.TaskStatusUpdateEvent(task_id=self._ids[0], context_id=self._ids[1])
         update.status.state = pb.TASK_STATE_WORKING
         update.status.timestamp.FromDatetime(entry.at if entry else self._snapshot.changed_at)
-        update.metadata.CopyFrom(to_struct({a2a_turn.URI: {**wire, **order}}))
+        update.metadata.update({a2a_turn.URI: {**wire, **order}})
         return update
 
 

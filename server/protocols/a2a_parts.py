@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, assert_never
 
 from a2a.types import a2a_pb2 as pb
@@ -131,9 +130,3 @@ def to_message(message: UserMessage | AgentMessage, task_id: str, context_id: st
         case _:
             assert_never(message)
     return wire
-
-
-def to_struct(fields: Mapping[str, Any]) -> Struct:
-    struct = Struct()
-    struct.update(fields)
-    return struct

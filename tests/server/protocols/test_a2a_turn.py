@@ -8,7 +8,6 @@ from a2a.types import a2a_pb2 as pb
 from server.agent import events as ev
 from server.agent.model import Usage
 from server.protocols import a2a_turn
-from server.protocols.a2a_parts import to_struct
 from store.models import text_part
 
 PLACE = ev.Place(index=2, round=1, llm_index=0)
@@ -88,5 +87,5 @@ def test_the_deepest_input_that_is_sent_survives_protobuf() -> None:
     wire = a2a_turn.to_wire(ev.ToolInputCompleted(0, "T1", nested(27)))
     assert wire is not None
     event = pb.StreamResponse()
-    event.status_update.metadata.CopyFrom(to_struct({a2a_turn.URI: wire}))
+    event.status_update.metadata.update({a2a_turn.URI: wire})
     assert pb.StreamResponse.FromString(event.SerializeToString()) == event
