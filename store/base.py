@@ -10,7 +10,7 @@ from store.models import Artifact, Parts, Ref, Version
 
 
 class ArtifactStore(Protocol):
-    """Keeps the artifacts of all contexts. The rules are in `changes.py` (parts) and `document.py` (drafts)."""
+    """Keeps the artifacts of all contexts. The rules: `changes.py` (parts), `mutation.py` (drafts, versions)."""
 
     async def get(self, ref: Ref) -> Artifact:
         """The artifact as it stands, with its draft.
@@ -32,11 +32,20 @@ class ArtifactStore(Protocol):
         """
         ...
 
-    async def apply(self, ref: Ref, change: Change) -> Applied:
-        """Change an artifact. One that does not exist is made.
+    async def version(self, ref: Ref, number: int) -> Version:
+        """One closed version.
 
         Raises:
-            ArtifactBusy, InvalidChange, LimitReached: nothing has changed.
+            ArtifactNotFound, VersionNotFound: there is no such artifact, or no such version of it.
+        """
+        ...
+
+    async def apply(self, ref: Ref, change: Change) -> Applied:
+        """Change an artifact. One that does not exist is made by an update; a step needs one.
+
+        Raises:
+            ArtifactNotFound, ArtifactBusy, VersionNotFound, VersionConflict, InvalidChange, LimitReached: nothing has
+                changed.
         """
         ...
 

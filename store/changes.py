@@ -8,7 +8,7 @@ A2A parts have no ids, so which part an update means is decided by kind:
     AppendParts   joined to the end of the text           added after those of the kind
 
 Kinds an update does not name stay as they are. Parts of one kind stand together at the slot of that kind's
-first part; a new kind goes to the end.
+first part; a new kind goes to the end. An edit (`EditText`) changes a range of the text and nothing else.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, TooManyParts
-from store.models import Kind, Limits, Part, Parts, TextPart
+from store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, OutsideText, TooManyParts
+from store.models import Kind, Limits, Part, Parts, TextPart, repaired, text_part
+from store.text import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,20 @@ class ReplaceParts:
         name, description: new ones; None leaves them.
         last_chunk: the draft closes into a version.
         done: the change completes a call. The deltas of a call that is still streaming say False.
+        base: the version that must be the current one; None if any may be.
     """
+
+    parts: Parts
+    name: str | None = None
+    description: str | None = None
+    last_chunk: bool = False
+    done: bool = True
+    base: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendParts:
+    """Add to what the artifact has of the kinds in `parts`. Attributes as in `ReplaceParts`, which has a guard."""
 
     parts: Parts
     name: str | None = None
@@ -40,39 +54,92 @@ class ReplaceParts:
 
 
 @dataclass(frozen=True, slots=True)
-class AppendParts:
-    """Add to what the artifact has of the kinds in `parts`. Attributes as in `ReplaceParts`."""
+class EditText:
+    """Put `text` in the place of a range of the artifact's text: at once a new version.
 
-    parts: Parts
-    name: str | None = None
-    description: str | None = None
-    last_chunk: bool = False
-    done: bool = True
+    Attributes:
+        base: the version whose range `span` is. If it is not the current one, nothing is changed.
+    """
+
+    span: Span
+    text: str
+    base: int
 
 
-Change = ReplaceParts | AppendParts
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Make a new version with the content of an old one.
+
+    Attributes:
+        base: the version that must be the current one; None if any may be.
+    """
+
+    version: int
+    base: int | None = None
 
 
-def apply(parts: Parts, change: Change) -> Parts:
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Make the version before the current one the current one. `base` as in `Restore`."""
+
+    base: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Redo:
+    """Take one `Undo` back. `base` as in `Restore`."""
+
+    base: int | None = None
+
+
+Update = ReplaceParts | AppendParts
+"""What a draft is made of."""
+
+Step = EditText | Restore | Undo | Redo
+"""What goes from version to version."""
+
+Change = Update | Step
+
+
+def apply(parts: Parts, change: Update | EditText) -> Parts:
     """`parts` (grouped) after `change`.
 
     Raises:
         EmptyUpdate: the change has no parts.
         MediaTypeConflict: texts of two media types would be joined.
+        OutsideText: the text has no such range.
     """
-    update = group(change.parts)
-    if not update:
-        raise EmptyUpdate
     match change:
         case ReplaceParts():
-            return _merge(parts, update, _replace_kind)
+            return _merge(parts, _update(change), _replace_kind)
         case AppendParts():
+            update = _update(change)
             match parts, update:  # what a token does: only a text, added to only a text
                 case (TextPart() as before,), (TextPart() as after,):
                     return (_join(before, after),)
             return _merge(parts, update, _append_kind)
+        case EditText():
+            return _edit(parts, change)
         case _:
             assert_never(change)
+
+
+def _update(change: Update) -> Parts:
+    update = group(change.parts)
+    if not update:
+        raise EmptyUpdate
+    return update
+
+
+def _edit(parts: Parts, change: EditText) -> Parts:
+    text = next((part for part in parts if isinstance(part, TextPart)), None)
+    length, span = len(text.body) if text else 0, change.span
+    if not 0 <= span.start <= span.end <= length:
+        raise OutsideText(span.start, span.end, length)
+    if text is None:
+        return (*parts, text_part(change.text))
+    edited = replace(text, body=text.body.splice(span, repaired(change.text)))
+    return tuple(edited if part is text else part for part in parts)
 
 
 def group(parts: Iterable[Part]) -> Parts:

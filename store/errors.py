@@ -2,10 +2,16 @@
 
 StoreError
 ├── ArtifactNotFound      there is no such artifact in the context
+├── VersionNotFound       the artifact has no version of that number
 ├── ArtifactBusy          another task has a draft of it open
+├── VersionConflict       the change was made for a version that is not the current one
+├── PassageLost           the passage of an edit cannot be found again in the current version
 ├── InvalidChange
 │   ├── EmptyUpdate       an update without parts
-│   └── MediaTypeConflict two texts of different media types cannot be one
+│   ├── MediaTypeConflict two texts of different media types cannot be one
+│   ├── OutsideText       a range that the text does not have
+│   ├── NothingToUndo     the current version is the first of its line
+│   └── NothingToRedo     the current version is the last of its line
 └── LimitReached
     ├── ArtifactTooLarge  more bytes than an artifact may have
     └── TooManyParts      more parts than an artifact may have
@@ -24,11 +30,46 @@ class ArtifactNotFound(StoreError):
         self.artifact_id = artifact_id
 
 
+class VersionNotFound(StoreError):
+    def __init__(self, artifact_id: str, number: int, count: int) -> None:
+        has = f"has the versions 1 to {count}" if count else "has no versions yet"
+        super().__init__(f"Artifact {artifact_id!r} has no version {number}; it {has}.")
+        self.artifact_id = artifact_id
+        self.number = number
+        self.count = count
+
+
 class ArtifactBusy(StoreError):
     def __init__(self, artifact_id: str, task_id: str) -> None:
         super().__init__(f"Artifact {artifact_id!r} is being written by another task. Try again when it is done.")
         self.artifact_id = artifact_id
         self.task_id = task_id
+
+
+class VersionConflict(StoreError):
+    def __init__(self, artifact_id: str, base: int, current: int) -> None:
+        super().__init__(
+            f"Artifact {artifact_id!r} has moved on: its current version is {current}, and the change was made for "
+            f"version {base}. Read it again."
+        )
+        self.artifact_id = artifact_id
+        self.base = base
+        self.current = current
+
+
+class PassageLost(StoreError):
+    """`base`: the version in which it was selected; None if that is not known."""
+
+    def __init__(self, artifact_id: str, base: int | None, current: int) -> None:
+        moved_on = f"it has changed since version {base} and is now at version {current}"
+        super().__init__(
+            f"The selected passage cannot be found again in artifact {artifact_id!r}: "
+            f"{moved_on if base else f'it is now at version {current}'}. "
+            "Nothing was changed. Read it again and select the passage anew."
+        )
+        self.artifact_id = artifact_id
+        self.base = base
+        self.current = current
 
 
 class InvalidChange(StoreError):
@@ -48,6 +89,28 @@ class MediaTypeConflict(InvalidChange):
         )
         self.first = first
         self.second = second
+
+
+class OutsideText(InvalidChange):
+    def __init__(self, start: int, end: int, length: int) -> None:
+        super().__init__(f"The range {start} to {end} is not one of the text, which is 0 to {length}.")
+        self.start = start
+        self.end = end
+        self.length = length
+
+
+class NothingToUndo(InvalidChange):
+    def __init__(self, artifact_id: str, current: int) -> None:
+        super().__init__(f"There is nothing to undo: version {current} of artifact {artifact_id!r} is the first.")
+        self.artifact_id = artifact_id
+        self.current = current
+
+
+class NothingToRedo(InvalidChange):
+    def __init__(self, artifact_id: str, current: int) -> None:
+        super().__init__(f"There is nothing to redo: version {current} of artifact {artifact_id!r} is the last.")
+        self.artifact_id = artifact_id
+        self.current = current
 
 
 class LimitReached(StoreError):

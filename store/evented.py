@@ -6,15 +6,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
 from store.base import ArtifactStore
-from store.changes import Change
+from store.changes import Change, EditText
 from store.document import Applied
+from store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted
 from store.models import Artifact, Ref, Version
 
-Listen = Callable[[Applied], Awaitable[None]]
+Listen = Callable[[Applied | EditEvent], Awaitable[None]]
 
 
 class EventedArtifactStore:
-    """Wraps any store and tells `listen` of every applied change, in order.
+    """Wraps any store and tells `listen` of every applied change, and of every edit on its way, in order.
 
     The first change of an artifact in a task is told as a replacement with all parts, whatever it was: a stock
     client cannot append to an artifact it has not seen (README, "How parts are combined").
@@ -38,6 +39,9 @@ class EventedArtifactStore:
     async def versions(self, ref: Ref) -> tuple[Version, ...]:
         return await self._store.versions(ref)
 
+    async def version(self, ref: Ref, number: int) -> Version:
+        return await self._store.version(ref, number)
+
     async def apply(self, ref: Ref, change: Change) -> Applied:
         applied = await self._store.apply(ref, change)
         self._drafts[ref.artifact_id] = ref
@@ -53,6 +57,38 @@ class EventedArtifactStore:
     async def discard(self, ref: Ref) -> Applied | None:
         applied = await self._store.discard(ref)
         return await self._tell(applied) if applied else None
+
+    async def tell(self, event: EditStarted | EditChunk | EditAborted) -> None:
+        """Pass on how an edit goes. Nothing has been changed yet."""
+        await self._listen(event)
+
+    async def complete(self, ref: Ref, change: EditText, completed: EditCompleted) -> Applied:
+        """Apply an edit that was told of: `completed` is told just before the change.
+
+        Raises:
+            StoreError: nothing has changed, and nothing was told.
+        """
+        applied = await self._store.apply(ref, change)
+        await self._listen(completed)
+        return await self._tell(applied)
+
+    async def show(self, ref: Ref) -> None:
+        """Tell of an artifact as it stands: what watchers saw of an edit has come to nothing.
+
+        A draft of another task is not shown, as long as there is a version: it may still be taken back.
+
+        Raises:
+            ArtifactNotFound: there is none.
+        """
+        artifact, versions = await self._store.get(ref), await self._store.versions(ref)
+        writer = self._drafts.get(ref.artifact_id)
+        if artifact.open and (writer or not versions):
+            author = writer.author if writer else ref.author
+            await self._tell(Applied(artifact, False, (), False, len(versions) + 1, author))
+            return
+        version = versions[artifact.version - 1]
+        closed = replace(artifact, content=version.content, open=False)
+        await self._tell(Applied(closed, False, (), True, version.number, version.author))
 
     async def close_all(self) -> None:
         """Close every draft of this turn: before the task asks for input, and when it ends.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store import document as doc
+from store import mutation
 from store.changes import Change
 from store.document import Applied, Document
 from store.errors import ArtifactNotFound
@@ -29,21 +29,24 @@ class InMemoryArtifactStore:
     async def versions(self, ref: Ref) -> tuple[Version, ...]:
         return self._existing(ref).versions
 
+    async def version(self, ref: Ref, number: int) -> Version:
+        return self._existing(ref).version(number)
+
     async def apply(self, ref: Ref, change: Change) -> Applied:
-        document, applied = doc.changed(self._document(ref), ref, change, self._limits)
+        document, applied = mutation.changed(self._document(ref), ref, change, self._limits)
         self._save(ref, document)
         return applied
 
     async def keep(self, ref: Ref) -> None:
-        self._save(ref, doc.kept(self._existing(ref), ref))
+        self._save(ref, mutation.kept(self._existing(ref), ref))
 
     async def close(self, ref: Ref) -> Applied | None:
-        document, applied = doc.closed(self._existing(ref), ref)
+        document, applied = mutation.closed(self._existing(ref), ref)
         self._save(ref, document)
         return applied
 
     async def discard(self, ref: Ref) -> Applied | None:
-        document, applied = doc.discarded(self._document(ref), ref)
+        document, applied = mutation.discarded(self._document(ref), ref)
         if document.exists:
             self._save(ref, document)
         return applied

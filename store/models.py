@@ -88,6 +88,11 @@ class Content:
     description: str = ""
     parts: Parts = ()
 
+    @property
+    def text(self) -> str:
+        """The text of its one text part, or nothing."""
+        return next((part.text for part in self.parts if isinstance(part, TextPart)), "")
+
 
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -111,7 +116,7 @@ class Artifact:
     """An artifact as it stands, with what an open draft has added.
 
     Attributes:
-        version: the number of the current version; 0 while the first draft is open.
+        version: the number of the current version, which after an undo is not the newest; 0 while there is none.
         open: whether a draft is open.
     """
 
@@ -135,7 +140,7 @@ class Artifact:
     @property
     def text(self) -> str:
         """The text of its one text part, or nothing."""
-        return next((part.text for part in self.parts if isinstance(part, TextPart)), "")
+        return self.content.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,10 @@
-"""Text that grows at its end, as a frozen value.
+"""Text that grows at its end and is edited anywhere, as a frozen value.
 
 Rule 1: a rope never changes. Appending gives a new rope; every older one still reads as it did.
 Rule 2: appending costs what is appended, not what is already there, as long as ropes grow from the newest one.
+
+Rule 3: of ropes that were edited from one another the newest is whole. An older one keeps what the edit took from it,
+        and every `WHOLE`th its whole text, so that reading one never takes more than `WHOLE` splices.
 
 Ropes that grew from one another share one buffer and each remembers how many of its characters are its own
 text. Only the rope that reaches the buffer's end may add to it; any other one begins a buffer of its own.
@@ -9,6 +12,11 @@ Reading joins the buffer's pieces once and keeps the joined text in their place.
 """
 
 from __future__ import annotations
+
+from store.text import Span, splice
+
+WHOLE = 32
+"""Every so manieth rope in a chain of edits keeps its whole text."""
 
 
 class _Buffer:
@@ -24,34 +32,67 @@ class _Buffer:
         return self.pieces[0]
 
 
+class _Edited:
+    """How to get an older text back from the newer one that was made of it: `taken` stood in the place of `span`."""
+
+    __slots__ = ("newer", "span", "taken")
+
+    def __init__(self, newer: Rope, span: Span, taken: str) -> None:
+        self.newer = newer
+        self.span = span
+        self.taken = taken
+
+
 class Rope:
-    """A frozen text with cheap appends.
+    """A frozen text with cheap appends and edits.
 
     Args:
         text: what it begins with.
     """
 
-    __slots__ = ("_body", "_length", "_size")
+    __slots__ = ("_body", "_edits", "_length", "_size")
 
     def __init__(self, text: str = "") -> None:
         # A buffer is made when there is something to share: most ropes are one piece on its way to a longer one.
-        self._body: str | _Buffer = text
+        self._body: str | _Buffer | _Edited = text
+        self._edits = 0
         self._length = len(text)
         self._size = len(text.encode())
 
     def __add__(self, more: Rope) -> Rope:
         buffer = self._body
-        if isinstance(buffer, str) or buffer.length != self._length:
+        if not isinstance(buffer, _Buffer) or buffer.length != self._length:
             buffer = _Buffer([str(self)], self._length)
         piece = str(more)  # first, because reading a rope of the same buffer joins its pieces
         if piece:
             buffer.pieces.append(piece)
             buffer.length += more._length
-        longer = Rope.__new__(Rope)
-        longer._body, longer._length, longer._size = buffer, buffer.length, self._size + more._size
-        return longer
+        return _rope(buffer, buffer.length, self._size + more._size)
+
+    def splice(self, span: Span, text: str) -> Rope:
+        """The text with `text` in place of `span`, which must be a range of it."""
+        whole = str(self)
+        taken = span.of(whole)
+        size = self._size - len(taken.encode()) + len(text.encode())
+        edited = _rope(splice(whole, span, text), self._length - len(taken) + len(text), size)
+        edited._edits = self._edits + 1
+        if self._edits % WHOLE and not isinstance(self._body, _Edited) and 2 * len(taken) < self._length:
+            self._body = _Edited(edited, Span(span.start, span.start + len(text)), taken)
+        return edited
 
     def __str__(self) -> str:
+        edits = []
+        rope = self
+        while isinstance(rope._body, _Edited):
+            edits.append(rope._body)
+            rope = rope._body.newer
+        text = rope._whole()
+        for edit in reversed(edits):
+            text = splice(text, edit.span, edit.taken)
+        return text
+
+    def _whole(self) -> str:
+        assert not isinstance(self._body, _Edited)
         if isinstance(self._body, str):
             return self._body
         joined = self._body.joined()
@@ -71,8 +112,9 @@ class Rope:
 
         Ropes that grew from one another go on sharing one text, unless this one would hold much more than its own.
         """
-        if isinstance(self._body, str) or self._body.length <= 2 * self._length:
-            str(self)
+        if not isinstance(self._body, _Buffer) or self._body.length <= 2 * self._length:
+            if isinstance(self._body, _Buffer):
+                self._body.joined()
             return self
         return Rope(str(self))
 
@@ -86,3 +128,9 @@ class Rope:
 
     def __repr__(self) -> str:
         return f"Rope({str(self)!r})"
+
+
+def _rope(body: str | _Buffer, length: int, size: int) -> Rope:
+    rope = Rope.__new__(Rope)
+    rope._body, rope._edits, rope._length, rope._size = body, 0, length, size
+    return rope

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from store.changes import AppendParts, Change, ReplaceParts, group
 from store.document import Applied
+from store.edits import EditEvent
 from store.models import Content, DataPart, FilePart, Kind, Part, Ref, TextPart, text_part
 
 T = TypeVar("T")
@@ -73,14 +74,22 @@ class StockClient:
     """Folds artifact events as every stock A2A client does, and groups by kind to read.
 
     `append=False` replaces the whole artifact. `append=True` extends its list of parts, leaves its name, and is an
-    error for an artifact that was never seen.
+    error for an artifact that was never seen. Of edits on their way it knows nothing.
+
+    Attributes:
+        told: the changes.
+        heard: everything, in order.
     """
 
     def __init__(self) -> None:
         self.told: list[Applied] = []
+        self.heard: list[Applied | EditEvent] = []
         self._artifacts: dict[str, tuple[str, str, list[Part]]] = {}
 
-    async def listen(self, applied: Applied) -> None:
+    async def listen(self, applied: Applied | EditEvent) -> None:
+        self.heard.append(applied)
+        if not isinstance(applied, Applied):
+            return
         self.told.append(applied)
         artifact = applied.artifact
         if applied.append:

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.changes import AppendParts, Change, ReplaceParts, apply, check, group
-from store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, TooManyParts
+from store.changes import AppendParts, Change, EditText, ReplaceParts, apply, check, group
+from store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, OutsideText, TooManyParts
 from store.models import DataPart, FilePart, Limits, Part, Parts, TextPart, text_part
-from tests.store.making import KINDS, PART_TUPLES, PARTS, appending, kinds, replacing, text
+from store.text import Span
+from tests.store.making import KINDS, PART_TUPLES, PARTS, TEXTS, appending, kinds, replacing, text
 
 # ---------------------------------------------------------------------------------------- the naive model
 
@@ -211,6 +212,38 @@ def test_text_without_a_media_type_joins_any_other() -> None:
 def test_files_of_different_media_types_stand_side_by_side() -> None:
     pictures = (FilePart(b"1", media_type="image/png"), FilePart(b"2", media_type="image/gif"))
     assert apply(pictures[:1], AppendParts(pictures[1:])) == pictures
+
+
+# ------------------------------------------------------------------------------------------------- edits
+
+
+@given(PART_TUPLES, TEXTS, st.integers(-1, 12), st.integers(-1, 12))
+@settings(max_examples=300)
+def test_an_edit_puts_a_text_in_the_place_of_a_range_and_changes_nothing_else(
+    parts: Parts, new: str, start: int, end: int
+) -> None:
+    try:
+        parts = group(parts)
+    except MediaTypeConflict:
+        return
+    old = next((part.text for part in parts if isinstance(part, TextPart)), "")
+    before, edit = repr(parts), EditText(Span(start, end), new, base=1)
+    if not 0 <= start <= end <= len(old):
+        with pytest.raises(OutsideText, match=f"is 0 to {len(old)}") as caught:
+            apply(parts, edit)
+        assert (caught.value.start, caught.value.end, caught.value.length) == (start, end, len(old))
+        return
+    naive, _ = outcome(Naive(), AppendParts(parts)) if parts else (Naive(), None)
+    naive.text = old[:start] + new + old[end:]
+    naive.order += [] if "text" in naive.order else ["text"]
+    edited = apply(parts, edit)
+    assert plain(edited) == naive.parts()
+    assert sum(part.size for part in edited if isinstance(part, TextPart)) == len(naive.text.encode())
+    assert repr(parts) == before
+
+
+def test_an_edit_cannot_bring_in_what_no_transport_carries() -> None:
+    assert apply((text("ab"),), EditText(Span(1, 1), "\ud83d", base=1)) == (text("a\ufffdb"),)
 
 
 # ------------------------------------------------------------------------------------------------ bounds

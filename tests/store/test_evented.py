@@ -13,17 +13,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from store.changes import AppendParts, Change, ReplaceParts
+from store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
 from store.document import Applied
-from store.errors import ArtifactBusy, EmptyUpdate, StoreError
+from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from store.errors import ArtifactBusy, ArtifactNotFound, EmptyUpdate, StoreError, VersionConflict
 from store.evented import EventedArtifactStore
 from store.memory import InMemoryArtifactStore
-from store.models import FilePart, Limits
+from store.models import FilePart, Limits, Ref
+from store.text import Span
 from tests.store.making import KINDS, PARTS, StockClient, appending, by, delta, replacing, result, text
 
 TASKS = ("t1", "t2")
 TASK, ARTIFACT = st.sampled_from(TASKS), st.sampled_from(["a", "b"])
 SMALL = Limits(artifact_bytes=40, parts=8)
+COMPLETED = EditCompleted("e", "a", Selection(0, 1), "new", Selection(0, 3), "replace")
 
 
 class Watched(RuleBasedStateMachine):
@@ -56,6 +59,57 @@ class Watched(RuleBasedStateMachine):
         except StoreError:
             assert len(self.clients[task].told) == told
         else:
+            self.check(task, applied, told)
+
+    @rule(
+        task=TASK,
+        artifact=ARTIFACT,
+        step=st.builds(Restore, st.integers(1, 3)) | st.sampled_from([Undo(), Undo(), Redo()]),
+    )
+    def step(self, task: str, artifact: str, step: Step) -> None:
+        self.change(task, artifact, step)
+
+    @rule(task=TASK, artifact=ARTIFACT, start=st.integers(0, 3), more=st.integers(0, 2), told=st.booleans())
+    def edit(self, task: str, artifact: str, start: int, more: int, told: bool) -> None:
+        version = 0
+        with suppress(ArtifactNotFound):
+            at = result(self.store.get(by(task, artifact)))
+            version = len(result(self.store.versions(by(task, artifact)))) + 1 if at.open else at.version
+        self.change(task, artifact, EditText(Span(start, start + more), "new", version), told)
+
+    @rule(task=TASK, artifact=ARTIFACT)
+    def show(self, task: str, artifact: str) -> None:
+        ref, client = by(task, artifact), self.clients[task]
+        try:
+            result(self.telling[task].show(ref))
+        except ArtifactNotFound:
+            return
+        artifact_now, versions = result(self.store.get(ref)), result(self.store.versions(ref))
+        foreign = self.writer_of(artifact) not in (None, task)
+        shown = versions[artifact_now.version - 1].content if foreign and versions else artifact_now.content
+        assert client.reads(artifact) == shown
+
+    def writer_of(self, artifact: str) -> str | None:
+        """Whose draft is open: an error says so to anybody else."""
+        try:
+            result(self.store.keep(by("nobody", artifact)))
+        except ArtifactBusy as error:
+            return error.task_id
+        return None
+
+    def change(self, task: str, artifact: str, change: Step, announced: bool = False) -> None:
+        ref, client, store = by(task, artifact), self.clients[task], self.telling[task]
+        told, heard = len(client.told), len(client.heard)
+        try:
+            if announced and isinstance(change, EditText):
+                applied = result(store.complete(ref, change, COMPLETED))
+                assert client.heard[heard:] == [COMPLETED, applied]
+            else:
+                applied = result(store.apply(ref, change))
+        except StoreError:
+            assert len(client.heard) == heard
+        else:
+            assert (applied.append, applied.last_chunk) == (False, True)
             self.check(task, applied, told)
 
     @rule(task=TASK, artifact=ARTIFACT)
@@ -239,3 +293,125 @@ async def test_close_all_closes_the_drafts_of_this_turn_and_takes_unfinished_cal
     ]
     assert [version.incomplete for version in await store.versions(by("t1", "partial"))] == [True]
     assert (await store.get(by("t2", "other"))).open
+
+
+# ---------------------------------------------------------------------------------------- edits and steps
+
+
+async def test_what_is_told_of_an_edit_is_passed_on_in_order_and_changes_nothing(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    telling = EventedArtifactStore(store, client.listen)
+    told = (
+        EditStarted("e", "a", Selection(0, 1), "replace", 1),
+        EditChunk("e", "a", Selection(0, 1), "x"),
+        EditAborted("e", "a", Selection(0, 1)),
+    )
+    for event in told:
+        await telling.tell(event)
+    assert client.heard == [*told]
+    assert await store.list("c") == ()
+
+
+async def test_an_edit_is_told_to_be_complete_just_before_its_change(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    telling = EventedArtifactStore(store, client.listen)
+    await store.apply(by("t0"), replacing("A", last_chunk=True))
+    applied = await telling.complete(by("t1"), EditText(Span(0, 1), "new", 1), COMPLETED)
+    assert client.heard == [COMPLETED, applied]
+    assert (applied.append, applied.version, applied.last_chunk) == (False, 2, True)
+    assert client.reads("a").text == "new"
+
+
+@pytest.mark.parametrize("base", [1, 3])
+async def test_where_the_store_refuses_an_edit_nothing_is_told(
+    store: InMemoryArtifactStore, client: StockClient, base: int
+) -> None:
+    for content in ("A", "B"):
+        await store.apply(by("t0"), replacing(content, last_chunk=True))
+    with pytest.raises(VersionConflict):
+        await EventedArtifactStore(store, client.listen).complete(
+            by("t1"), EditText(Span(0, 1), "new", base), COMPLETED
+        )
+    assert client.heard == []
+    assert (await store.get(by("t0"))).text == "B"
+
+
+async def test_an_edit_that_closes_the_draft_of_its_turn_leaves_none_to_close(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1"), replacing("A"))
+    await telling.complete(by("t1"), EditText(Span(0, 1), "new", 1), COMPLETED)
+    told = len(client.told)
+    await telling.close_all()
+    assert len(client.told) == told
+    assert len(await store.versions(by("t1"))) == 2
+
+
+async def test_an_artifact_is_shown_as_it_stands_and_changes_nothing(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    for content in ("A", "B"):
+        await store.apply(Ref("c", "a", "t0", "user"), replacing(content, last_chunk=True))
+    await store.apply(by("t0"), Undo())
+    before = await store.get(by("t1")), await store.versions(by("t1"))
+    await EventedArtifactStore(store, client.listen).show(by("t1"))
+    (shown,) = client.told
+    assert (shown.append, shown.parts, shown.last_chunk) == (False, (text("A"),), True)
+    assert (shown.version, shown.author) == (1, "user")
+    assert (await store.get(by("t1")), await store.versions(by("t1"))) == before
+
+
+async def test_a_draft_of_the_same_turn_is_shown_as_the_version_that_it_will_be(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    for content in ("A", "B"):
+        await store.apply(Ref("c", "a", "t0", "user"), replacing(content, last_chunk=True))
+    await store.apply(by("t0"), Undo())
+    telling = EventedArtifactStore(store, client.listen)
+    written = await telling.apply(by("t1"), appending("+"))
+    await telling.show(by("t1"))
+    assert client.told == [written, written]
+
+
+async def test_what_another_task_is_still_writing_is_not_shown(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    await store.apply(by("t0"), replacing("A", last_chunk=True))
+    await store.apply(by("t2"), delta(appending("half a")))
+    await EventedArtifactStore(store, client.listen).show(by("t1"))
+    (shown,) = client.told
+    assert (shown.parts, shown.last_chunk, shown.version) == ((text("A"),), True, 1)
+
+
+async def test_what_is_not_there_cannot_be_shown(store: InMemoryArtifactStore, client: StockClient) -> None:
+    with pytest.raises(ArtifactNotFound):
+        await EventedArtifactStore(store, client.listen).show(by("t1"))
+    assert client.heard == []
+
+
+@pytest.mark.parametrize("change", [Undo(), Restore(1), EditText(Span(0, 1), "x", 2)])
+async def test_a_step_of_another_task_is_told_with_the_next_append(
+    store: InMemoryArtifactStore, client: StockClient, change: Step
+) -> None:
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1"), replacing("A", last_chunk=True))
+    await telling.apply(by("t1"), appending("B", last_chunk=True))
+    await store.apply(by("t2"), change)
+    applied = await telling.apply(by("t1"), appending("C"))
+    assert not applied.append
+    assert client.reads("a") == (await store.get(by("t1"))).content
+
+
+@pytest.mark.parametrize("change", [Undo(), Restore(1), EditText(Span(0, 1), "x", 2)])
+async def test_a_step_of_the_task_itself_can_be_appended_to(
+    store: InMemoryArtifactStore, client: StockClient, change: Step
+) -> None:
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1"), replacing("A", last_chunk=True))
+    await telling.apply(by("t1"), appending("B", last_chunk=True))
+    assert not (await telling.apply(by("t1"), change)).append
+    assert (await telling.apply(by("t1"), appending("C"))).append
+    assert client.reads("a") == (await store.get(by("t1"))).content

@@ -1,4 +1,5 @@
-"""A rope is a `str` that is cheap to append to: rule 1 (it never changes) and rule 2 (an append costs the append)."""
+"""A rope is a `str` that is cheap to append to and to edit: rule 1 (it never changes), rule 2 (an append costs the
+append) and rule 3 (of edited ropes only some are whole)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.rope import Rope
+from store.rope import WHOLE, Rope
+from store.text import Span
 
 STEPS = st.lists(
     st.tuples(
@@ -20,6 +22,7 @@ STEPS = st.lists(
         st.one_of(
             st.text(max_size=4).map(lambda text: ("append", text)),
             st.integers(0, 1000).map(lambda index: ("join", index)),
+            st.tuples(st.integers(0, 1000), st.integers(0, 3), st.text(max_size=3)).map(lambda edit: ("splice", edit)),
             st.sampled_from([("read", ""), ("compact", "")]),
         ),
     ),
@@ -28,7 +31,7 @@ STEPS = st.lists(
 
 
 @given(st.text(max_size=3), STEPS)
-def test_ropes_equal_strings_under_any_appends_branches_joins_and_reads(
+def test_ropes_equal_strings_under_any_appends_edits_branches_joins_and_reads(
     start: str, steps: list[tuple[int, tuple[str, Any]]]
 ) -> None:
     ropes, texts = [Rope(start)], [start]
@@ -39,6 +42,10 @@ def test_ropes_equal_strings_under_any_appends_branches_joins_and_reads(
                 grown = (rope + Rope(what), text + what)
             case "join":
                 grown = (rope + ropes[what % len(ropes)], text + texts[what % len(ropes)])
+            case "splice":
+                start = what[0] % (len(text) + 1)
+                span = Span(start, min(start + what[1], len(text)))
+                grown = (rope.splice(span, what[2]), text[: span.start] + what[2] + text[span.end :])
             case "compact":
                 grown = (rope.compact(), text)
             case _:
@@ -152,3 +159,80 @@ def test_compact_ropes_that_grew_from_one_another_share_one_text(allocated: Call
         versions.append(rope)
     assert allocated() < 3_000_000
     assert [len(str(version)) for version in versions[::33]] == [10_000, 340_000, 670_000, 1_000_000]
+
+
+# ---------------------------------------------------------------------------------------- rule 3
+
+BODY = "".join(f"line {number:05} of a text that is edited\n" for number in range(2500))
+"""100,000 characters."""
+EDIT = "x" * 100
+
+
+def edited(count: int, start: Rope | None = None) -> tuple[list[Rope], list[str]]:
+    """The ropes that so many edits make one from the other, all over the text, and what they must read."""
+    ropes, texts = [start or Rope(BODY)], [BODY]
+    for number in range(count):
+        at = number * 7919 % (len(BODY) - 100)
+        ropes.append(ropes[-1].splice(Span(at, at + 100), EDIT))
+        texts.append(texts[-1][:at] + EDIT + texts[-1][at + 100 :])
+    return ropes, texts
+
+
+def held(objects: list[Any]) -> int:
+    """Characters of all the text that can be reached from `objects`, each string once."""
+    strings: dict[int, str] = {}
+    seen: set[int] = set()
+    while objects:
+        one = objects.pop()
+        if isinstance(one, str):
+            strings[id(one)] = one
+        elif id(one) not in seen and not isinstance(one, type):
+            seen.add(id(one))
+            objects += gc.get_referents(one)
+    return sum(map(len, strings.values()))
+
+
+def test_every_older_rope_reads_as_it_did_before_the_edits() -> None:
+    ropes, texts = edited(3 * WHOLE)
+    assert all(str(rope) == text for rope, text in zip(ropes, texts, strict=True))
+
+
+def test_of_many_edits_only_every_so_manieth_text_is_held_whole() -> None:
+    ropes, _ = edited(10 * WHOLE)
+    wholes = 10 + 2  # and the newest
+    assert held([*ropes]) < wholes * len(BODY) + 2 * len(EDIT) * len(ropes)
+
+
+def test_reading_an_older_rope_takes_no_more_texts_than_the_bound() -> None:
+    """What a rope can reach: the parts it takes back, and one whole text."""
+    ropes, _ = edited(3 * WHOLE)
+    for rope in ropes:
+        assert held([rope]) <= len(BODY) + WHOLE * len(EDIT)
+
+
+def test_reading_does_not_make_an_older_rope_whole_again() -> None:
+    ropes, _ = edited(WHOLE)
+    before = held([*ropes])
+    assert [len(str(rope)) for rope in ropes] == [len(BODY)] * len(ropes)
+    assert held([*ropes]) == before
+
+
+def test_an_edit_that_takes_most_of_a_text_leaves_the_older_one_whole() -> None:
+    first = Rope("-").splice(Span(0, 1), BODY)
+    second = first.splice(Span(0, len(BODY) - 1), "short")
+    assert (str(first), str(second)) == (BODY, "short\n")
+    assert held([second]) == len("short\n")
+
+
+def test_a_rope_that_grew_piece_by_piece_is_edited_without_its_buffer_being_held() -> None:
+    grown = sum((Rope(BODY[at : at + 1000]) for at in range(1000, len(BODY), 1000)), Rope(BODY[:1000])).compact()
+    ropes, texts = edited(WHOLE, grown)
+    assert [str(rope) for rope in ropes] == texts
+    assert held([*ropes]) < 3 * len(BODY) + 2 * len(EDIT) * len(ropes)
+
+
+def test_branches_from_an_older_rope_do_not_disturb_each_other() -> None:
+    ropes, texts = edited(5)
+    branches = [rope.splice(Span(0, 4), "head") + Rope("tail") for rope in ropes]
+    assert [str(branch) for branch in branches] == ["head" + text[4:] + "tail" for text in texts]
+    assert [str(rope) for rope in ropes] == texts

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 
 from store.base import ArtifactStore, append_parts, replace_parts
-from store.changes import AppendParts, Change, ReplaceParts
+from store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
 from store.document import Applied
 from store.errors import (
     ArtifactBusy,
@@ -17,12 +17,18 @@ from store.errors import (
     ArtifactTooLarge,
     EmptyUpdate,
     MediaTypeConflict,
+    NothingToRedo,
+    NothingToUndo,
+    OutsideText,
     StoreError,
     TooManyParts,
+    VersionConflict,
+    VersionNotFound,
 )
 from store.evented import EventedArtifactStore
 from store.memory import InMemoryArtifactStore
 from store.models import Artifact, DataPart, FilePart, Limits, Ref, Version
+from store.text import Span
 from tests.store.making import StockClient, appending, by, delta, replacing, text
 
 
@@ -244,6 +250,112 @@ async def test_a_name_and_a_description_stay_until_new_ones_are_given(store: Art
     await store.apply(by("t1"), appending("C", description=""))
     artifact = await store.get(by("t1"))
     assert (artifact.name, artifact.description) == ("n", "")
+
+
+# ------------------------------------------------------------------------------------------------- steps
+
+
+async def versions_of(store: ArtifactStore, *contents: str) -> None:
+    for content in contents:
+        await store.apply(by("t1"), replacing(content, last_chunk=True))
+
+
+async def test_each_version_can_be_read_by_its_number(store: ArtifactStore) -> None:
+    await versions_of(store, "A", "B")
+    await store.apply(by("t2"), appending("+"))
+    assert [await store.version(by("t1"), number) for number in (1, 2)] == [*await store.versions(by("t1"))]
+
+
+@pytest.mark.parametrize("number", [-1, 0, 3])
+async def test_a_version_that_is_not_there_is_not_found_by_its_number(store: ArtifactStore, number: int) -> None:
+    await versions_of(store, "A", "B")
+    with pytest.raises(VersionNotFound, match=f"no version {number}; it has the versions 1 to 2") as caught:
+        await store.version(by("t1"), number)
+    assert (caught.value.artifact_id, caught.value.number, caught.value.count) == ("a", number, 2)
+
+
+async def test_a_version_of_what_is_not_there_or_is_only_a_draft_is_not_found(store: ArtifactStore) -> None:
+    with pytest.raises(ArtifactNotFound):
+        await store.version(by("t1", "nothing"), 1)
+    await store.apply(by("t1"), replacing("A"))
+    with pytest.raises(VersionNotFound, match="no versions yet"):
+        await store.version(by("t1"), 1)
+
+
+async def test_an_edit_is_at_once_a_version_with_its_author_task_and_parent(store: ArtifactStore) -> None:
+    await versions_of(store, "Hello World")
+    applied = await store.apply(Ref("c", "a", "t2", "user"), EditText(Span(6, 11), "there", base=1))
+    assert (applied.artifact.text, applied.version) == ("Hello there", 2)
+    assert (applied.append, applied.last_chunk) == (False, True)
+    made = await store.version(by("t1"), 2)
+    assert (made.author, made.task_id, made.parent) == ("user", "t2", 1)
+    assert (await store.version(by("t1"), 1)).content.text == "Hello World"
+
+
+async def test_undo_redo_and_restore_go_through_the_versions(store: ArtifactStore) -> None:
+    await versions_of(store, "A", "B", "C")
+    steps = (Undo(), Undo(base=2), Redo(base=1), Restore(1, base=2), Undo(), Redo())
+    told = [await store.apply(by("t2"), step) for step in steps]
+    numbers = [applied.version for applied in told]
+    assert (numbers, [applied.artifact.text for applied in told]) == ([2, 1, 2, 4, 2, 4], [*"BABABA"])
+    assert all(applied.artifact.version == applied.version and not applied.append for applied in told)
+    assert [version.parent for version in await store.versions(by("t1"))] == [0, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("step", "error"),
+    [
+        (EditText(Span(0, 1), "x", base=1), VersionConflict),
+        (EditText(Span(0, 1), "x", base=3), VersionConflict),
+        (Restore(1, base=1), VersionConflict),
+        (Undo(base=3), VersionConflict),
+        (Redo(base=1), VersionConflict),
+        (EditText(Span(0, 2), "x", base=2), OutsideText),
+        (EditText(Span(1, 0), "x", base=2), OutsideText),
+        (EditText(Span(0, 1), "x" * 101, base=2), ArtifactTooLarge),
+        (Restore(0), VersionNotFound),
+        (Restore(3), VersionNotFound),
+        (Redo(), NothingToRedo),
+    ],
+)
+async def test_a_step_that_is_refused_changes_nothing(
+    store: ArtifactStore, step: Step, error: type[StoreError]
+) -> None:
+    await versions_of(store, "A", "B")
+    before = await standing(store, by("t1"))
+    with pytest.raises(error):
+        await store.apply(by("t1"), step)
+    assert await standing(store, by("t1")) == before
+
+
+@pytest.mark.parametrize("step", [EditText(Span(0, 0), "x", 1), Restore(1), Undo(), Redo()])
+async def test_a_step_needs_an_artifact_and_nobody_else_writing_it(store: ArtifactStore, step: Step) -> None:
+    with pytest.raises(ArtifactNotFound):
+        await store.apply(by("t1"), step)
+    assert await standing(store, by("t1")) is None
+    await store.apply(by("t1"), replacing("A", last_chunk=True))
+    await store.apply(by("t2"), appending("B"))
+    before = await standing(store, by("t1"))
+    with pytest.raises(ArtifactBusy) as caught:
+        await store.apply(by("t1"), step)
+    assert caught.value.task_id == "t2"
+    assert await standing(store, by("t1")) == before
+
+
+@pytest.mark.parametrize("step", [EditText(Span(0, 0), "x", 1), Restore(1), Undo(), Redo()])
+async def test_no_step_is_made_in_the_middle_of_a_call(store: ArtifactStore, step: Step) -> None:
+    await versions_of(store, "A")
+    await store.apply(by("t1"), delta(appending("B")))
+    with pytest.raises(ArtifactBusy):
+        await store.apply(by("t1"), step)
+    assert (await store.get(by("t1"))).text == "AB"
+
+
+async def test_at_the_first_version_there_is_nothing_to_undo(store: ArtifactStore) -> None:
+    await versions_of(store, "A")
+    with pytest.raises(NothingToUndo, match="nothing to undo"):
+        await store.apply(by("t1"), Undo())
+    assert (await store.get(by("t1"))).version == 1
 
 
 # --------------------------------------------------------------------------------------------- shorthands

@@ -1,7 +1,8 @@
-"""Drafts and versions (README, "How parts are combined"): tasks write one artifact, against a model of strings."""
+"""Drafts, versions and undo (README, "How parts are combined"): tasks write one artifact, against a model of texts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -9,12 +10,24 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from store import document as doc
-from store.changes import AppendParts, Change, ReplaceParts
+from store import mutation
+from store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
 from store.document import Applied, Document
-from store.errors import ArtifactBusy, ArtifactNotFound, ArtifactTooLarge, EmptyUpdate, StoreError
+from store.errors import (
+    ArtifactBusy,
+    ArtifactNotFound,
+    ArtifactTooLarge,
+    EmptyUpdate,
+    NothingToRedo,
+    NothingToUndo,
+    OutsideText,
+    StoreError,
+    VersionConflict,
+    VersionNotFound,
+)
 from store.memory import InMemoryArtifactStore
 from store.models import Artifact, FilePart, Limits, Ref, TextPart, Version
+from store.text import Span, difference
 from tests.store.making import appending, by, delta, replacing, result, text
 
 # ---------------------------------------------------------------------------------------- the naive model
@@ -27,6 +40,7 @@ class Saved:
     text: str
     task: str
     incomplete: bool
+    parent: int
 
 
 @dataclass(frozen=True)
@@ -45,7 +59,11 @@ class Open:
 
 @dataclass(frozen=True)
 class Model:
+    """All texts that were saved; the undo line, as numbers of them; the place on it; the draft."""
+
     saved: tuple[Saved, ...] = ()
+    line: tuple[int, ...] = ()
+    at: int = -1
     open: Open | None = None
 
     @property
@@ -53,8 +71,16 @@ class Model:
         return bool(self.saved or self.open)
 
     @property
+    def current(self) -> int:
+        return self.line[self.at] if self.line else 0
+
+    @property
+    def standing(self) -> str:
+        return self.saved[self.current - 1].text if self.current else ""
+
+    @property
     def shown(self) -> str:
-        return self.open.shown if self.open else self.saved[-1].text if self.saved else ""
+        return self.open.shown if self.open else self.standing
 
     def write(self, task: str, change: Change, new: str) -> Model | StoreError:
         if self.open and self.open.task != task:
@@ -67,19 +93,52 @@ class Model:
         if len(shown) > LIMIT:
             return ArtifactTooLarge(len(shown), LIMIT)
         completed = shown if change.done else model.open.completed if model.open else None
-        model = Model(model.saved, Open(task, shown, completed, not change.done))
+        model = replace(model, open=Open(task, shown, completed, not change.done))
         return model.save() if change.last_chunk else model
 
     def save(self) -> Model:
-        assert self.open
-        return Model((*self.saved, Saved(self.open.shown, self.open.task, self.open.cut_off)))
+        return self.add(self.open.shown, self.open.task, self.open.cut_off) if self.open else self
+
+    def add(self, text: str, task: str, incomplete: bool = False) -> Model:
+        saved = (*self.saved, Saved(text, task, incomplete, self.current))
+        line = (*self.line[: self.at + 1], len(saved))
+        return Model(saved, line, len(line) - 1)
+
+    def step(self, task: str, change: Step) -> Model | StoreError:
+        if not self.exists:
+            return ArtifactNotFound("a")
+        if self.open and (self.open.task != task or self.open.mid_call):
+            return ArtifactBusy("a", self.open.task)
+        model = self.save()
+        if change.base not in (None, model.current):
+            return VersionConflict("a", change.base or 0, model.current)
+        match change:
+            case EditText():
+                return model.edit(task, change)
+            case Restore():
+                if not 1 <= change.version <= len(model.saved):
+                    return VersionNotFound("a", change.version, len(model.saved))
+                old = model.saved[change.version - 1]
+                return model.add(old.text, task, old.incomplete)
+            case Undo():
+                return replace(model, at=model.at - 1) if model.at else NothingToUndo("a", model.current)
+            case Redo():
+                last = model.at == len(model.line) - 1
+                return NothingToRedo("a", model.current) if last else replace(model, at=model.at + 1)
+
+    def edit(self, task: str, change: EditText) -> Model | StoreError:
+        start, end, text = change.span.start, change.span.end, self.standing
+        if not 0 <= start <= end <= len(text):
+            return OutsideText(start, end, len(text))
+        edited = text[:start] + change.text + text[end:]
+        return ArtifactTooLarge(len(edited), LIMIT) if len(edited) > LIMIT else self.add(edited, task)
 
     def keep(self, task: str) -> Model | StoreError:
         if self.open and self.open.task != task:
             return ArtifactBusy("a", self.open.task)
         if not self.open or not self.open.mid_call:
             return self
-        return Model(self.saved, replace(self.open, completed=self.open.shown, mid_call=False))
+        return replace(self, open=replace(self.open, completed=self.open.shown, mid_call=False))
 
     def close(self, task: str) -> Model:
         return self.save() if self.open and self.open.task == task else self
@@ -89,12 +148,17 @@ class Model:
         if not draft or draft.task != task or not draft.mid_call:
             return self
         if draft.completed is not None:
-            return Model(self.saved, Open(task, draft.completed, draft.completed, mid_call=False))
-        return Model(self.saved) if self.saved else Model((), replace(draft, mid_call=False))
+            return replace(self, open=Open(task, draft.completed, draft.completed, mid_call=False))
+        return replace(self, open=None if self.saved else replace(draft, mid_call=False))
 
 
 TASKS = st.sampled_from(["t1", "t1", "t2", "t3"])
 SHORT = st.text("ab", max_size=4)
+BASES: st.SearchStrategy[Callable[[int], int]] = st.sampled_from(
+    [lambda n: n, lambda n: n, lambda n: n, lambda n: n - 1]
+)
+"""What a sender takes for the current version."""
+ANY_BASES: st.SearchStrategy[Callable[[int], int | None]] = BASES | st.just(lambda n: None)
 
 
 class Drafts(RuleBasedStateMachine):
@@ -113,17 +177,46 @@ class Drafts(RuleBasedStateMachine):
     )
     def write(self, task: str, kind: type[Change], new: str, last_chunk: bool, done: bool) -> None:
         change = kind((text(new),), last_chunk=last_chunk, done=done)
-        after = self.model.write(task, change, new)
+        self.change(task, change, self.model.write(task, change, new))
+
+    @rule(task=TASKS, start=st.integers(-1, LIMIT), more=st.integers(-1, 3), new=SHORT, base=BASES)
+    def edit(self, task: str, start: int, more: int, new: str, base: Callable[[int], int]) -> None:
+        self.step(task, EditText(Span(start, start + more), new, base(self.model.save().current)))
+
+    @rule(task=TASKS, new=SHORT, base=BASES, whole=st.booleans())
+    def put(self, task: str, new: str, base: Callable[[int], int], whole: bool) -> None:
+        span, text = (Span(0, len(self.model.shown)), new) if whole else difference(self.model.shown, new)
+        self.step(task, EditText(span, text, base(self.model.save().current)))
+
+    @rule(task=TASKS, version=st.integers(0, 6), base=ANY_BASES)
+    def restore(self, task: str, version: int, base: Callable[[int], int | None]) -> None:
+        self.step(task, Restore(version, base(self.model.save().current)))
+
+    @rule(task=TASKS, base=ANY_BASES)
+    def undo(self, task: str, base: Callable[[int], int | None]) -> None:
+        self.step(task, Undo(base(self.model.save().current)))
+
+    @rule(task=TASKS, base=ANY_BASES)
+    def redo(self, task: str, base: Callable[[int], int | None]) -> None:
+        self.step(task, Redo(base(self.model.save().current)))
+
+    def step(self, task: str, change: Step) -> None:
+        applied = self.change(task, change, self.model.step(task, change))
+        assert applied is None or not applied.append
+
+    def change(self, task: str, change: Change, after: Model | StoreError) -> Applied | None:
+        """Make a change of which the model says what comes of it."""
         if isinstance(after, StoreError):
             with pytest.raises(type(after)) as caught:
                 result(self.store.apply(by(task), change))
-            assert str(caught.value) == str(after)
-            return
+            assert (str(caught.value), vars(caught.value)) == (str(after), vars(after))
+            return None
         self.model = after
         applied = result(self.store.apply(by(task), change))
-        assert applied.last_chunk == last_chunk
-        assert applied.version == len(after.saved) + bool(after.open)
+        assert applied.last_chunk == (after.open is None)
+        assert applied.version == (len(after.saved) + 1 if after.open else after.current)
         self.check_told(applied)
+        return applied
 
     @rule(task=TASKS)
     def delta_beyond_the_limit(self, task: str) -> None:
@@ -161,7 +254,7 @@ class Drafts(RuleBasedStateMachine):
         assert (applied is None) == (before == self.model or left_visible)
         if applied:
             assert not applied.append
-            assert not applied.last_chunk
+            assert applied.last_chunk == (self.model.open is None)
             self.check_told(applied)
 
     def check_told(self, applied: Applied) -> None:
@@ -176,18 +269,17 @@ class Drafts(RuleBasedStateMachine):
             return
         artifact: Artifact = result(self.store.get(by("anyone")))
         assert artifact.text == self.model.shown
-        assert (artifact.version, artifact.open) == (len(self.model.saved), self.model.open is not None)
+        assert (artifact.version, artifact.open) == (self.model.current, self.model.open is not None)
 
     @invariant()
     def versions_are_numbered_from_1_and_never_altered(self) -> None:
         if not self.model.exists:
             return
         versions = result(self.store.versions(by("anyone")))
-        assert [(v.number, v.parent) for v in versions] == [(n, n - 1) for n in range(1, len(versions) + 1)]
-        assert [
-            Saved(v.content.parts[0].text, v.task_id, v.incomplete)  # type: ignore[union-attr]
-            for v in versions
-        ] == list(self.model.saved)
+        assert [version.number for version in versions] == [*range(1, len(versions) + 1)]
+        assert [Saved(v.content.text, v.task_id, v.incomplete, v.parent) for v in versions] == [*self.model.saved]
+        for version in versions:
+            assert result(self.store.version(by("anyone"), version.number)) == version
         assert versions[: len(self.seen)] == self.seen
         self.seen = versions
 
@@ -205,13 +297,13 @@ def after(*steps: Change | str, task: str = "t1", document: Document | None = No
     for step in steps:
         match step:
             case "keep":
-                document, told = doc.kept(document, ref), None
+                document, told = mutation.kept(document, ref), None
             case "close":
-                document, told = doc.closed(document, ref)
+                document, told = mutation.closed(document, ref)
             case "discard":
-                document, told = doc.discarded(document, ref)
-            case ReplaceParts() | AppendParts():
-                document, told = doc.changed(document, ref, step, Limits())
+                document, told = mutation.discarded(document, ref)
+            case ReplaceParts() | AppendParts() | EditText() | Restore() | Undo() | Redo():
+                document, told = mutation.changed(document, ref, step, Limits())
             case _:
                 raise AssertionError(step)
     return document, told
@@ -269,7 +361,7 @@ def test_a_cut_off_call_returns_to_the_version_where_no_draft_was_open() -> None
     document, told = after(replacing("A", last_chunk=True), delta(appending("B")), "discard")
     assert (texts(document), document.artifact.text, document.draft) == (["A"], "A", None)
     assert told
-    assert (told.append, told.parts) == (False, (text("A"),))
+    assert (told.append, told.parts, told.last_chunk, told.version) == (False, (text("A"),), True, 1)
 
 
 def test_where_nothing_was_complete_the_partial_text_stays_visible_and_nobody_is_told() -> None:
@@ -364,5 +456,107 @@ def test_an_invalid_change_leaves_an_open_draft_open() -> None:
 
 def test_a_version_remembers_who_wrote_it() -> None:
     ref = Ref("c", "a", "t1", author="user")
-    document, applied = doc.changed(Document("a"), ref, replacing("A", last_chunk=True), Limits())
+    document, applied = mutation.changed(Document("a"), ref, replacing("A", last_chunk=True), Limits())
     assert (document.versions[0].author, applied.author) == ("user", "user")
+
+
+# ------------------------------------------------------------------------------------------------- steps
+
+
+def saved(*contents: str, task: str = "t1") -> Document:
+    """A document with a version of each text."""
+    document, _ = after(*(replacing(content, last_chunk=True) for content in contents), task=task)
+    return document
+
+
+def test_undo_walks_back_over_versions_and_redo_forward_again() -> None:
+    document = saved("A", "B", "C")
+    shown = []
+    for step in (Undo(), Undo(), Redo(), Redo()):
+        document, told = after(step, document=document)
+        assert told
+        shown.append((told.artifact.text, told.version, told.last_chunk))
+    assert shown == [("B", 2, True), ("A", 1, True), ("B", 2, True), ("C", 3, True)]
+    assert texts(document) == ["A", "B", "C"]
+
+
+def test_a_change_after_an_undo_ends_the_redo_line_and_deletes_nothing() -> None:
+    document, _ = after(Undo(), EditText(Span(0, 1), "D", base=1), document=saved("A", "B"))
+    assert [(v.number, v.parent) for v in document.versions] == [(1, 0), (2, 1), (3, 1)]
+    assert texts(document) == ["A", "B", "D"]
+    with pytest.raises(NothingToRedo, match="version 3"):
+        after(Redo(), document=document)
+    document, told = after(Undo(), Redo(), document=document)
+    assert told
+    assert told.artifact.text == "D"
+    document, told = after(Restore(2), document=document)
+    assert told
+    assert (told.artifact.text, told.version, document.versions[-1].parent) == ("B", 4, 3)
+
+
+def test_a_draft_after_an_undo_is_made_from_the_version_that_was_gone_back_to() -> None:
+    document, _ = after(Undo(), appending("+"), "close", document=saved("A", "B"))
+    assert texts(document) == ["A", "B", "A+"]
+    assert document.versions[-1].parent == 1
+
+
+def test_a_draft_that_is_taken_back_after_an_undo_leaves_what_can_be_redone() -> None:
+    document, told = after(Undo(), delta(appending("+")), "discard", document=saved("A", "B"))
+    assert told
+    assert (told.artifact.text, told.version) == ("A", 1)
+    assert after(Redo(), document=document)[0].artifact.text == "B"
+
+
+def test_the_first_version_cannot_be_undone_nor_the_last_redone() -> None:
+    with pytest.raises(NothingToUndo, match=r"version 1 .* is the first"):
+        after(Undo(), document=saved("A"))
+    with pytest.raises(NothingToRedo, match=r"version 1 .* is the last"):
+        after(Redo(), document=saved("A"))
+
+
+@pytest.mark.parametrize("step", [EditText(Span(0, 1), "x", base=1), Restore(1, base=1), Undo(base=1), Redo(base=1)])
+def test_a_step_that_was_meant_for_another_version_is_refused(step: Step) -> None:
+    with pytest.raises(VersionConflict, match="current version is 2") as caught:
+        after(step, document=saved("A", "B"))
+    assert (caught.value.base, caught.value.current) == (1, 2)
+
+
+def test_an_edit_changes_its_range_and_nothing_else_of_the_artifact() -> None:
+    parts = (text("Hello World", media_type="text/markdown", metadata={"k": 1}), FilePart(b"1"))
+    document, _ = after(ReplaceParts(parts, name="n", description="d", last_chunk=True))
+    document, told = after(EditText(Span(6, 11), "there", base=1), document=document)
+    assert told
+    assert told.parts == (text("Hello there", media_type="text/markdown", metadata={"k": 1}), FilePart(b"1"))
+    assert (told.artifact.name, told.artifact.description, told.version) == ("n", "d", 2)
+    assert document.versions[0].content.parts == parts
+
+
+def test_a_step_of_the_task_that_has_the_draft_closes_it_first() -> None:
+    document, told = after(appending("B"), EditText(Span(0, 1), "x", base=2), document=saved("A"))
+    assert texts(document) == ["A", "AB", "xB"]
+    assert told
+    assert (told.append, told.last_chunk, told.version) == (False, True, 3)
+
+
+def test_a_refused_step_leaves_a_draft_open() -> None:
+    document, _ = after(appending("B"), document=saved("A"))
+    for step in (EditText(Span(0, 9), "x", base=2), EditText(Span(0, 1), "x", base=1), Restore(9), Redo()):
+        with pytest.raises(StoreError):
+            after(step, document=document)
+    assert document.draft
+
+
+def test_an_incomplete_version_stays_incomplete_when_it_is_restored() -> None:
+    document, _ = after(delta(replacing("A")), "discard", "close", replacing("B", last_chunk=True), Restore(1))
+    assert [version.incomplete for version in document.versions] == [True, False, True]
+
+
+def test_a_task_that_has_undone_may_append_to_what_it_was_told() -> None:
+    document, told = after(Undo(), appending("+"), document=saved("A", "B"))
+    assert told
+    assert (told.append, told.parts) == (True, (text("+"),))
+    document, _ = after("close", document=document)
+    document, _ = after(Undo(), task="t2", document=document)
+    _, told = after(appending("!"), document=document)
+    assert told
+    assert (told.append, told.parts) == (False, (text("A!"),))

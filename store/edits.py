@@ -1,0 +1,82 @@
+"""What is told of an edit while it is being written (docs/extensions.md): the closed union of its phases.
+
+An edit is announced (`EditStarted`), grows (`EditChunk`) and ends in exactly one way: `EditCompleted`, and the change
+of the artifact follows at once, or `EditAborted`, and the artifact is as it was.
+
+Law: `old[:start] + updated_content + old[end:]` is the new text, whatever the strategy. Under `replace` the chunks,
+joined, are `updated_content`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from store.text import Unit
+
+Strategy = Literal["replace", "insert_before", "insert_after"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A range of an artifact's text, `end` exclusive, counted in `unit`s from 0."""
+
+    start: int
+    end: int
+    unit: Unit = "utf16"
+
+
+@dataclass(frozen=True, slots=True)
+class EditStarted:
+    """An edit begins.
+
+    Attributes:
+        edit_id: unique in the task.
+        version: the version that `selection` is a range of.
+    """
+
+    edit_id: str
+    artifact_id: str
+    selection: Selection
+    strategy: Strategy
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class EditChunk:
+    """The next piece of the new text. Under `insert_after` the text goes to the selection's end, else to its start."""
+
+    edit_id: str
+    artifact_id: str
+    selection: Selection
+    chunk: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditCompleted:
+    """The edit is whole.
+
+    Attributes:
+        selection: where it landed, which is elsewhere than where it began if others changed the artifact meanwhile.
+        updated_content: the whole new text of the selected range.
+        written: the range of the new text that the chunks came to occupy.
+    """
+
+    edit_id: str
+    artifact_id: str
+    selection: Selection
+    updated_content: str
+    written: Selection
+    strategy: Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class EditAborted:
+    """The edit has come to nothing."""
+
+    edit_id: str
+    artifact_id: str
+    selection: Selection
+
+
+EditEvent = EditStarted | EditChunk | EditCompleted | EditAborted

@@ -1,0 +1,213 @@
+"""Everything that can happen to one artifact. Pure.
+
+Rule 1: a draft has one writer, a task. Anyone else gets `ArtifactBusy` while it is open.
+Rule 2: a draft closes into a version at `last_chunk`, before a replace by a later call, and when its turn says so.
+        The deltas of one call never close it: a replace closes the draft only if the call before it was complete.
+Rule 3: a call that is cut off leaves nothing: the draft returns to where the last completed call left it.
+Rule 4: a stock client cannot delete an artifact, so where nothing was complete and no version exists, the partial
+        content stays visible until the next change starts afresh; if none comes it becomes an incomplete version.
+Rule 5: versions are numbered as they are made, each has the version it was made from as its parent, and none is ever
+        altered. The undo line is the chain of parents of the newest version made (`tip`); undo and redo move the
+        current version along it, and a new version is the child of the current one and ends the redo line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from store.changes import (
+    AppendParts,
+    Change,
+    EditText,
+    Redo,
+    ReplaceParts,
+    Restore,
+    Step,
+    Undo,
+    Update,
+    apply,
+    check,
+    compact,
+    group,
+)
+from store.document import Applied, Document, Draft
+from store.errors import (
+    ArtifactBusy,
+    ArtifactNotFound,
+    NothingToRedo,
+    NothingToUndo,
+    VersionConflict,
+)
+from store.models import Author, Content, Limits, Parts, Ref, TextPart, Version, text_part
+
+
+def changed(document: Document, ref: Ref, change: Change, limits: Limits) -> tuple[Document, Applied]:
+    """`document` after `change` by `ref`'s task.
+
+    Raises:
+        ArtifactNotFound, ArtifactBusy, VersionNotFound, VersionConflict, InvalidChange, LimitReached: nothing has
+            changed.
+    """
+    _check_writer(document, ref)
+    match change:
+        case ReplaceParts() | AppendParts():
+            return _written(document, ref, change, limits)
+        case EditText() | Restore() | Undo() | Redo():
+            return _stepped(document, ref, change, limits)
+        case _:
+            assert_never(change)
+
+
+def _written(document: Document, ref: Ref, change: Update, limits: Limits) -> tuple[Document, Applied]:
+    if isinstance(change, ReplaceParts):
+        _check_base(document, change)
+    if document.draft and not document.draft.dirty and not document.draft.abandoned and _replaces(change):
+        document = _with_draft_closed(document, document.draft)
+    draft = document.draft
+    base = document.closed if draft is None or draft.abandoned else draft.shown
+    content = _content(base, change)
+    check(content.parts, limits)
+    append = not _replaces(change) and _extends(document, content, ref)
+    kept = content if change.done else draft.kept if draft else None
+    draft = Draft(ref.task_id, ref.author, kept, content, dirty=not change.done)
+    shown = replace(document, draft=draft, changed_by=ref.task_id)
+    if change.last_chunk:
+        return _closed(shown, append, group(change.parts))
+    return shown, _applied(shown, append, group(change.parts))
+
+
+def _stepped(document: Document, ref: Ref, change: Step, limits: Limits) -> tuple[Document, Applied]:
+    if not document.exists:
+        raise ArtifactNotFound(document.artifact_id)
+    if document.draft and document.draft.dirty:
+        raise ArtifactBusy(document.artifact_id, document.draft.task_id)
+    if document.draft:
+        document = _with_draft_closed(document, document.draft)
+    _check_base(document, change)
+    document = replace(_after_step(document, ref, change), changed_by=ref.task_id)
+    check(document.closed.parts, limits)
+    return document, _applied(document, append=False)
+
+
+def _after_step(document: Document, ref: Ref, change: Step) -> Document:
+    match change:
+        case EditText():
+            edited = replace(document.closed, parts=apply(document.closed.parts, change))
+            return _with_version(document, edited, ref.author, ref.task_id)
+        case Restore():
+            old = document.version(change.version)
+            return _with_version(document, old.content, ref.author, ref.task_id, incomplete=old.incomplete)
+        case Undo():
+            return replace(document, current=_before(document))
+        case Redo():
+            return replace(document, current=_after(document))
+        case _:
+            assert_never(change)
+
+
+def _before(document: Document) -> int:
+    before = document.parent(document.current)
+    if not before:
+        raise NothingToUndo(document.artifact_id, document.current)
+    return before
+
+
+def _after(document: Document) -> int:
+    if document.current == document.tip:
+        raise NothingToRedo(document.artifact_id, document.current)
+    after = document.tip
+    while document.parent(after) != document.current:
+        after = document.parent(after)
+    return after
+
+
+def kept(document: Document, ref: Ref) -> Document:
+    """The call that was being written is complete: `discarded` will return here."""
+    _check_writer(document, ref)
+    draft = document.draft
+    if draft is None or not draft.dirty:
+        return document
+    return replace(document, draft=replace(draft, kept=draft.shown, dirty=False))
+
+
+def discarded(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
+    """The call that was being written was cut off (rules 3 and 4). None if watchers need not be told."""
+    draft = document.draft
+    if draft is None or not draft.dirty or draft.task_id != ref.task_id:
+        return document, None
+    if draft.kept is None and not document.versions:
+        return replace(document, draft=replace(draft, dirty=False)), None
+    back = replace(draft, shown=draft.kept, dirty=False) if draft.kept else None
+    document = replace(document, draft=back)
+    return document, _applied(document, append=False)
+
+
+def closed(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
+    """The draft becomes a version. None if `ref`'s task has no draft open."""
+    if document.draft is None or document.draft.task_id != ref.task_id:
+        return document, None
+    has_text = any(isinstance(part, TextPart) for part in document.artifact.parts)
+    # A2A wants at least one part in every artifact; an empty text adds nothing to the text that is there.
+    return _closed(document, append=has_text, new=(text_part(""),) if has_text else ())
+
+
+def _extends(document: Document, content: Content, ref: Ref) -> bool:
+    """Whether a stock client that saw the task's changes may add the new parts to those it has.
+
+    It has not seen what other tasks have changed since, nor the end of an abandoned draft; and when it appends it
+    looks at the parts alone, so it learns of a new name by a replacement.
+    """
+    if not document.exists or (document.draft and document.draft.abandoned):
+        return False
+    before = document.artifact
+    same_name = (content.name, content.description) == (before.name, before.description)
+    return document.changed_by == ref.task_id and same_name
+
+
+def _replaces(change: Update) -> bool:
+    return isinstance(change, ReplaceParts)
+
+
+def _check_writer(document: Document, ref: Ref) -> None:
+    if document.draft and document.draft.task_id != ref.task_id:
+        raise ArtifactBusy(document.artifact_id, document.draft.task_id)
+
+
+def _check_base(document: Document, change: ReplaceParts | Step) -> None:
+    if change.base is not None and change.base != document.current:
+        raise VersionConflict(document.artifact_id, change.base, document.current)
+
+
+def _content(base: Content, change: Update) -> Content:
+    return Content(
+        name=base.name if change.name is None else change.name,
+        description=base.description if change.description is None else change.description,
+        parts=apply(base.parts, change),
+    )
+
+
+def _closed(document: Document, append: bool, new: Parts) -> tuple[Document, Applied]:
+    assert document.draft is not None
+    document = _with_draft_closed(document, document.draft)
+    return document, _applied(document, append, new)
+
+
+def _with_draft_closed(document: Document, draft: Draft) -> Document:
+    return _with_version(document, draft.shown, draft.author, draft.task_id, incomplete=draft.abandoned)
+
+
+def _with_version(
+    document: Document, content: Content, author: Author, task_id: str, *, incomplete: bool = False
+) -> Document:
+    number = len(document.versions) + 1
+    content = replace(content, parts=compact(content.parts))
+    version = Version(number, content, author, task_id, document.current, incomplete)
+    return replace(document, versions=(*document.versions, version), draft=None, current=number)
+
+
+def _applied(document: Document, append: bool, new: Parts = ()) -> Applied:
+    draft = document.draft
+    writer = draft or document.versions[document.current - 1]
+    version = len(document.versions) + 1 if draft else document.current
+    return Applied(document.artifact, append, new if append else (), draft is None, version, writer.author)
