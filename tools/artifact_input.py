@@ -21,6 +21,7 @@ Write `append` and `artifact.artifact_id` first, then the parts.
   one data part, and write the whole collection when it changes.
 - All text of an artifact has one mimeType.
 - last_chunk=true says that the artifact is finished for now; it becomes a new version.
+To change a passage in the middle of a text, call artifact_edit instead of writing the text again.
 Long texts: write them in one call, or in several with append=true and last_chunk=true in the last one.\
 """
 

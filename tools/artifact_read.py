@@ -6,14 +6,17 @@ import json
 
 from pydantic import BaseModel, Field
 
-from store.errors import ArtifactNotFound
-from store.models import Artifact
+from store.errors import StoreError
+from store.models import Artifact, Content, Version
 from tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
 from tools.parts import part_output
 
 
 class ReadInput(BaseModel):
     artifact_id: str = Field(description="The id of the artifact to read.")
+    version: int | None = Field(
+        default=None, description="The number of an older version; without it, what is current."
+    )
 
 
 class ListInput(BaseModel):
@@ -21,30 +24,44 @@ class ListInput(BaseModel):
 
 
 async def _read(call: ReadInput, workspace: Workspace) -> Outcome:
+    ref = workspace.ref(call.artifact_id)
     try:
-        artifact = await workspace.store.get(workspace.ref(call.artifact_id))
-    except ArtifactNotFound as error:
+        artifact = await workspace.store.get(ref)
+        versions = await workspace.store.versions(ref)
+        old = None if call.version is None else await workspace.store.version(ref, call.version)
+    except StoreError as error:
         return Failed(str(error))
-    parts = [part_output(part) for part in artifact.parts]
-    return Done(to_json({**_head(artifact), "parts": parts}))
+    content = artifact.content if old is None else old.content
+    head = _head(artifact, len(versions)) if old is None else _head_of(old, artifact, len(versions))
+    return Done(to_json({**head, "parts": [part_output(part) for part in content.parts]}))
 
 
 async def _list(call: ListInput, workspace: Workspace) -> Outcome:
-    artifacts = await workspace.store.list(workspace.context_id)
-    return Done(to_json([_entry(artifact) for artifact in artifacts]))
+    store = workspace.store
+    artifacts = await store.list(workspace.context_id)
+    counts = [len(await store.versions(workspace.ref(artifact.artifact_id))) for artifact in artifacts]
+    return Done(to_json([_entry(artifact, count) for artifact, count in zip(artifacts, counts, strict=True)]))
 
 
-def _head(artifact: Artifact) -> dict[str, object]:
-    head: dict[str, object] = {"artifact_id": artifact.artifact_id, "name": artifact.name}
-    if artifact.description:
-        head["description"] = artifact.description
-    return {**head, "version": artifact.version, "draft": artifact.open}
+def _named(artifact_id: str, content: Content) -> dict[str, object]:
+    described = {"description": content.description} if content.description else {}
+    return {"artifact_id": artifact_id, "name": content.name, **described}
 
 
-def _entry(artifact: Artifact) -> dict[str, object]:
+def _head(artifact: Artifact, versions: int) -> dict[str, object]:
+    named = _named(artifact.artifact_id, artifact.content)
+    return {**named, "version": artifact.version, "versions": versions, "draft": artifact.open}
+
+
+def _head_of(old: Version, artifact: Artifact, versions: int) -> dict[str, object]:
+    named = _named(artifact.artifact_id, old.content)
+    return {**named, "version": old.number, "versions": versions, "current_version": artifact.version}
+
+
+def _entry(artifact: Artifact, versions: int) -> dict[str, object]:
     kinds = [part.kind for part in artifact.parts]
     size = sum(part.size for part in artifact.parts)
-    return {**_head(artifact), "kinds": sorted(set(kinds)), "parts": len(kinds), "size": size}
+    return {**_head(artifact, versions), "kinds": sorted(set(kinds)), "parts": len(kinds), "size": size}
 
 
 def to_json(value: object) -> str:
@@ -54,13 +71,16 @@ def to_json(value: object) -> str:
 
 artifact_read = WholeInputTool(
     "artifact_read",
-    "Read an artifact as it stands now: its parts with their text and data. Files are shown by name, type and size.",
+    "Read an artifact as it stands now: its parts with their text and data. Files are shown by name, type and size. "
+    "`version` is the current one (0: none is finished yet) of `versions`, numbered from 1; with the parameter "
+    "`version`, an older one is shown.",
     ReadInput,
     _read,
 )
 artifact_list = WholeInputTool(
     "artifact_list",
-    "List the artifacts of this conversation, the one changed last at the end: ids, names, versions, kinds, bytes.",
+    "List the artifacts of this conversation, the one changed last at the end: ids, names, the current version and "
+    "the number of versions, kinds, bytes.",
     ListInput,
     _list,
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from store.changes import AppendParts, Change, ReplaceParts
+from store.changes import AppendParts, ReplaceParts, Update
 from store.document import Applied
 from store.errors import LimitReached, StoreError
 from store.models import Kind, Part, Ref, text_part
@@ -211,7 +211,7 @@ class _Call:
     async def _apply(self, ref: Ref, part: Part, *, done: bool, last_chunk: bool = False) -> Applied:
         replaces = not self._head.append and part.kind not in self._kinds
         self._kinds.add(part.kind)
-        change: type[Change] = ReplaceParts if replaces else AppendParts
+        change: type[Update] = ReplaceParts if replaces else AppendParts
         name, description = self._head.name, self._head.description
         self._told = (name, description)
         return await self._workspace.store.apply(ref, change((part,), name, description, last_chunk, done))

@@ -12,11 +12,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
+from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
-from store.base import ArtifactStore
-from store.models import Ref
+from store.evented import EventedArtifactStore
+from store.models import Author, Ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +51,25 @@ class Decline:
 Outcome = Done | Failed | Ask | Decline
 
 
+def _short_id() -> str:
+    return uuid4().hex[:8]
+
+
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where a turn's tools work: the artifacts of one context, in the name of one task."""
+    """Where a turn's tools work: the artifacts of one context, in the name of one task.
 
-    store: ArtifactStore
+    Attributes:
+        new_id: makes the id of an edit, unique in the task.
+    """
+
+    store: EventedArtifactStore
     context_id: str
     task_id: str
+    new_id: Callable[[], str] = _short_id
 
-    def ref(self, artifact_id: str) -> Ref:
-        return Ref(self.context_id, artifact_id, self.task_id)
+    def ref(self, artifact_id: str, author: Author = "agent") -> Ref:
+        return Ref(self.context_id, artifact_id, self.task_id, author)
 
 
 class ToolStream(Protocol):

@@ -10,12 +10,62 @@ from typing import Any
 from hypothesis import strategies as st
 
 from store.base import ArtifactStore
+from store.document import Applied
+from store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted
+from store.evented import EventedArtifactStore
 from store.memory import InMemoryArtifactStore
+from store.models import Content
+from tests.fakes import ids
+from tests.store.making import StockClient
 from tools.base import Outcome, Tool, Workspace
 
 
-def workspace(store: ArtifactStore | None = None, task: str = "t1") -> Workspace:
-    return Workspace(store or InMemoryArtifactStore(), "c", task)
+class Watcher:
+    """Remembers everything an evented store tells, and reads it: as every client does, and the edits on their way.
+
+    Attributes:
+        told: changes and edit events, in order.
+        open: the edits that were announced and have not ended, with the text that has come.
+    """
+
+    def __init__(self) -> None:
+        self.told: list[Applied | EditEvent] = []
+        self.open: dict[str, str] = {}
+        self._client = StockClient()
+
+    async def listen(self, told: Applied | EditEvent) -> None:
+        self.told.append(told)
+        match told:
+            case Applied():
+                await self._client.listen(told)
+            case EditStarted():
+                assert told.edit_id not in self.open
+                self.open[told.edit_id] = ""
+            case EditChunk():
+                self.open[told.edit_id] += told.chunk
+            case EditCompleted() | EditAborted():
+                del self.open[told.edit_id]
+
+    @property
+    def kinds(self) -> list[str]:
+        return [type(told).__name__ for told in self.told]
+
+    def edits(self, kind: Any = EditStarted | EditChunk | EditCompleted | EditAborted) -> list[Any]:
+        return [told for told in self.told if isinstance(told, kind)]
+
+    def changes(self) -> list[Applied]:
+        return [told for told in self.told if isinstance(told, Applied)]
+
+    def reads(self, artifact_id: str = "a") -> Content:
+        """The artifact as a client that knows of no extension has it."""
+        return self._client.reads(artifact_id)
+
+
+def workspace(store: ArtifactStore | None = None, task: str = "t1", watcher: Watcher | None = None) -> Workspace:
+    """A place to work in, on `store`; an evented store is taken as it is, any other one tells `watcher`."""
+    if not isinstance(store, EventedArtifactStore):
+        store = EventedArtifactStore(store or InMemoryArtifactStore(), (watcher or Watcher()).listen)
+    return Workspace(store, "c", task, ids("edit"))
 
 
 async def call(tool: Tool, fragments: Iterable[str], place: Workspace | None = None) -> Outcome:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from store.changes import ReplaceParts
+from store.changes import ReplaceParts, Undo
 from store.memory import InMemoryArtifactStore
 from store.models import DataPart, FilePart
 from tests.store.making import appending, by, delta, replacing, text
@@ -49,6 +49,7 @@ async def test_an_artifact_is_shown_with_its_parts_and_files_by_size(store: InMe
         "name": "a.md",
         "description": "One of each.",
         "version": 1,
+        "versions": 1,
         "draft": False,
         "parts": [
             {"kind": "text", "text": "né", "mimeType": "text/markdown", "metadata": {"partType": "body"}},
@@ -67,9 +68,52 @@ async def test_a_draft_is_shown_as_it_stands(store: InMemoryArtifactStore) -> No
         "artifact_id": "a",
         "name": "",
         "version": 1,
+        "versions": 1,
         "draft": True,
         "parts": [{"kind": "text", "text": "AB"}],
     }
+
+
+async def test_an_older_version_is_shown_with_the_number_of_the_current_one(store: InMemoryArtifactStore) -> None:
+    await store.apply(by("t1"), replacing("A", name="old.md", description="Old.", last_chunk=True))
+    await store.apply(by("t1"), replacing("B", name="new.md", last_chunk=True))
+    await store.apply(by("t1"), replacing("C"))
+    assert await shown(store, input_='{"artifact_id": "a", "version": 1}') == {
+        "artifact_id": "a",
+        "name": "old.md",
+        "description": "Old.",
+        "version": 1,
+        "versions": 2,
+        "current_version": 2,
+        "parts": [{"kind": "text", "text": "A"}],
+    }
+
+
+async def test_after_an_undo_the_current_version_is_not_the_last_one(store: InMemoryArtifactStore) -> None:
+    for content in ("A", "B", "C"):
+        await store.apply(by("t1"), replacing(content, last_chunk=True))
+    await store.apply(by("t1"), Undo())
+    for tool, input_ in ((artifact_read, '{"artifact_id": "a", "version": null}'), (artifact_list, "")):
+        told = await shown(store, tool, input_)
+        head = told if isinstance(told, dict) else told[0]  # type: ignore[index]
+        assert (head["version"], head["versions"], head["draft"]) == (2, 3, False)
+    assert await shown(store, input_='{"artifact_id": "a", "version": 3}') == {
+        "artifact_id": "a",
+        "name": "",
+        "version": 3,
+        "versions": 3,
+        "current_version": 2,
+        "parts": [{"kind": "text", "text": "C"}],
+    }
+
+
+@pytest.mark.parametrize("number", [-1, 0, 2])
+async def test_a_version_that_does_not_exist_is_a_failure_that_names_the_range(
+    store: InMemoryArtifactStore, number: int
+) -> None:
+    await store.apply(by("t1"), replacing("A", last_chunk=True))
+    outcome = await call(artifact_read, [json.dumps({"artifact_id": "a", "version": number})], workspace(store))
+    assert outcome == Failed(f"Artifact 'a' has no version {number}; it has the versions 1 to 1.")
 
 
 async def test_text_is_shown_unescaped(store: InMemoryArtifactStore) -> None:
@@ -106,12 +150,22 @@ async def test_the_list_shows_every_artifact_of_the_context_newest_last(
     await store.apply(by("t0"), ALL)
     await store.apply(by("t0", "hidden", context="another"), replacing("x"))
     assert await shown(store, artifact_list, input_) == [
-        {"artifact_id": "b", "name": "", "version": 0, "draft": True, "kinds": ["text"], "parts": 1, "size": 3},
+        {
+            "artifact_id": "b",
+            "name": "",
+            "version": 0,
+            "versions": 0,
+            "draft": True,
+            "kinds": ["text"],
+            "parts": 1,
+            "size": 3,
+        },
         {
             "artifact_id": "a",
             "name": "a.md",
             "description": "One of each.",
             "version": 1,
+            "versions": 1,
             "draft": False,
             "kinds": ["data", "file", "text"],
             "parts": 5,

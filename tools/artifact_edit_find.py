@@ -1,0 +1,151 @@
+"""Finding a quoted passage: the one place where it stands, or words that help to quote it better. Pure.
+
+Rule 1: a passage is never guessed. What occurs twice, or in other whitespace, is shown, not taken. Occurrences may
+        overlap.
+Rule 2: what is shown is short, however long the text and its lines are, and looking for it is cheap.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from heapq import nlargest
+from itertools import islice
+
+from store.text import Span, lines_of
+
+COUNTED = 1000
+"""Occurrences are counted up to here."""
+
+SHOWN = 3
+"""Places that are shown."""
+
+WIDTH = 160
+"""Characters of a line that are shown."""
+
+EXCERPT = 400
+"""Characters of a passage that are shown."""
+
+SEARCHED = 200_000
+"""Characters of a text that are searched for a line like the quoted one."""
+
+ALIKE = 0.6
+"""How much of a quoted line must stand in another one, from 0 to 1, to call that one the nearest."""
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+_NOT_BLANK = re.compile(r"\S+")
+
+
+def find_once(text: str, quote: str) -> Span | str:
+    """Where `quote`, which is not empty, stands in `text`; or why that cannot be told, and what to do about it."""
+    places = list(islice(_places(text, quote), COUNTED + 1))
+    match places:
+        case []:
+            return _absent(text, quote)
+        case [at]:
+            return Span(at, at + len(quote))
+        case _:
+            return _several(text, [Span(at, at + len(quote)) for at in places])
+
+
+def _places(text: str, quote: str) -> Iterator[int]:
+    at = text.find(quote)
+    while at >= 0:
+        yield at
+        at = text.find(quote, at + 1)
+
+
+# ------------------------------------------------------------------------- too often
+
+
+def _several(text: str, hits: list[Span]) -> str:
+    often = f"{len(hits)} times" if len(hits) <= COUNTED else f"more than {COUNTED} times"
+    which = f"The first {SHOWN} places:" if len(hits) > SHOWN else "The places:"
+    lines = text.split("\n")
+    places = [f"{n}.\n{_around(text, lines, hit)}" for n, hit in enumerate(hits[:SHOWN], 1)]
+    why = (
+        f"old_text occurs {often}, and it must occur exactly once. Nothing was changed. Call artifact_edit again and "
+        f"quote more of what stands around the place you mean. {which}"
+    )
+    return "\n".join((why, *places))
+
+
+def _around(text: str, lines: list[str], hit: Span) -> str:
+    """The first and the last line of a place, marked, with the line before and the line after."""
+    first, last = lines_of(text, hit)
+    start, end = (at - text.rfind("\n", 0, at) - 1 for at in (hit.start, hit.end))
+    shown = [f"> {first}: {_cut(lines[first - 1], start)}"]
+    if first > 1:
+        shown.insert(0, f"  {first - 1}: {_cut(lines[first - 2], len(lines[first - 2]))}")
+    if last > first + 1:
+        shown.append("> …")
+    if last > first:
+        shown.append(f"> {last}: {_cut(lines[last - 1], end)}")
+    if last < len(lines):
+        shown.append(f"  {last + 1}: {_cut(lines[last], 0)}")
+    return "\n".join(shown)
+
+
+def _cut(line: str, at: int) -> str:
+    """`line`, or as much of it as is shown, with the character `at` in the middle."""
+    line = line.removesuffix("\r")
+    if len(line) <= WIDTH:
+        return line
+    start = max(0, min(at - WIDTH // 2, len(line) - WIDTH))
+    end = start + WIDTH
+    return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
+
+
+# --------------------------------------------------------------------------- not at all
+
+
+def _absent(text: str, quote: str) -> str:
+    why = "old_text does not occur in the artifact's text. Nothing was changed."
+    if blanks := _in_other_blanks(text, quote):
+        said = blanks.of(text)
+        excerpt = json.dumps(said[:EXCERPT], ensure_ascii=False) + ("… (cut)" if len(said) > EXCERPT else "")
+        line = lines_of(text, blanks)[0]
+        return f"{why} It differs only in whitespace: at line {line} the text says {excerpt}. Quote it exactly so."
+    near = _nearest(text, quote)
+    nearest = f" The nearest line is {near}" if near else ""
+    again = "Read the artifact with artifact_read and quote it exactly as it stands."
+    return f"{why} {again}{nearest}"
+
+
+def _in_other_blanks(text: str, quote: str) -> Span | None:
+    """Where the words of `quote` stand with other whitespace between or around them."""
+    wanted, joined = " ".join(quote.split()), " ".join(text.split())
+    at = joined.find(wanted) if wanted else -1
+    if at < 0:
+        return None
+    return Span(_unjoined(text, joined, at), _unjoined(text, joined, at + len(wanted) - 1) + 1)
+
+
+def _unjoined(text: str, joined: str, at: int) -> int:
+    """Where the character `at` of the words of `text`, joined by single blanks, stands in `text`."""
+    word = next(islice(_NOT_BLANK.finditer(text), joined.count(" ", 0, at), None))
+    return word.start() + at - (joined.rfind(" ", 0, at) + 1)
+
+
+def _nearest(text: str, quote: str) -> str:
+    """The line that is most like the first quoted one that does not occur, as "4: …"; empty if none is much like it."""
+    quoted = (line.strip() for line in islice(quote.split("\n"), 50))
+    wanted = next((line for line in quoted if line and line not in text), "")[:WIDTH]
+    words = set(_WORD.findall(wanted))
+    lines = text[:SEARCHED].split("\n")
+    likely = nlargest(5, range(len(lines)), key=lambda n: len(words.intersection(_WORD.findall(lines[n]))))
+    alike, at, number = max((*_likeness(wanted, lines[n]), n) for n in likely) if wanted else (0.0, 0, 0)
+    return f"{number + 1}: {_cut(lines[number], at)}" if alike >= ALIKE else ""
+
+
+def _likeness(wanted: str, line: str) -> tuple[float, int]:
+    """How much of `wanted` stands in `line`, from 0 to 1, and where most of it does."""
+    found = list(islice(_WORD.finditer(line), 500))
+    words = _WORD.findall(wanted)
+    blocks = SequenceMatcher(None, words, [word[0] for word in found], autojunk=False).get_matching_blocks()
+    largest = max(blocks, key=lambda block: block.size)
+    in_words = sum(block.size for block in blocks) / len(words)
+    in_letters = SequenceMatcher(None, wanted, line, autojunk=False).ratio() if len(line) <= WIDTH else 0.0
+    return max(in_words, in_letters), found[largest.b].start() if largest.size else 0

@@ -1,0 +1,135 @@
+"""One edit of a range of an artifact's text, from its announcement to its one change.
+
+Rule 1: until it is complete it exists for watchers alone: the store is asked for nothing, so nobody has to wait for it.
+Rule 2: when it is complete it lands where it was meant to, even if others have changed the artifact meanwhile: the
+        passage is found again by what it says (`store/text.py`), or the edit comes to nothing. It is never guessed.
+Rule 3: whatever was announced ends: `complete`, or `abort`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from store.changes import EditText
+from store.document import Applied
+from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
+from store.errors import PassageLost, VersionConflict
+from store.models import Author, repaired
+from store.text import Span, Unit, find_again, from_codepoints, length
+from tools.base import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A passage of an artifact: `span` of `text`, the artifact's text at `version`.
+
+    Attributes:
+        unit: what whoever asked for the edit counts in.
+    """
+
+    artifact_id: str
+    version: int
+    text: str
+    span: Span
+    unit: Unit = "utf16"
+
+    @property
+    def quote(self) -> str:
+        return self.span.of(self.text)
+
+    @property
+    def selection(self) -> Selection:
+        start, end = (from_codepoints(self.text, offset, self.unit) for offset in (self.span.start, self.span.end))
+        return Selection(start, end, self.unit)
+
+
+def updated_content(quote: str, written: str, strategy: Strategy) -> str:
+    """The whole new text of the passage."""
+    match strategy:
+        case "replace":
+            return written
+        case "insert_before":
+            return written + quote
+        case "insert_after":
+            return quote + written
+
+
+class EditStream:
+    """An edit that is being written.
+
+    Args:
+        target: where.
+        strategy: what becomes of the passage.
+        author: who writes.
+    """
+
+    def __init__(self, workspace: Workspace, target: Target, strategy: Strategy, author: Author = "agent") -> None:
+        self._store = workspace.store
+        self._ref = workspace.ref(target.artifact_id, author)
+        self._id = workspace.new_id()
+        self._target = target
+        self._strategy: Strategy = strategy
+        self._selection = target.selection
+        self._pieces: list[str] = []
+
+    @property
+    def target(self) -> Target:
+        """Where it goes: when it is complete, where it landed."""
+        return self._target
+
+    async def start(self) -> None:
+        """Announce it."""
+        target = self._target
+        await self._store.tell(
+            EditStarted(self._id, target.artifact_id, self._selection, self._strategy, target.version)
+        )
+
+    async def feed(self, text: str) -> None:
+        """Take the next piece of what is to be written."""
+        text = repaired(text)
+        if text:
+            self._pieces.append(text)
+            await self._store.tell(EditChunk(self._id, self._target.artifact_id, self._selection, text))
+
+    async def complete(self) -> Applied:
+        """Make the change: one new version.
+
+        Raises:
+            PassageLost: others have changed the artifact, and where the passage stands now cannot be told.
+            StoreError: the change was refused. The edit is still open: `abort` it.
+        """
+        while True:
+            target = self._target
+            updated = updated_content(target.quote, "".join(self._pieces), self._strategy)
+            change = EditText(target.span, updated, target.version)
+            try:
+                return await self._store.complete(self._ref, change, self._completed(target, updated))
+            except VersionConflict:
+                self._target = await self._found_again()
+
+    async def abort(self, *, again: bool = False) -> None:
+        """Take the announcement back.
+
+        Args:
+            again: another try follows at once, so that watchers need not be shown the artifact as it is.
+        """
+        await self._store.tell(EditAborted(self._id, self._target.artifact_id, self._selection))
+        if not again:
+            await self._store.show(self._ref)
+
+    def _completed(self, target: Target, updated: str) -> EditCompleted:
+        selection = target.selection
+        begin = selection.end if self._strategy == "insert_after" else selection.start
+        written = Selection(begin, begin + length("".join(self._pieces), target.unit), target.unit)
+        return EditCompleted(self._id, target.artifact_id, selection, updated, written, self._strategy)
+
+    async def _found_again(self) -> Target:
+        target = self._target
+        await self._store.close(self._ref)  # the store closes a draft of this very task before an edit
+        current = (await self._store.get(self._ref)).version
+        # The version, not the artifact: what another task is still writing may be taken back.
+        text = (await self._store.version(self._ref, current)).content.text
+        span = find_again(target.text, target.span, target.quote, text)
+        if span is None:
+            raise PassageLost(target.artifact_id, target.version, current)
+        return replace(target, version=current, text=text, span=span)
