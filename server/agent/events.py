@@ -1,7 +1,8 @@
 """Everything a turn has to say: the one internal vocabulary, and `Emit`, the waist it all passes.
 
-The streaming events are those of docs/extensions.md. Three more are the turn's word on what lasts:
-`ArtifactChanged`, `StatusChanged` and `Remembered`. `MessageReceived` is said by the runtime, not by the turn.
+The streaming events and those of edits (`store/edits.py`) are in docs/extensions.md. Three more are the turn's word on
+what lasts: `ArtifactChanged`, `StatusChanged` and `Remembered`. `MessageReceived` is said by the runtime, not by the
+turn.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from server.agent.model import Content, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
-from store.models import Author, Metadata, Parts
+from store.edits import EditEvent
+from store.models import NO_METADATA, Author, Metadata, Parts
 
 
 class State(StrEnum):
@@ -52,6 +54,7 @@ class AgentMessage:
     message_id: str
     text: str
     label: bool = False
+    metadata: Metadata = field(default_factory=lambda: NO_METADATA)
 
 
 # ------------------------------------------------------------- what the model must see again
@@ -229,6 +232,6 @@ StreamEvent = (
     | LlmCallCompleted
     | FinalMessageStarted
 )
-TurnEvent = StreamEvent | ArtifactChanged | StatusChanged | Remembered | MessageReceived
+TurnEvent = StreamEvent | EditEvent | ArtifactChanged | StatusChanged | Remembered | MessageReceived
 
 Emit = Callable[[TurnEvent], Awaitable[None]]

@@ -5,7 +5,9 @@ Rule 2: every `ToolUse` of an assistant message has its result in the user messa
         the calls. Blocks of one model call are one assistant message, even if results came between them.
 Rule 3: the first user message after an unanswered `ask_user` is its result. Any other call without a result gets
         an error result: its task ended before it was answered.
-Rule 4: a task that ended while the user's word was the last one ends with `ENDED`, in the assistant's name.
+Rule 4: what metadata says of a message (what the user is looking at, which operation it was) stands in square brackets
+        before its text.
+Rule 5: a task that ended while the user's word was the last one ends with `ENDED`, in the assistant's name.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from server.agent.events import AssistantSaid, Item, Transcript, UserMessage, UserSaid
+from server.agent.intent import intent_of
 from server.agent.model import Attachment, Content, ModelMessage, Text, ToolResult, ToolUse
+from server.agent.notes import note_of
 from store.models import DataPart, FilePart, Part, TextPart
 from tools.artifact_read import to_json
 from tools.ask_user import ask_user
@@ -25,7 +29,9 @@ ENDED = "(The task ended here.)"
 
 def user_said(message: UserMessage) -> UserSaid:
     """A user message as the model is shown it."""
-    return UserSaid(message.message_id, tuple(_content(part) for part in message.parts))
+    said = tuple(_content(part) for part in message.parts)
+    note = note_of(intent_of(message))
+    return UserSaid(message.message_id, (Text(note), *said) if note else said)
 
 
 def _content(part: Part) -> Content:

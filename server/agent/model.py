@@ -11,6 +11,8 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from store.edits import Strategy
+
 # ---------------------------------------------------------------- what goes in
 
 
@@ -82,12 +84,38 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage of an artifact's text, and what is asked to be done with it. `passage.py` makes one.
+
+    Attributes:
+        name: what the artifact is called.
+        language: as `language_of` tells it; empty if it is not known.
+        before: the text just before the selection, at most 200 characters.
+        selected: the selection; empty if only a place was selected.
+        after: the text just after the selection, at most 200 characters.
+    """
+
+    name: str
+    language: str
+    before: str
+    selected: str
+    after: str
+    instruction: str
+    strategy: Strategy
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One model call. Everything that decides the answer is in here: adapters keep no conversation."""
+    """One model call. Everything that decides the answer is in here: adapters keep no conversation.
+
+    `edit` is set if the call asks for the new text of a passage; `messages` says the same in words, so a language
+    model need not look at it.
+    """
 
     system: str
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
+    edit: Passage | None = None
 
 
 # --------------------------------------------------------------- what comes out

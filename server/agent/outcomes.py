@@ -1,22 +1,27 @@
-"""What follows from a tool call's outcome: for the model, for whoever watches, and for the turn. Pure."""
+"""What follows from a tool call's outcome and from a model call's end, for the model, watchers and the turn. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
+from server.agent.blocks import BlockError
 from server.agent.events import State, ToolFailed, ToolSucceeded
-from server.agent.model import ToolResult
+from server.agent.model import ModelError, StopReason, ToolResult
+from store.models import NO_METADATA, Metadata
 from tools.base import Ask, Decline, Done, Failed, Outcome
+
+LOST = "Something went wrong in this server; the operator's log has the details."
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a turn ends, or pauses."""
+    """How a turn ends, or pauses. `metadata` goes with the text."""
 
     state: State
     text: str = ""
+    metadata: Metadata = field(default_factory=lambda: NO_METADATA)
 
 
 def told(index: int, tool_use_id: str, outcome: Outcome) -> tuple[ToolResult | None, ToolSucceeded | ToolFailed]:
@@ -49,3 +54,26 @@ def given_back(outcomes: Iterable[Outcome]) -> Ending | None:
             case _:
                 assert_never(outcome)
     return Ending(State.INPUT_REQUIRED, "\n".join(questions)) if questions else None
+
+
+def stopped(reason: StopReason) -> Ending | None:
+    """The ending that the model's reason to stop brings about."""
+    match reason:
+        case "max_tokens":
+            return Ending(State.FAILED, "The answer was cut off at the model's output limit. Ask for less at a time.")
+        case "refusal":
+            return Ending(State.REJECTED, "The model declined to answer this request.")
+        case _:
+            return None
+
+
+def retryable(error: ModelError | BlockError) -> bool:
+    """Whether the model may be asked again."""
+    return isinstance(error, BlockError) or error.retryable
+
+
+def why(error: ModelError | BlockError) -> str:
+    """What a user is told of a model call that failed."""
+    if isinstance(error, ModelError):
+        return error.reason
+    return "The model's answer was not understood; the operator's log has the details."

@@ -21,7 +21,6 @@ from server.agent.blocks import BlockError
 from server.agent.call import Call
 from server.agent.events import (
     AgentMessage,
-    ArtifactChanged,
     Emit,
     Remembered,
     State,
@@ -31,11 +30,11 @@ from server.agent.events import (
 )
 from server.agent.history import to_messages, user_said
 from server.agent.model import LLM, ModelError, ModelRequest, ToolResult, ToolSpec
-from server.agent.outcomes import Ending, given_back
+from server.agent.outcomes import LOST, Ending, given_back, retryable, stopped, why
 from server.agent.progress import Progress
 from server.agent.prompt import SYSTEM
+from server.agent.telling import listener
 from store.base import ArtifactStore
-from store.document import Applied
 from store.errors import LimitReached
 from store.evented import EventedArtifactStore
 from tools.base import Failed, Outcome, Tool, Workspace
@@ -47,8 +46,6 @@ TRIES = 3
 
 
 NOT_ASKED = "Not asked: the user wrote something meanwhile. Ask again if you still need to know."
-
-LOST = "Something went wrong in this server; the operator's log has the details."
 
 ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED)
 """A message that came during the last round keeps a turn from ending so: the model is given it first."""
@@ -101,10 +98,7 @@ async def run_turn(
             the status is for the caller to give.
     """
 
-    async def listen(applied: Applied) -> None:
-        await emit(artifact_changed(applied))
-
-    evented = EventedArtifactStore(store, listen, request.changed)
+    evented = EventedArtifactStore(store, listener(emit), request.changed)
     turn = _Turn(request, llm, tuple(tools), Workspace(evented, request.context_id, request.task_id), emit, new_id)
 
     async def leave() -> None:
@@ -129,21 +123,6 @@ async def _ending(turn: _Turn, task_id: str) -> Ending:
     except Exception:
         logger.exception("Turn of task %s failed", task_id)
         return Ending(State.FAILED, LOST)
-
-
-def artifact_changed(applied: Applied) -> ArtifactChanged:
-    """What watchers are told of an applied change."""
-    artifact = applied.artifact
-    return ArtifactChanged(
-        artifact_id=artifact.artifact_id,
-        name=artifact.name,
-        description=artifact.description,
-        append=applied.append,
-        parts=applied.parts,
-        last_chunk=applied.last_chunk,
-        version=applied.version,
-        author=applied.author,
-    )
 
 
 class _Turn:
@@ -208,9 +187,7 @@ class _Turn:
         await self._remember(call.rest())
         self._marked_final = call.final_text or self._marked_final
         self._asked = tuple(call.asked)
-        stopped = self._stopped(call)
-        pause = given_back(outcomes)
-        ended = stopped or pause
+        ended = stopped(call.stop_reason) or given_back(outcomes)
         if ended or outcomes:
             await self._say(call.text)
         if ended:
@@ -228,8 +205,8 @@ class _Turn:
                 return call
             except (ModelError, BlockError) as error:
                 logger.warning("Model call of task %s failed: %s", self._request.task_id, error)
-                if not tries_left or (isinstance(error, ModelError) and not error.retryable):
-                    return Ending(State.FAILED, _why(error))
+                if not tries_left or not retryable(error):
+                    return Ending(State.FAILED, why(error))
             except LimitReached:
                 await self._remember(call.rest())
                 await self._say(call.text)
@@ -265,17 +242,6 @@ class _Turn:
             self._label = label
             await self._emit(StatusChanged(State.WORKING, AgentMessage(self._new_id(), label, label=True)))
 
-    def _stopped(self, call: Call) -> Ending | None:
-        match call.stop_reason:
-            case "max_tokens":
-                return Ending(
-                    State.FAILED, "The answer was cut off at the model's output limit. Ask for less at a time."
-                )
-            case "refusal":
-                return Ending(State.REJECTED, "The model declined to answer this request.")
-            case _:
-                return None
-
     def _too_many_errors(self, outcomes: list[Outcome]) -> Ending | None:
         for outcome in outcomes:
             self._errors_in_a_row = self._errors_in_a_row + 1 if isinstance(outcome, Failed) else 0
@@ -283,9 +249,3 @@ class _Turn:
             return None
         last = next(outcome.content for outcome in reversed(outcomes) if isinstance(outcome, Failed))
         return Ending(State.FAILED, f"Stopped after {self._errors_in_a_row} tool errors in a row. The last one: {last}")
-
-
-def _why(error: ModelError | BlockError) -> str:
-    if isinstance(error, ModelError):
-        return error.reason
-    return "The model's answer was not understood; the operator's log has the details."

@@ -3,6 +3,7 @@
 TaskError
 ├── TaskNotFound      no such task, or it is somebody else's
 ├── TaskFinished      the task is terminal: it takes no more messages and has no more events
+├── TaskTakesNoMessages the task is an operation, not a conversation
 ├── TaskNotCancelable the task is terminal, or ended before it could be cancelled
 └── ContextMismatch   the message names a context that is not its task's
 """
@@ -30,6 +31,15 @@ class TaskFinished(TaskError):
         )
         self.task_id = task_id
         self.state = state
+
+
+class TaskTakesNoMessages(TaskError):
+    def __init__(self, task_id: str) -> None:
+        super().__init__(
+            f"Task {task_id!r} is an edit and takes no further messages. Wait until it is done, or cancel it; "
+            "a message without taskId starts a new task."
+        )
+        self.task_id = task_id
 
 
 class TaskNotCancelable(TaskError):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from server.agent.events import UserMessage
+from store.changes import Change
 
 WINDOW = timedelta(hours=24)
 
@@ -24,12 +25,15 @@ class Incoming:
     Attributes:
         owner: who sends it; empty for anonymous callers, who all share an identity.
         context_id, task_id: as the sender gave them; empty if not.
+        changes: what the sender has already changed itself, by artifact id: the task stores it, in the user's name,
+            before anything else. Operations that come with changes have been checked by whoever made both.
     """
 
     message: UserMessage
     owner: str = ""
     context_id: str = ""
     task_id: str = ""
+    changes: tuple[tuple[str, Change], ...] = ()
 
 
 class Repeats:

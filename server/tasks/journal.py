@@ -1,21 +1,23 @@
-"""The journal: one append-only list of entries per task. Subscribers are cursors, not queues.
+"""The journal: one append-only log of entries per task. Subscribers are cursors, not queues.
 
 Rule 1: whoever follows a task gets a snapshot and then exactly the entries after it, in order, to the terminal one.
 Rule 2: a cursor costs nothing but the entries it has not read; nobody is ever dropped.
 Rule 3: an entry is kept as long as a cursor has still to read it, and no longer.
-
-In memory rule 3 needs no book-keeping: entries are linked forward only, and a cursor holds the link to the one it
-reads next, so what every cursor has passed is unreachable, and so is everything once the last cursor has left.
+Rule 4: the artifact changes of all tasks of a context are one more log, which is read in the same way. Any context
+        can be followed: one that nobody has used yet begins empty, and is forgotten if its follower leaves before
+        its first task.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
 from typing import Protocol
+from weakref import WeakValueDictionary
 
-from server.agent.events import StatusChanged, TurnEvent
+from server.agent.events import ArtifactChanged, StatusChanged, TurnEvent
+from server.tasks.context_log import ContextCursor, ContextEntry, ContextLog, ContextSnapshot
+from server.tasks.cursors import Cursor, Log
 from server.tasks.errors import TaskNotFound
 from server.tasks.record import Entry, TaskRecord, fold
 
@@ -32,6 +34,18 @@ class Following(Protocol):
         ...
 
     def __aiter__(self) -> AsyncIterator[Entry]: ...
+
+
+class FollowingContext(Protocol):
+    """A subscriber's place in a context: async-iterates the artifact changes after `snapshot`, and never ends.
+
+    The iterator does not keep the snapshot: who reads on for long need not hold what the context once was.
+    """
+
+    @property
+    def snapshot(self) -> ContextSnapshot: ...
+
+    def __aiter__(self) -> AsyncIterator[ContextEntry]: ...
 
 
 class Journal(Protocol):
@@ -61,6 +75,10 @@ class Journal(Protocol):
         """
         ...
 
+    async def follow_context(self, context_id: str) -> FollowingContext:
+        """The artifacts of a context, and what any of its tasks changes after that."""
+        ...
+
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
         """The tasks of a context, oldest first."""
         ...
@@ -70,53 +88,31 @@ class Journal(Protocol):
         ...
 
 
-class _Link:
-    """The place of one entry: empty until it is written, then the entry and the place of the next."""
+class _TaskLog(Log[Entry]):
+    """One task: its newest state and its log."""
 
-    __slots__ = ("filled",)
-
-    def __init__(self) -> None:
-        self.filled: tuple[Entry, _Link] | None = None
-
-
-class _Log:
-    """One task: its newest state and the place of its next entry."""
-
-    def __init__(self, record: TaskRecord) -> None:
+    def __init__(self, record: TaskRecord, context: ContextLog) -> None:
+        super().__init__()
         self.record = record
-        self.end = _Link()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._context = context
 
-    def append(self, event: TurnEvent, at: datetime) -> None:
+    def add(self, event: TurnEvent, at: datetime) -> None:
         entry = Entry(self.record.epoch, self.record.generation + 1, at, event)
         self.record = fold(self.record, entry)
-        filled, self.end = self.end, _Link()
-        filled.filled = entry, self.end
-
-    def wake(self) -> None:
-        for future in self._waiting:
-            if not future.done():
-                future.set_result(None)
-
-    async def news(self) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
-        try:
-            await future
-        finally:
-            self._waiting.discard(future)
+        self.append(entry)
+        if isinstance(event, ArtifactChanged):
+            self._context.add(self.record, entry, event)
 
 
-class _Cursor:
-    def __init__(self, log: _Log) -> None:
+class _TaskCursor:
+    def __init__(self, log: _TaskLog) -> None:
         self.snapshot = log.record
-        self._log = log
-        self._at = log.end
+        self._cursor = Cursor(log)
         self._ended = log.record.state.terminal
 
     @property
     def behind(self) -> bool:
-        return self._at.filled is not None
+        return self._cursor.behind
 
     def __aiter__(self) -> AsyncIterator[Entry]:
         return self
@@ -124,9 +120,7 @@ class _Cursor:
     async def __anext__(self) -> Entry:
         if self._ended:
             raise StopAsyncIteration
-        while (filled := self._at.filled) is None:
-            await self._log.news()
-        entry, self._at = filled
+        entry = await anext(self._cursor)
         self._ended = isinstance(entry.event, StatusChanged) and entry.event.state.terminal
         return entry
 
@@ -140,12 +134,14 @@ class InMemoryJournal:
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
-        self._logs: dict[str, _Log] = {}
+        self._logs: dict[str, _TaskLog] = {}
         self._contexts: dict[str, list[str]] = {}
+        # Kept by the tasks of the context and by its followers.
+        self._context_logs: WeakValueDictionary[str, ContextLog] = WeakValueDictionary()
         self._owners: dict[str, list[str]] = {}
 
     async def create(self, record: TaskRecord) -> None:
-        self._logs[record.task_id] = _Log(record)
+        self._logs[record.task_id] = _TaskLog(record, self._context_log(record.context_id))
         self._contexts.setdefault(record.context_id, []).append(record.task_id)
         self._owners.setdefault(record.owner, []).append(record.task_id)
 
@@ -153,14 +149,17 @@ class InMemoryJournal:
         log = self._log(task_id)
         at = self._now()
         for event in events:
-            log.append(event, at)
+            log.add(event, at)
         log.wake()
 
     async def get(self, task_id: str) -> TaskRecord:
         return self._log(task_id).record
 
     async def follow(self, task_id: str) -> Following:
-        return _Cursor(self._log(task_id))
+        return _TaskCursor(self._log(task_id))
+
+    async def follow_context(self, context_id: str) -> FollowingContext:
+        return ContextCursor(self._context_log(context_id))
 
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
         return tuple(self._logs[task_id].record for task_id in self._contexts.get(context_id, ()))
@@ -168,8 +167,14 @@ class InMemoryJournal:
     async def all(self, owner: str) -> Iterable[TaskRecord]:
         return [self._logs[task_id].record for task_id in self._owners.get(owner, ())]
 
-    def _log(self, task_id: str) -> _Log:
+    def _log(self, task_id: str) -> _TaskLog:
         try:
             return self._logs[task_id]
         except KeyError:
             raise TaskNotFound(task_id) from None
+
+    def _context_log(self, context_id: str) -> ContextLog:
+        log = self._context_logs.get(context_id)
+        if log is None:
+            log = self._context_logs[context_id] = ContextLog()
+        return log

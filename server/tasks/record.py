@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, assert_never
 
 from server.agent.blocks import Blocks
 from server.agent.events import (
@@ -20,7 +20,6 @@ from server.agent.events import (
     FinalMessageStarted,
     MessageReceived,
     MessageStarted,
-    Place,
     Remembered,
     State,
     StatusChanged,
@@ -36,6 +35,7 @@ from server.agent.events import (
 from server.agent.phases import Phase
 from server.agent.progress import Progress
 from store.changes import AppendParts, apply, compact
+from store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
 from store.models import Author, Content, Parts
 from store.rope import Rope
 
@@ -60,6 +60,18 @@ class TaskArtifact:
     author: Author
 
 
+@dataclass(frozen=True, slots=True)
+class OpenEdit:
+    """An edit that is being written. `version` is the one that `selection` is a range of."""
+
+    edit_id: str
+    artifact_id: str
+    selection: Selection
+    strategy: Strategy
+    version: int
+    text: Rope = field(default_factory=Rope)
+
+
 @dataclass(frozen=True)
 class TaskRecord:
     """A task at one generation.
@@ -69,6 +81,7 @@ class TaskRecord:
         artifacts: those the task has changed, in the order in which it first did.
         transcript: what the model must be shown again.
         reply: the visible text of the round so far.
+        open_edits: by their ids.
     """
 
     task_id: str
@@ -82,6 +95,7 @@ class TaskRecord:
     transcript: Transcript = ()
     progress: Progress = field(default_factory=Progress)
     reply: Rope = field(default_factory=Rope)
+    open_edits: Mapping[str, OpenEdit] = field(default_factory=dict)
     epoch: int = 1
     generation: int = 1
 
@@ -102,6 +116,8 @@ def _changes(record: TaskRecord, event: TurnEvent, at: datetime) -> dict[str, An
             return {}
         case TextAdded():
             return {"reply": record.reply + Rope(event.text)}
+        case EditStarted() | EditChunk() | EditCompleted() | EditAborted():
+            return {"open_edits": _edits(record, event)}
         case ArtifactChanged():
             return {"artifacts": {**record.artifacts, event.artifact_id: _artifact(record, event)}}
         case StatusChanged():
@@ -117,11 +133,9 @@ def _changes(record: TaskRecord, event: TurnEvent, at: datetime) -> dict[str, An
         case MessageStarted():
             return {"progress": replace(progress, round=event.round), "reply": Rope()}
         case TextBlockStarted(place=place) | ToolUseStarted(place=place):
-            return {"progress": _started(progress, place)}
-        case FinalMessageStarted():
-            return {"progress": replace(progress, phase=Phase.ASSISTANT)}
+            return {"progress": replace(progress, blocks=Blocks(place.index + 1))}
         case _:
-            return {}
+            return {"progress": replace(progress, phase=Phase.ASSISTANT)} if event == FinalMessageStarted() else {}
 
 
 def _status(record: TaskRecord, event: StatusChanged, at: datetime) -> dict[str, Any]:
@@ -143,5 +157,18 @@ def _artifact(record: TaskRecord, event: ArtifactChanged) -> TaskArtifact:
     return TaskArtifact(event.artifact_id, content, event.version, event.author)
 
 
-def _started(progress: Progress, place: Place) -> Progress:
-    return replace(progress, blocks=Blocks(place.index + 1))
+def _edits(record: TaskRecord, event: EditEvent) -> Mapping[str, OpenEdit]:
+    edits = dict(record.open_edits)
+    match event:
+        case EditStarted():
+            edits[event.edit_id] = OpenEdit(
+                event.edit_id, event.artifact_id, event.selection, event.strategy, event.version
+            )
+        case EditChunk():
+            edit = edits[event.edit_id]
+            edits[event.edit_id] = replace(edit, text=edit.text + Rope(event.chunk))
+        case EditCompleted() | EditAborted():
+            edits.pop(event.edit_id, None)  # one that was cut off while it was being told may be taken back twice
+        case _:
+            assert_never(event)
+    return edits

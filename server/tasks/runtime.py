@@ -11,27 +11,33 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from itertools import takewhile
 
 from server.agent.events import (
     AgentMessage,
+    Emit,
     MessageReceived,
     Remembered,
     State,
     StatusChanged,
-    TurnEvent,
     UserMessage,
 )
 from server.agent.history import user_said
+from server.agent.intent import intent_of
 from server.agent.model import LLM
-from server.agent.turn import LOST, TurnLimits, TurnRequest, run_turn
-from server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
+from server.agent.operate import OperationRequest, check, run_operation, save
+from server.agent.operations import Converse, InvalidOperation, Operation
+from server.agent.outcomes import LOST
+from server.agent.turn import TurnLimits, TurnRequest, run_turn
+from server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound, TaskTakesNoMessages
 from server.tasks.incoming import Incoming, Repeats
 from server.tasks.journal import Following, Journal
 from server.tasks.record import TaskRecord
+from server.tasks.running import Running
 from store.base import ArtifactStore
+from store.changes import Change
 from tools.base import Tool
 
 logger = logging.getLogger(__name__)
@@ -42,39 +48,11 @@ def _is_history(other: TaskRecord, owner: str) -> bool:
     return other.owner == owner and other.state not in (State.SUBMITTED, State.WORKING)
 
 
-@dataclass(slots=True)
-class _Running:
-    """A turn that runs. `closed`: it takes no more messages; `ending`: what its task becomes if it is stopped."""
-
-    task: asyncio.Task[None] | None = None
-    begun: bool = False
-    inbox: list[UserMessage] = field(default_factory=list)
-    closed: bool = False
-    stopping: bool = False
-    ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
-
-    async def stop(self, ending: StatusChanged | None = None) -> None:
-        """Cancel the turn, once, and wait until its task has its status."""
-        if not self.stopping:
-            self.stopping, self.ending = True, ending or self.ending
-            if self.task and self.begun:
-                self.task.cancel()
-        await self.ended()
-
-    def begin(self) -> None:
-        """The turn's first step. An `asyncio.Task` that is cancelled before it never runs, and would say nothing."""
-        self.begun = True
-        if self.stopping:
-            raise asyncio.CancelledError
-
-    async def ended(self) -> None:
-        if self.task:
-            await asyncio.wait([self.task])
-
-    def take(self, closing: bool) -> tuple[UserMessage, ...]:
-        messages, self.inbox = tuple(self.inbox), []
-        self.closed = closing and not messages
-        return messages
+def _first(record: TaskRecord) -> UserMessage:
+    """The message that began the task."""
+    message = record.history[0]
+    assert isinstance(message, UserMessage)
+    return message
 
 
 class Runtime:
@@ -102,7 +80,7 @@ class Runtime:
         self._now = now
         self._new_id = new_id
         self._limits = limits or TurnLimits()
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, Running] = {}
         self._repeats = Repeats(now)
         self._accepting = asyncio.Lock()
 
@@ -134,7 +112,8 @@ class Runtime:
         """Accept a message; what comes back begins with the task it belongs to.
 
         Raises:
-            TaskNotFound, TaskFinished, ContextMismatch: the message was not accepted.
+            TaskNotFound, TaskFinished, TaskTakesNoMessages, ContextMismatch, InvalidOperation: the message was not
+                accepted.
         """
         async with self._accepting:
             joined = self._repeats.task_of(incoming)
@@ -145,6 +124,9 @@ class Runtime:
             return following
 
     async def _accept(self, incoming: Incoming) -> Following:
+        intent = intent_of(incoming.message)
+        if not isinstance(intent, Converse) and not incoming.changes:
+            await self._check(intent, incoming)
         if not incoming.task_id:
             return await self._begin(incoming)
         while True:
@@ -155,10 +137,19 @@ class Runtime:
                 raise TaskFinished(incoming.task_id, record.state)
             running = self._running.get(record.task_id)
             if running is None:
-                return await self._answer(record, incoming.message)
+                return await self._answer(record, incoming)
+            if running.operation:
+                raise TaskTakesNoMessages(record.task_id)
             if not running.closed:
                 return await self._add(record, running, incoming.message)
             await running.ended()
+
+    async def _check(self, operation: Operation, incoming: Incoming) -> None:
+        if incoming.task_id:
+            raise InvalidOperation("message.taskId", "must be left out: an operation is a task of its own")
+        if not incoming.context_id:
+            raise InvalidOperation("message.contextId", "is missing: say in which context the artifact is")
+        await check(operation, incoming.context_id, self._store)
 
     async def _begin(self, incoming: Incoming) -> Following:
         record = TaskRecord(
@@ -170,15 +161,16 @@ class Runtime:
             transcript=(user_said(incoming.message),),
         )
         await self.journal.create(record)
-        return await self._start(record)
+        return await self._start(record, incoming.changes)
 
-    async def _answer(self, record: TaskRecord, message: UserMessage) -> Following:
+    async def _answer(self, record: TaskRecord, incoming: Incoming) -> Following:
         """The task waits for input: its turn goes on."""
+        message = incoming.message
         said = Remembered((user_said(message),))
         await self.journal.append(record.task_id, MessageReceived(message), said, StatusChanged(State.WORKING))
-        return await self._start(await self.journal.get(record.task_id))
+        return await self._start(record, incoming.changes)
 
-    async def _add(self, record: TaskRecord, running: _Running, message: UserMessage) -> Following:
+    async def _add(self, record: TaskRecord, running: Running, message: UserMessage) -> Following:
         """The task is working: its turn is given the message before its next round."""
         running.inbox.append(message)
         await self.journal.append(record.task_id, MessageReceived(message))
@@ -186,26 +178,29 @@ class Runtime:
 
     # ----------------------------------------------------------------- running
 
-    async def _start(self, record: TaskRecord) -> Following:
+    async def _start(self, record: TaskRecord, changes: tuple[tuple[str, Change], ...]) -> Following:
+        emit = partial(self.journal.append, record.task_id)
+        refused = await save(changes, record.context_id, record.task_id, self._store, emit)
+        if refused:
+            await emit(
+                StatusChanged(refused.state, AgentMessage(self._new_id(), refused.text, metadata=refused.metadata))
+            )
+            return await self.journal.follow(record.task_id)
         following = await self.journal.follow(record.task_id)
-        running = self._running[record.task_id] = _Running()
+        record = following.snapshot
+        intent = intent_of(_first(record))
+        running = self._running[record.task_id] = Running(None if isinstance(intent, Converse) else intent)
         running.task = asyncio.create_task(self._run(record, running), name=f"turn of task {record.task_id}")
         return following
 
-    async def _run(self, record: TaskRecord, running: _Running) -> None:
-        async def emit(event: TurnEvent) -> None:
-            await self.journal.append(record.task_id, event)
-
+    async def _run(self, record: TaskRecord, running: Running) -> None:
+        emit = partial(self.journal.append, record.task_id)
         try:
             running.begin()
-            await run_turn(
-                await self._request(record, running),
-                llm=self._llm,
-                tools=self._tools,
-                store=self._store,
-                emit=emit,
-                new_id=self._new_id,
-            )
+            if running.operation:
+                await self._operate(record, running.operation, emit)
+            else:
+                await self._turn(record, running, emit)
         except asyncio.CancelledError:
             if late := running.take(closing=True):
                 await emit(Remembered(tuple(user_said(message) for message in late)))
@@ -216,7 +211,21 @@ class Runtime:
         finally:
             del self._running[record.task_id]
 
-    async def _request(self, record: TaskRecord, running: _Running) -> TurnRequest:
+    async def _operate(self, record: TaskRecord, operation: Operation, emit: Emit) -> None:
+        request = OperationRequest(operation, _first(record).message_id, record.task_id, record.context_id)
+        await run_operation(request, llm=self._llm, store=self._store, emit=emit, new_id=self._new_id)
+
+    async def _turn(self, record: TaskRecord, running: Running, emit: Emit) -> None:
+        await run_turn(
+            await self._request(record, running),
+            llm=self._llm,
+            tools=self._tools,
+            store=self._store,
+            emit=emit,
+            new_id=self._new_id,
+        )
+
+    async def _request(self, record: TaskRecord, running: Running) -> TurnRequest:
         context = await self.journal.context(record.context_id)
         before = takewhile(lambda other: other.task_id != record.task_id, context)
         earlier = tuple(other.transcript for other in before if _is_history(other, record.owner))

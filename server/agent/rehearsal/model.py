@@ -10,6 +10,7 @@ Rule 2: the newest message is what it works on, also when it came along with too
 Rule 3: only tools that the request offers are called. A failed call ends the turn with what the tool said.
 Rule 4: the last round of the turn has text and no call. `NOTICE` ends the first reply of a conversation: that
         text, or a question or refusal that comes before it.
+Rule 5: to an edit it replies with the new text and nothing else (`editing.py`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, Literal, assert_never
 
 from server.agent.model import ModelEvent, ModelRequest, Text, Thinking, ToolUse
 from server.agent.playback import Block, NewId, Sleep, answer, fresh_tool_id, paced
+from server.agent.rehearsal.editing import edited
 from server.agent.rehearsal.reading import Step, entries_in, mapping, name_of, named, situation, was_said
 from server.agent.rehearsal.wishes import Add, Ask, Decline, Draft, Replace, Talk, Wish, read_wish
 from server.agent.rehearsal.writing import addressed, outline, section, slug, substituted
@@ -35,7 +37,8 @@ NOTICE = (
 
 HELP = (
     "I can draft an outline (“Write about tea”), add to it (“Add a section on milk”), "
-    "replace words in it (“Replace tea by coffee”) and ask you something (“Ask me my name”)."
+    "replace words in it (“Replace tea by coffee”) and ask you something (“Ask me my name”). "
+    "Select a passage, and I make it “shorter”, “longer” or “upper case”, delete it or replace words in it."
 )
 
 _MARKDOWN = "text/markdown"
@@ -87,6 +90,8 @@ class Rehearsal:
 
 def plan(request: ModelRequest) -> tuple[Block, ...]:
     """What comes next in the conversation. Calls have no id yet: that is given when they are said."""
+    if request.edit is not None:
+        return _say(edited(request.edit))
     text, steps = situation(request.messages)
     blocks = _next(text, steps, frozenset(tool.name for tool in request.tools))
     if was_said(NOTICE, request.messages):

@@ -28,7 +28,7 @@ from server.agent.model import (
 )
 from server.agent.playback import Block, NewId, Sleep, answer, delta_length, fresh_tool_id, paced
 from server.agent.script.rules import Failure, Round, Rule, read_rules
-from server.agent.script.turn import Turn, current_turn
+from server.agent.script.turn import Turn, current_turn, edit_turn
 from server.agent.script.values import BadValue, Groups, fill, fill_tree, filled, seconds, whole
 
 _KEPT_TRIES = 1000
@@ -84,7 +84,7 @@ class ScriptedModel:
         return paced(events, delay, self._sleep)
 
     def _next(self, request: ModelRequest) -> tuple[Iterator[ModelEvent], float]:
-        turn = current_turn(self._rules, request.messages)
+        turn = self._turn(request)
         if turn is None or turn.groups is None:
             said = turn.text if turn else ""
             raise ModelError(f"No rule of the script matches this message: {_short(said)}", retryable=False)
@@ -98,6 +98,11 @@ class ScriptedModel:
         if now.error is not None:
             events = self._failing(events, now.error, turn, number)
         return events, seconds(filled(now.delay, turn.groups))
+
+    def _turn(self, request: ModelRequest) -> Turn | None:
+        if request.edit is None:
+            return current_turn(self._rules, request.messages)
+        return edit_turn(self._rules, request.edit, request.messages[-1].message_id)
 
     def _failing(self, events: Iterator[ModelEvent], failure: Failure, turn: Turn, number: int) -> Iterator[ModelEvent]:
         status, after, times = (

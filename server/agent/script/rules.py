@@ -40,28 +40,39 @@ Regex = Annotated[re.Pattern[str], PlainValidator(_regex)]
 
 
 class Match(Strict):
-    """When a rule is taken: every pattern given is found somewhere in its subject (`re.search`)."""
+    """When a rule is taken: every pattern given is found somewhere in its subject (`re.search`).
+
+    `selection` is searched for in the selected text of an edit; no other message has one.
+    """
 
     text: Regex | None = None
     message_id: Regex | None = None
+    selection: Regex | None = None
 
     @model_validator(mode="after")
-    def _either_or_both(self) -> Match:
-        if self.text is None and self.message_id is None:
-            raise BadValue("`text`, `message_id` or both are needed")
+    def _at_least_one(self) -> Match:
+        if self.text is None and self.message_id is None and self.selection is None:
+            raise BadValue("`text`, `message_id` or `selection` is needed")
         return self
 
     @property
     def names(self) -> frozenset[str]:
         """The names of all groups."""
-        return frozenset(name for p in (self.text, self.message_id) if p for name in p.groupindex)
+        return frozenset(name for p in (self.text, self.message_id, self.selection) if p for name in p.groupindex)
 
-    def groups(self, text: str, message_id: str) -> Groups | None:
-        """The groups if the message matches, else None. If both patterns name a group, `text` wins."""
+    def groups(self, text: str, message_id: str, selected: str | None = None) -> Groups | None:
+        """The groups if the message matches, else None. Of patterns that name the same group, `text` wins.
+
+        Args:
+            text: what the message says; of an edit, its instruction.
+            message_id: of the message.
+            selected: the selected text, if the message is an edit.
+        """
         found: dict[str, str] = {}
-        for pattern, subject in ((self.message_id, message_id), (self.text, text)):
+        subjects = ((self.message_id, message_id), (self.selection, selected), (self.text, text))
+        for pattern, subject in subjects:
             if pattern is not None:
-                hit = pattern.search(subject)
+                hit = None if subject is None else pattern.search(subject)
                 if hit is None:
                     return None
                 found.update(hit.groupdict(default=""))

@@ -8,6 +8,8 @@ Rule 2: a message that comes along with tool results goes with the turn at work,
         (`history.py`). An answer to `ask_user` never begins a turn.
 Rule 3: a round with calls is done when each of them was made, in one assistant message or in several; a round
         without calls is done by the next assistant message. No completed call is made again.
+Rule 4: an edit is a turn by itself, whatever was said before: its text is the instruction alone, and of its rule the
+        first round is said, without its calls.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from server.agent.history import UNANSWERED
-from server.agent.model import ModelMessage, Text, ToolResult, ToolUse
+from server.agent.model import ModelMessage, Passage, Text, ToolResult, ToolUse
 from server.agent.script.rules import Round, Rule
 from server.agent.script.values import Groups, fill
 
@@ -60,6 +62,12 @@ def current_turn(rules: Sequence[Rule], messages: Iterable[ModelMessage]) -> Tur
     return turn
 
 
+def edit_turn(rules: Sequence[Rule], edit: Passage, message_id: str) -> Turn:
+    """The turn of an edit that the message asks for."""
+    turn = _matched(rules, 0, edit.instruction, message_id, edit.selected)
+    return replace(turn, rounds=tuple(one.model_copy(update={"tools": ()}) for one in turn.rounds[:1]))
+
+
 def place(rounds: Sequence[Sequence[str]], made: Iterable[Sequence[str]]) -> tuple[int, tuple[int, ...]]:
     """How far a turn has come: the number of the round that is next, and which of its calls are left.
 
@@ -99,8 +107,12 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: Turn | None) 
 
 def _begin(rules: Sequence[Rule], index: int, message: ModelMessage) -> Turn:
     text = "\n".join(item.text for item in message.content if isinstance(item, Text))
+    return _matched(rules, index, text, message.message_id)
+
+
+def _matched(rules: Sequence[Rule], begin: int, text: str, message_id: str, selected: str | None = None) -> Turn:
     for number, rule in enumerate(rules):
-        groups = rule.match.groups(text, message.message_id)
+        groups = rule.match.groups(text, message_id, selected)
         if groups is not None:
-            return Turn(index, text, message.message_id, number, rule.rounds, groups)
-    return Turn(index, text, message.message_id)
+            return Turn(begin, text, message_id, number, rule.rounds, groups)
+    return Turn(begin, text, message_id)

@@ -448,7 +448,7 @@ async def test_the_model_is_told_the_rules_the_tools_and_what_was_said_before_in
     [request] = stage.llm.requests
     assert request.system == SYSTEM
     assert {spec.name for spec in request.tools} == {tool.name for tool in TOOLS}
-    assert [spec.name for spec in request.tools if spec.eager] == ["artifact_update"]
+    assert [spec.name for spec in request.tools if spec.eager] == ["artifact_update", "artifact_edit"]
     assert [message.content[0] for message in request.messages] == [
         Text("Write x"),
         Text("I write."),

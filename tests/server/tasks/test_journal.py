@@ -3,17 +3,21 @@
 import asyncio
 import gc
 import weakref
-from collections.abc import Callable
+from collections.abc import AsyncIterable, Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.agent.events import Place, State, StatusChanged, TextAdded, TurnEvent
+from server.agent.events import ArtifactChanged, Place, State, StatusChanged, TextAdded, TurnEvent
+from server.tasks.context_log import Standing
 from server.tasks.errors import TaskNotFound
 from server.tasks.journal import Following, InMemoryJournal, Journal
 from server.tasks.record import Entry, TaskRecord, fold
-from tests.fakes import Clock, said
+from store.changes import AppendParts, apply
+from store.models import Content, Parts
+from tests.fakes import Clock, parts, said
 
 PLACE = Place(0, 1, 0)
 DONE = StatusChanged(State.COMPLETED)
@@ -34,7 +38,7 @@ async def read(following: Following) -> list[Entry]:
     return [entry async for entry in following]
 
 
-async def take(following: Following, count: int) -> list[Entry]:
+async def take(following: AsyncIterable[Any], count: int) -> list[Any]:
     entries = aiter(following)
     return [await anext(entries) for _ in range(count)]
 
@@ -191,6 +195,154 @@ async def test_whoever_joins_whenever_sees_exactly_what_follows_its_snapshot(mak
         assert record == final
 
 
+# ------------------------------------------------------------------ following a context
+
+
+def changed(artifact_id: str, words: str, *, append: bool = False, version: int = 1, done: bool = False) -> TurnEvent:
+    return ArtifactChanged(artifact_id, f"{artifact_id}.md", "", append, parts(words), done, version, "agent")
+
+
+@every_journal
+async def test_a_context_nobody_has_used_can_be_followed_and_begins_empty(make) -> None:
+    journal = make(Clock())
+    following = await journal.follow_context("context")
+    assert (following.snapshot.position, dict(following.snapshot.artifacts)) == (0, {})
+    await journal.create(new_task())
+    await journal.append("task", changed("doc", "one"))
+    assert [(position, task) for position, task, _ in await take(following, 1)] == [(1, "task")]
+
+
+@every_journal
+async def test_the_changes_of_all_tasks_of_a_context_are_numbered_together_and_nothing_else_is(make) -> None:
+    journal = make(Clock())
+    for task_id, context_id in (("a", "context"), ("b", "context"), ("c", "other")):
+        await journal.create(new_task(task_id, context_id))
+    following = await journal.follow_context("context")
+    await journal.append("a", piece(1), changed("doc", "one"), piece(2))
+    await journal.append("c", changed("doc", "elsewhere"))
+    await journal.append("b", changed("plan", "two"), changed("doc", "three"), DONE)
+    seen = await take(following, 3)
+    assert [(position, task, entry.event) for position, task, entry in seen] == [
+        (1, "a", changed("doc", "one")),
+        (2, "b", changed("plan", "two")),
+        (3, "b", changed("doc", "three")),
+    ]
+    assert [entry.generation for _, _, entry in seen] == [3, 2, 3]
+    assert (await journal.follow_context("other")).snapshot.position == 1
+
+
+@every_journal
+async def test_the_snapshot_of_a_context_has_each_artifact_as_its_last_writer_left_it(make) -> None:
+    journal = make(Clock())
+    await journal.create(new_task("a"))
+    await journal.create(new_task("b"))
+    await journal.append("a", changed("doc", "one "), changed("plan", "first"), changed("doc", "two", append=True))
+    await journal.append("b", changed("plan", "second", version=2, done=True))
+    snapshot = (await journal.follow_context("context")).snapshot
+    a, b = (await journal.get("a")).artifacts["doc"], (await journal.get("b")).artifacts["plan"]
+    assert snapshot.position == 4
+    assert list(snapshot.artifacts.items()) == [
+        ("doc", Standing(a, "a", 3, False)),
+        ("plan", Standing(b, "b", 4, True)),
+    ]
+    assert a.content == Content("doc.md", "", parts("one two"))
+
+
+@every_journal
+async def test_a_snapshot_does_not_change_with_its_context(make) -> None:
+    journal = make(Clock())
+    await journal.create(new_task())
+    await journal.append("task", changed("doc", "one"))
+    snapshot = (await journal.follow_context("context")).snapshot
+    await journal.append("task", changed("doc", " two", append=True), changed("plan", "three"))
+    assert (snapshot.position, list(snapshot.artifacts)) == (1, ["doc"])
+    assert snapshot.artifacts["doc"].artifact.content.parts == parts("one")
+
+
+@every_journal
+async def test_following_a_context_outlives_its_tasks(make) -> None:
+    journal = make(Clock())
+    await journal.create(new_task("a"))
+    following = await journal.follow_context("context")
+    reading = asyncio.create_task(take(following, 2))
+    await journal.append("a", changed("doc", "one", done=True), DONE)
+    await asyncio.sleep(0)
+    await journal.create(new_task("b"))
+    await journal.append("b", changed("doc", "two", version=2))
+    assert [task for _, task, _ in await reading] == ["a", "b"]
+
+
+CONTEXT_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("change"), st.sampled_from("ab"), st.sampled_from(["doc", "plan"]), st.booleans()),
+        st.tuples(st.just("talk"), st.sampled_from("ab")),
+        st.tuples(st.just("join"), st.booleans()),
+        st.tuples(st.just("rest")),
+    ),
+    max_size=25,
+)
+
+
+@every_journal
+@settings(max_examples=60)
+@given(steps=CONTEXT_STEPS)
+async def test_whoever_joins_a_context_whenever_folds_to_the_same_artifacts(make, steps) -> None:
+    journal = make(Clock())
+    await journal.create(new_task("a"))
+    await journal.create(new_task("b"))
+    written: dict[str, str] = {}
+    writers: dict[str, str] = {}
+    followers = []
+    count = 0
+    for n, (step, *how) in enumerate([("join", False), *steps, ("join", False)]):
+        if step == "change":
+            task, artifact_id, append = how
+            append = append and writers.get(artifact_id) == task  # what a turn promises
+            written[artifact_id] = (written[artifact_id] if append else "") + f"{n} "
+            writers[artifact_id] = task
+            count += 1
+            await journal.append(task, piece(n), changed(artifact_id, f"{n} ", append=append))
+        elif step == "talk":
+            await journal.append(how[0], piece(n))
+        elif step == "join":  # some read as it comes, some only at the end
+            following = await journal.follow_context("context")
+            left = asyncio.create_task(collect(following)) if how[0] else None
+            followers.append((following, left))
+        else:
+            await asyncio.sleep(0)
+    expected = {artifact_id: parts(words) for artifact_id, words in written.items()}
+    for following, reading in followers:
+        position = following.snapshot.position
+        entries = await end(reading) if reading else await take(following, count - position)
+        assert [entry[0] for entry in entries] == list(range(position + 1, count + 1))
+        stands: dict[str, Parts] = {
+            artifact_id: standing.artifact.content.parts
+            for artifact_id, standing in following.snapshot.artifacts.items()
+        }
+        for _, _, entry in entries:
+            before = stands.get(entry.event.artifact_id, ()) if entry.event.append else ()
+            stands[entry.event.artifact_id] = apply(before, AppendParts(entry.event.parts))
+        assert stands == expected
+
+
+async def collect(following: AsyncIterable[Any]) -> list[Any]:
+    """Everything, until cancelled."""
+    seen: list[Any] = []
+    try:
+        async for entry in following:
+            seen.append(entry)
+    except asyncio.CancelledError:
+        pass
+    return seen
+
+
+async def end(reading: "asyncio.Task[list[Any]]") -> list[Any]:
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    reading.cancel()
+    return await reading
+
+
 # ------------------------------------------------------------- what is kept, in memory
 
 
@@ -198,16 +350,27 @@ class Watched(TextAdded):
     """An event that can be watched while it goes."""
 
 
+class WatchedChange(ArtifactChanged):
+    """The same for a change of an artifact."""
+
+
 class Watch:
     """How many of the events it made are still kept by somebody."""
 
     def __init__(self) -> None:
-        self._made: list[weakref.ref[Watched]] = []
+        self._made: list[weakref.ref[TurnEvent]] = []
 
     def make(self, count: int) -> list[TurnEvent]:
-        events = [Watched(PLACE, "x") for _ in range(count)]
+        return self._watched([Watched(PLACE, "x") for _ in range(count)])
+
+    def changes(self, count: int) -> list[TurnEvent]:
+        """Each of them replaces the whole artifact."""
+        made = [WatchedChange("doc", "", "", False, parts("x"), False, 1, "agent") for _ in range(count)]
+        return self._watched([*made])
+
+    def _watched(self, events: list[Any]) -> list[TurnEvent]:
         self._made += [weakref.ref(event) for event in events]
-        return [*events]
+        return events
 
     @property
     def kept(self) -> int:
@@ -257,6 +420,53 @@ async def test_of_a_finished_task_everything_goes_with_the_last_follower(journal
         assert watch.kept == 10
         followers.pop()
     assert watch.kept == 0
+
+
+async def test_a_change_is_kept_until_the_slowest_follower_of_the_context_has_read_it(journal) -> None:
+    watch = Watch()
+    slow, fast = await journal.follow_context("context"), await journal.follow_context("context")
+    await journal.append("task", *watch.changes(10))
+    await take(fast, 10)
+    assert watch.kept == 10
+    await take(slow, 4)
+    assert watch.kept == 6
+    del slow
+    assert watch.kept == 0
+
+
+async def test_a_follower_of_the_context_keeps_no_other_events(journal) -> None:
+    watch = Watch()
+    follower = await journal.follow_context("context")
+    await journal.append("task", *watch.make(10), changed("doc", "x"))
+    assert watch.kept == 0
+    assert len(await take(follower, 1)) == 1
+
+
+class WatchedName(str):
+    """A name that can be watched while it goes."""
+
+
+async def test_who_reads_on_in_a_context_does_not_keep_what_it_once_was(journal) -> None:
+    name = WatchedName("old.md")
+    old = weakref.ref(name)
+    await journal.append("task", ArtifactChanged("doc", name, "", False, parts("old"), False, 1, "agent"))
+    changes = aiter(await journal.follow_context("context"))
+    del name
+    await journal.append("task", changed("doc", "new"))
+    gc.collect()
+    assert old() is None
+    assert (await anext(changes)).position == 2
+
+
+async def test_a_context_without_tasks_is_forgotten_with_its_last_follower(journal) -> None:
+    followers = [await journal.follow_context("unknown") for _ in range(2)]
+    log = weakref.ref(followers[0]._cursor._log)
+    followers.pop()
+    gc.collect()
+    assert log() is not None
+    followers.clear()
+    gc.collect()
+    assert log() is None
 
 
 def futures() -> int:

@@ -30,8 +30,9 @@ from server.agent.events import (
 )
 from server.agent.model import Text, ToolResult, Usage
 from server.agent.phases import Phase
-from server.tasks.record import Entry, TaskRecord, fold
+from server.tasks.record import Entry, OpenEdit, TaskRecord, fold
 from store.changes import AppendParts, apply
+from store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 from store.models import DataPart, TextPart, text_part
 from store.rope import Rope
 from tests.fakes import parts, said
@@ -249,3 +250,65 @@ def test_a_record_is_frozen() -> None:
     with pytest.raises(FrozenInstanceError):
         NEW.state = State.WORKING  # type: ignore[misc]
     assert after(TextAdded(PLACE, "x")).reply == Rope("x")
+
+
+# ------------------------------------------------------------------------------- edits
+
+HERE = Selection(2, 5, "codepoint")
+
+
+def started(edit_id: str = "e") -> EditStarted:
+    return EditStarted(edit_id, "doc", HERE, "insert_after", 3)
+
+
+def chunk(text: str, edit_id: str = "e") -> EditChunk:
+    return EditChunk(edit_id, "doc", HERE, text)
+
+
+def ended(edit_id: str, completed: bool) -> EditEvent:
+    if completed:
+        return EditCompleted(edit_id, "doc", HERE, "x", HERE, "insert_after")
+    return EditAborted(edit_id, "doc", HERE)
+
+
+def test_an_edit_that_is_being_written_is_open_with_what_it_has_so_far() -> None:
+    record = after(started(), chunk("Hel"), chunk("lo"))
+    assert record.open_edits == {"e": OpenEdit("e", "doc", HERE, "insert_after", 3, Rope("Hello"))}
+    assert str(after(started()).open_edits["e"].text) == ""
+
+
+@pytest.mark.parametrize("completed", [True, False])
+def test_an_edit_that_has_ended_is_open_no_more(completed) -> None:
+    assert after(started(), chunk("x"), ended("e", completed)).open_edits == {}
+
+
+def test_an_edit_on_its_way_changes_neither_the_artifacts_nor_the_reply() -> None:
+    record = after(wrote("Hello", append=False), TextAdded(PLACE, "Hm"))
+    edited = after(started(), chunk("x"), ended("e", True), record=record)
+    assert (edited.artifacts, edited.reply, edited.history) == (record.artifacts, record.reply, record.history)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["go on", "complete", "abort"]), words), max_size=20))
+def test_open_edits_are_those_that_have_begun_and_not_ended_each_with_its_own_text(steps) -> None:
+    record, expected = NEW, {}
+    for edit_id, step, text in steps:
+        if edit_id not in expected:
+            record, expected[edit_id] = after(started(edit_id), record=record), ""
+        if step == "go on":
+            record, expected[edit_id] = after(chunk(text, edit_id), record=record), expected[edit_id] + text
+        else:
+            record = after(ended(edit_id, step == "complete"), record=record)
+            del expected[edit_id]
+        assert {edit_id: str(edit.text) for edit_id, edit in record.open_edits.items()} == expected
+
+
+def test_a_chunk_allocates_what_it_brings_and_not_what_its_edit_has() -> None:
+    size = 1_000_000
+    record = after(started(), chunk("x" * size), chunk("x"))
+    tracemalloc.start()
+    try:
+        record = after(*[chunk("x")] * 3, record=record)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < size / 10

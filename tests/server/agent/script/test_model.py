@@ -19,6 +19,7 @@ from server.agent.model import (
     ModelError,
     ModelMessage,
     ModelRequest,
+    Passage,
     SignatureDelta,
     Text,
     TextDelta,
@@ -27,6 +28,7 @@ from server.agent.model import (
     ToolResult,
     ToolUse,
 )
+from server.agent.passage import edit_request
 from server.agent.script import ScriptError, load_script
 
 SCRIPT = """
@@ -406,3 +408,62 @@ async def test_a_canceled_task_leaves_the_delay_at_once(model) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+# -------------------------------------------------------------------- edits
+
+EDITS = """
+rules:
+  - match: {text: async, selection: '^(?P<indent> *)def (?P<rest>.*)'}
+    rounds:
+      - {thinking: "A def.", text: "{indent}async def {rest}", tools: [{name: artifact_list}], chunk: 4}
+      - {text: never}
+  - match: {text: '^up (?P<n>\\d)$'}
+    rounds: [{text: "Going up {n}.", error: {status: 529, after: 1}}]
+  - match: {selection: '^$'}
+    rounds: [{}]
+  - match: {message_id: '^m-'}
+    rounds: [{text: "A message."}]
+"""
+
+
+def edit(instruction, selected, message_id=""):
+    passage = Passage("a.py", "python", "before", selected, "after", instruction, "replace")
+    return edit_request(passage, message_id)
+
+
+async def answer_to(llm, request):
+    return [event async for event in llm.stream(request)]
+
+
+async def test_an_edit_takes_the_first_round_of_its_rule_without_its_calls(model) -> None:
+    events = await answer_to(model(EDITS), edit("Make it async", "  def f():"))
+    assert text_of(events) == "  async def f():"
+    assert [event.kind for event in events if isinstance(event, BlockStart)] == ["thinking", "text"]
+    assert {len(event.text) for event in events if isinstance(event, TextDelta)} == {4}
+    assert events[-1].stop_reason == "end_turn"
+
+
+async def test_a_rule_with_a_selection_is_for_edits_alone(model) -> None:
+    with pytest.raises(ModelError, match="No rule"):
+        await ask(model(EDITS), user("async def f():"))
+    assert text_of(await ask(model(EDITS), user("async", message_id="m-1"))) == "A message."
+    assert text_of(await answer_to(model(EDITS), edit("async", "x = 1", "m-1"))) == "A message."
+
+
+async def test_the_text_of_an_edit_is_its_instruction_and_nothing_around_it(model) -> None:
+    with pytest.raises(ModelError, match="matches this message: before") as caught:
+        await answer_to(model(EDITS), edit("before", "up 1"))
+    assert "selection" not in caught.value.reason
+
+
+async def test_an_edit_without_a_text_says_nothing(model) -> None:
+    events = await answer_to(model(EDITS), edit("Go", ""))
+    assert [type(event) for event in events] == [MessageStart, MessageDelta, MessageStop]
+
+
+async def test_an_edit_breaks_off_as_any_answer_does(model) -> None:
+    llm = model(EDITS)
+    with pytest.raises(ModelError, match="529"):
+        await answer_to(llm, edit("up 1", "x"))
+    assert text_of(await answer_to(llm, edit("up 1", "x"))) == "Going up 1."

@@ -56,7 +56,7 @@ def test_what_is_left_out_has_a_default(read) -> None:
         ("rules:\n  - one\n", 2, "rules.0: a mapping is needed"),
         ("rules:\n- match: {text: a}\n", 2, "rules.0: the key `rounds` is missing"),
         ("rules:\n- rounds: [{}]\n", 2, "rules.0: the key `match` is missing"),
-        (rule("     - {}", match=""), 2, "rules.0.match: `text`, `message_id` or both are needed"),
+        (rule("     - {}", match=""), 2, "rules.0.match: `text`, `message_id` or `selection` is needed"),
         (rule("     - {}", match="text: '(a'"), 2, "rules.0.match.text: not a regular expression: missing )"),
         (rule("     - {}", match="text: 5"), 2, "a regular expression is needed, as a string"),
         (rule("     - {}", match="txt: a"), 2, "rules.0.match.txt: unknown key `txt`"),
@@ -161,3 +161,21 @@ def test_data_that_only_looks_like_a_repeat_stays_data(read) -> None:
 def test_a_strangers_number_cannot_fill_the_memory() -> None:
     with pytest.raises(BadValue, match="more than the limit"):
         fill(Repeat.model_construct(repeat="ab", times="{n}"), {"n": str(MAX_CHARACTERS)})
+
+
+def test_a_selection_is_matched_in_edits_alone() -> None:
+    match = Match(selection=r"^(?P<what>\w+)")
+    assert match.groups("any", "m-1", "tea\n") == {"what": "tea"}
+    assert match.groups("tea", "m-1", "") is None
+    assert match.groups("tea", "m-1") is None
+    assert Match(selection="^$").groups("any", "m-1", "") == {}
+
+
+def test_an_edit_matches_by_its_text_and_id_as_well_and_all_that_is_given_must_match() -> None:
+    assert Match(text="up").groups("up", "m-1", "tea") == {}
+    match = Match(text="(?P<a>u)p", message_id="(?P<a>m)(?P<b>-)", selection="(?P<a>t)(?P<b>e)")
+    assert match.names == {"a", "b"}
+    assert match.groups("up", "m-1", "tea") == {"a": "u", "b": "e"}
+    assert match.groups("down", "m-1", "tea") is None
+    assert match.groups("up", "1", "tea") is None
+    assert match.groups("up", "m-1", "coffee") is None

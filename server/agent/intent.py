@@ -1,0 +1,213 @@
+"""What a message asks for: an edit of a selection, a step through the versions, or a conversation. Pure.
+
+Rule 1: metadata decides, never the wording: a message with an operation in its metadata is that operation.
+Rule 2: an operation is read strictly. A field that is unknown, misspelt or of the wrong type is refused by its name,
+        because a guard such as `baseVersion` that is silently ignored would cost somebody's work.
+Rule 3: our metadata without `op` is no operation: it says what the user is looking at, or has selected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from server.agent.events import UserMessage
+from server.agent.operations import Converse, Edit, Focus, Go, Intent, InvalidOperation, Marked, Put
+from store.changes import Redo, Restore, Undo
+from store.edits import Strategy
+from store.models import TextPart
+from store.text import Unit
+
+CANVAS = "urn:a2a-canvas:canvas:v1"
+"""docs/extensions.md."""
+
+AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"
+"""Another canvas extension, whose edits are taken as they are."""
+
+
+def intent_of(message: UserMessage) -> Intent:
+    """What the message asks for.
+
+    Raises:
+        InvalidOperation: it has an operation in its metadata that cannot be read.
+    """
+    ours, agentstack = message.metadata.get(CANVAS), message.metadata.get(AGENTSTACK)
+    if ours is not None:
+        return _intent(_object(CANVAS, ours), message)
+    if agentstack is not None:
+        return _read(_AgentStackForm, _object(AGENTSTACK, agentstack)).intent(message)
+    return Converse()
+
+
+def instruction_of(message: UserMessage) -> str:
+    """What the message says in words."""
+    return "\n".join(part.text for part in message.parts if isinstance(part, TextPart) and part.text.strip())
+
+
+def _object(uri: str, given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InvalidOperation(f"metadata[{uri}]", "must be an object")
+    return given
+
+
+def _intent(given: Mapping[str, Any], message: UserMessage) -> Intent:
+    if "op" not in given:
+        return Converse(_read(_FocusForm, given).focus())
+    op = given["op"]
+    if not isinstance(op, str) or op not in _OPERATIONS:
+        raise InvalidOperation("op", f"must be one of {', '.join(_OPERATIONS)}")
+    return _read(_OPERATIONS[op], given).intent(message)
+
+
+# ------------------------------------------------------------------ what is on the wire
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
+
+
+Count = Annotated[int, Field(ge=1)]
+Offset = Annotated[int, Field(ge=0)]
+Id = Annotated[str, Field(min_length=1)]
+
+
+class _SelectionForm(_Form):
+    start: Offset | None = None
+    end: Offset | None = None
+    unit: Unit = "utf16"
+    text: str | None = None
+    line_start: Count | None = None
+    line_end: Count | None = None
+
+    @model_validator(mode="after")
+    def _says_where(self) -> _SelectionForm:
+        if (self.start is None) != (self.end is None):
+            raise ValueError("needs both start and end, or neither")
+        if self.start is None and self.line_start is None:
+            raise ValueError("needs start and end, or lineStart and lineEnd")
+        if self.line_start is None and self.line_end is not None:
+            raise ValueError("needs lineStart where it has lineEnd")
+        return self
+
+    def marked(self) -> Marked:
+        for name, first, last in (
+            ("selection.end", self.start, self.end),
+            ("selection.lineEnd", self.line_start, self.line_end),
+        ):
+            if first is not None and last is not None and last < first:
+                raise InvalidOperation(name, f"must be {first} or more: the selection ends before it begins")
+        last_line = self.line_start if self.line_end is None else self.line_end
+        return Marked(self.start, self.end, self.unit, self.text, self.line_start, last_line)
+
+
+class _FocusForm(_Form):
+    artifact_id: Id
+    base_version: Count | None = None
+    selection: _SelectionForm | None = None
+
+    def focus(self) -> Focus:
+        return Focus(self.artifact_id, self.base_version, self.selection.marked() if self.selection else None)
+
+
+class _EditForm(_Form):
+    op: Literal["edit"]
+    artifact_id: Id
+    base_version: Count | None = None
+    selection: _SelectionForm
+    strategy: Strategy = "replace"
+
+    def intent(self, message: UserMessage) -> Edit:
+        return _edit(self.artifact_id, self.selection.marked(), self.strategy, message, self.base_version)
+
+
+class _StepForm(_Form):
+    op: Literal["undo", "redo"]
+    artifact_id: Id
+    base_version: Count | None = None
+
+    def intent(self, message: UserMessage) -> Go:
+        step = Undo if self.op == "undo" else Redo
+        return Go(self.artifact_id, step(self.base_version))
+
+
+class _RestoreForm(_Form):
+    op: Literal["restore"]
+    artifact_id: Id
+    base_version: Count | None = None
+    version: Count
+
+    def intent(self, message: UserMessage) -> Go:
+        return Go(self.artifact_id, Restore(self.version, self.base_version))
+
+
+class _PutForm(_Form):
+    op: Literal["put"]
+    artifact_id: Id
+    base_version: Count | None = None
+    text: str
+
+    def intent(self, message: UserMessage) -> Put:
+        return Put(self.artifact_id, self.text, self.base_version)
+
+
+class _AgentStackForm(BaseModel):
+    """Offsets are UTF-16; what else it may come to hold is none of ours."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    artifact_id: Id
+    start_index: Offset
+    end_index: Offset
+    description: str = ""
+
+    def intent(self, message: UserMessage) -> Edit:
+        if self.end_index < self.start_index:
+            raise InvalidOperation("end_index", f"must be {self.start_index} or more")
+        return _edit(
+            self.artifact_id, Marked(self.start_index, self.end_index), "replace", message, None, self.description
+        )
+
+
+def _edit(
+    artifact_id: str,
+    marked: Marked,
+    strategy: Strategy,
+    message: UserMessage,
+    base_version: int | None,
+    description: str = "",
+) -> Edit:
+    said = dict.fromkeys(words for words in (description.strip(), instruction_of(message)) if words)
+    if not said:
+        raise InvalidOperation("message.parts", "must say in a text what is to be changed")
+    return Edit(artifact_id, marked, strategy, "\n".join(said), base_version)
+
+
+_OPERATIONS: Mapping[str, type[_EditForm | _StepForm | _RestoreForm | _PutForm]] = {
+    "edit": _EditForm,
+    "undo": _StepForm,
+    "redo": _StepForm,
+    "restore": _RestoreForm,
+    "put": _PutForm,
+}
+
+F = TypeVar("F", bound=BaseModel)
+
+
+def _read(form: type[F], given: Mapping[str, Any]) -> F:
+    try:
+        return form.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+    field = ".".join(str(step) for step in first["loc"])
+    match first["type"]:
+        case "missing":
+            raise InvalidOperation(field, "is missing")
+        case "extra_forbidden":
+            raise InvalidOperation(field, "is no field of this operation")
+        case "model_type" | "model_attributes_type":
+            raise InvalidOperation(field, "must be an object")
+        case _:
+            raise InvalidOperation(field, f"is not valid: {first['msg'].removeprefix('Value error, ')}")

@@ -1,0 +1,98 @@
+"""In which language a text is written: "python", "markdown"… Pure.
+
+Rule 1: metadata that names a `language` is believed, as it stands. Else the media type decides, else the file's name.
+Rule 2: a media type that is not in the table says nothing, and `text/plain` is not in it; one that ends in `+json`,
+        `+xml` or `+yaml` is of that language.
+Rule 3: of a file's name the whole decides (`Makefile`), else its extension, else what stands before its first dot
+        (`Dockerfile.dev`), in upper or lower case, whatever folder it is in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+_TABLE: Final = (
+    # language, media types, extensions, names of files
+    ("markdown", "text/markdown text/x-markdown", "md markdown mdown mkd mdx", ""),
+    ("html", "text/html application/xhtml+xml", "html htm xhtml", ""),
+    ("css", "text/css", "css", ""),
+    ("scss", "text/x-scss", "scss", ""),
+    ("json", "application/json text/json text/x-json", "json geojson ipynb webmanifest", ""),
+    ("jsonl", "application/jsonl application/x-ndjson", "jsonl ndjson", ""),
+    ("yaml", "application/yaml application/x-yaml text/yaml text/x-yaml", "yaml yml", ""),
+    ("toml", "application/toml text/x-toml", "toml", ""),
+    ("xml", "application/xml text/xml", "xml xsd xsl xslt svg", ""),
+    ("ini", "text/x-ini", "ini cfg conf properties", ".editorconfig"),
+    ("csv", "text/csv", "csv", ""),
+    ("python", "text/x-python application/x-python application/x-python-code", "py pyi pyw", ""),
+    ("javascript", "text/javascript application/javascript application/x-javascript", "js mjs cjs jsx", ""),
+    (
+        "typescript",
+        "text/typescript application/typescript application/x-typescript text/x-typescript",
+        "ts mts cts tsx",
+        "",
+    ),
+    ("java", "text/x-java text/x-java-source", "java", ""),
+    ("kotlin", "text/x-kotlin", "kt kts", ""),
+    ("scala", "text/x-scala", "scala sc", ""),
+    ("go", "text/x-go", "go", ""),
+    ("rust", "text/x-rust text/rust", "rs", ""),
+    ("c", "text/x-c text/x-csrc text/x-chdr", "c h", ""),
+    ("cpp", "text/x-c++ text/x-c++src text/x-c++hdr", "cpp cc cxx hpp hh hxx", ""),
+    ("csharp", "text/x-csharp", "cs", ""),
+    ("swift", "text/x-swift", "swift", ""),
+    ("ruby", "text/x-ruby application/x-ruby", "rb", "gemfile rakefile"),
+    ("php", "text/x-php application/x-php application/x-httpd-php", "php", ""),
+    ("perl", "text/x-perl application/x-perl", "pl pm", ""),
+    ("lua", "text/x-lua", "lua", ""),
+    ("r", "text/x-r", "r", ""),
+    ("haskell", "text/x-haskell", "hs", ""),
+    ("elixir", "text/x-elixir", "ex exs", ""),
+    ("sql", "application/sql text/x-sql", "sql", ""),
+    ("graphql", "application/graphql", "graphql gql", ""),
+    ("shell", "application/x-sh text/x-sh text/x-shellscript", "sh bash zsh", ".bashrc .profile .zshrc"),
+    ("powershell", "text/x-powershell", "ps1 psm1", ""),
+    ("dockerfile", "text/x-dockerfile", "dockerfile", "dockerfile containerfile"),
+    ("makefile", "text/x-makefile", "mk mak", "makefile gnumakefile"),
+    ("latex", "application/x-latex application/x-tex text/x-tex", "tex sty", ""),
+    ("rst", "text/x-rst", "rst", ""),
+    ("diff", "text/x-diff text/x-patch", "diff patch", ""),
+)
+_BY_MEDIA_TYPE: Final = {word: language for language, types, _, _ in _TABLE for word in types.split()}
+_BY_EXTENSION: Final = {word: language for language, _, extensions, _ in _TABLE for word in extensions.split()}
+_BY_NAME: Final = {word: language for language, _, _, names in _TABLE for word in names.split()}
+_OF_MARKDOWN: Final = frozenset({"markdown", "md", "mdx"})
+
+
+def language_of(name: str, media_type: str = "", metadata: Mapping[str, object] | None = None) -> str:
+    """The language of a text, in lower case unless its metadata says otherwise; empty if nothing tells it.
+
+    Args:
+        name: the file's name, with or without folders.
+        media_type: with or without parameters.
+        metadata: of the text part.
+    """
+    given = (metadata or {}).get("language")
+    if isinstance(given, str) and given.strip():
+        return given.strip()
+    return _of_media_type(media_type) or _of_name(name)
+
+
+def is_markdown(language: str) -> bool:
+    """Whether a language, as `language_of` tells it, is Markdown."""
+    return language.casefold() in _OF_MARKDOWN
+
+
+def _of_media_type(media_type: str) -> str:
+    bare = media_type.partition(";")[0].strip().lower()
+    suffix = bare.rpartition("+")[2]
+    return _BY_MEDIA_TYPE.get(bare) or (suffix if "+" in bare and suffix in ("json", "xml", "yaml") else "")
+
+
+def _of_name(name: str) -> str:
+    file = re.split(r"[/\\]", name.strip())[-1].lower()
+    stem, dot, extension = file.rpartition(".")
+    by_extension = _BY_EXTENSION.get(extension, "") if dot and stem else ""
+    return _BY_NAME.get(file) or by_extension or _BY_NAME.get(file.partition(".")[0], "")

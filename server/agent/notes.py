@@ -1,0 +1,60 @@
+"""What metadata says of a user's message, as the model is told it in words. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import assert_never
+
+from server.agent.operations import Converse, Edit, Focus, Go, Intent, Marked, Put
+from store.changes import Redo, Restore, Undo
+
+EXCERPT = 500
+"""Characters of a selection that are shown."""
+
+
+def note_of(intent: Intent) -> str:
+    """A note in square brackets; empty if there is nothing to tell."""
+    match intent:
+        case Converse():
+            return _focus(intent.focus) if intent.focus else ""
+        case Edit():
+            return f"[Of a passage selected in artifact {_quoted(intent.artifact_id)}{_where(intent.marked)}]"
+        case Go():
+            return f"[The user's own step in artifact {_quoted(intent.artifact_id)}: {_step(intent)}]"
+        case Put():
+            return f"[The user has edited artifact {_quoted(intent.artifact_id)} with their own hands]"
+        case _:
+            assert_never(intent)
+
+
+def _focus(focus: Focus) -> str:
+    version = f", version {focus.base_version}" if focus.base_version else ""
+    marked = f"; selected there{_where(focus.marked)}" if focus.marked else ""
+    return f"[The user is looking at artifact {_quoted(focus.artifact_id)}{version}{marked}]"
+
+
+def _where(marked: Marked) -> str:
+    if marked.line_start is not None:
+        place = f", lines {marked.line_start}-{marked.line_end}"
+    else:
+        place = f", {marked.unit} offsets {marked.start}-{marked.end}"
+    if not marked.text:
+        return place
+    excerpt = marked.text if len(marked.text) <= EXCERPT else f"{marked.text[:EXCERPT]}…"
+    return f"{place}: {_quoted(excerpt)}"
+
+
+def _step(go: Go) -> str:
+    match go.change:
+        case Undo():
+            return "undo"
+        case Redo():
+            return "redo"
+        case Restore(version=version):
+            return f"version {version} restored"
+        case _:
+            assert_never(go.change)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,45 @@
+"""What runs for a task: its `asyncio.Task`, and how it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from server.agent.events import State, StatusChanged, UserMessage
+from server.agent.operations import Operation
+
+
+@dataclass(slots=True)
+class Running:
+    """What runs. `closed`: it takes no more messages; `ending`: what its task becomes if it is stopped."""
+
+    operation: Operation | None = None
+    task: asyncio.Task[None] | None = None
+    begun: bool = False
+    inbox: list[UserMessage] = field(default_factory=list)
+    closed: bool = False
+    stopping: bool = False
+    ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
+
+    async def stop(self, ending: StatusChanged | None = None) -> None:
+        """Cancel the turn, once, and wait until its task has its status."""
+        if not self.stopping:
+            self.stopping, self.ending = True, ending or self.ending
+            if self.task and self.begun:
+                self.task.cancel()
+        await self.ended()
+
+    def begin(self) -> None:
+        """The turn's first step. An `asyncio.Task` that is cancelled before it never runs, and would say nothing."""
+        self.begun = True
+        if self.stopping:
+            raise asyncio.CancelledError
+
+    async def ended(self) -> None:
+        if self.task:
+            await asyncio.wait([self.task])
+
+    def take(self, closing: bool) -> tuple[UserMessage, ...]:
+        messages, self.inbox = tuple(self.inbox), []
+        self.closed = closing and not messages
+        return messages

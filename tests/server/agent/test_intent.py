@@ -1,0 +1,291 @@
+"""What a message asks for, by its metadata."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.agent.events import UserMessage
+from server.agent.intent import AGENTSTACK, CANVAS, instruction_of, intent_of
+from server.agent.operations import Converse, Edit, Focus, Go, InvalidOperation, Marked, Put
+from store.changes import Redo, Restore, Undo
+from store.models import DataPart, Parts, text_part
+
+SHORTER: Parts = (text_part("Shorter"),)
+RANGE = {"start": 2, "end": 5}
+EDIT = {"op": "edit", "artifactId": "doc", "selection": RANGE}
+THEIRS = {"artifact_id": "doc", "start_index": 2, "end_index": 5, "description": "Shorter"}
+
+
+def message(ours=None, theirs=None, *, parts: Parts = SHORTER, **metadata) -> UserMessage:
+    given = {CANVAS: ours, AGENTSTACK: theirs}
+    return UserMessage("m-1", parts, {**{uri: value for uri, value in given.items() if value is not None}, **metadata})
+
+
+def refused(**given) -> InvalidOperation:
+    with pytest.raises(InvalidOperation) as caught:
+        intent_of(message(**given))
+    return caught.value
+
+
+# ------------------------------------------------------------------------ conversation
+
+
+def test_a_message_without_metadata_is_conversation() -> None:
+    assert intent_of(message()) == Converse()
+
+
+def test_metadata_of_others_is_none_of_ours() -> None:
+    assert intent_of(message(**{"urn:other": {"op": "edit"}, "op": "undo"})) == Converse()
+
+
+def test_without_an_operation_ours_says_what_the_user_is_looking_at() -> None:
+    assert intent_of(message({"artifactId": "doc"})) == Converse(Focus("doc"))
+    looking = {"artifactId": "doc", "baseVersion": 2, "selection": {**RANGE, "text": "abc"}}
+    assert intent_of(message(looking)) == Converse(Focus("doc", 2, Marked(2, 5, "utf16", "abc")))
+
+
+# --------------------------------------------------------------------------- an edit
+
+
+def test_an_edit_in_its_shortest_form() -> None:
+    assert intent_of(message(EDIT)) == Edit("doc", Marked(2, 5), "replace", "Shorter", None)
+
+
+def test_an_edit_with_everything() -> None:
+    selection = {**RANGE, "unit": "codepoint", "text": "abc", "lineStart": 1, "lineEnd": 2}
+    whole = {**EDIT, "baseVersion": 3, "selection": selection, "strategy": "insert_after"}
+    marked = Marked(2, 5, "codepoint", "abc", 1, 2)
+    assert intent_of(message(whole)) == Edit("doc", marked, "insert_after", "Shorter", 3)
+
+
+def test_lines_alone_are_enough_and_one_line_is_named_once() -> None:
+    edit = intent_of(message({**EDIT, "selection": {"lineStart": 3}}))
+    assert edit.marked == Marked(line_start=3, line_end=3)
+
+
+def test_an_empty_selection_is_one() -> None:
+    assert intent_of(message({**EDIT, "selection": {"start": 0, "end": 0}})).marked == Marked(0, 0)
+
+
+@given(st.text(min_size=1).filter(str.strip))
+def test_metadata_wins_over_any_wording(words) -> None:
+    edit = intent_of(message(EDIT, parts=(text_part(words),)))
+    assert isinstance(edit, Edit)
+    assert edit.instruction == text_part(words).text
+
+
+def test_the_instruction_is_all_that_the_message_says_in_words() -> None:
+    parts = (text_part("Shorter"), DataPart({"a": 1}), text_part("  "), text_part("and kinder"))
+    assert instruction_of(message(parts=parts)) == "Shorter\nand kinder"
+
+
+@pytest.mark.parametrize("parts", [(), (text_part(" \n"),), (DataPart("Shorter"),)])
+def test_an_edit_without_an_instruction_is_refused(parts) -> None:
+    assert refused(ours=EDIT, parts=parts).field == "message.parts"
+
+
+# ------------------------------------------------------------- the other canvas extension
+
+
+def test_an_edit_of_agentstack_is_an_edit_by_utf16_offsets() -> None:
+    assert intent_of(message(theirs=THEIRS)) == Edit("doc", Marked(2, 5), "replace", "Shorter", None)
+
+
+def test_its_description_and_the_message_are_the_instruction_together() -> None:
+    edit = intent_of(message(theirs={**THEIRS, "description": "Warmer"}))
+    assert edit.instruction == "Warmer\nShorter"
+    assert intent_of(message(theirs=THEIRS, parts=())).instruction == "Shorter"
+
+
+def test_its_description_may_be_missing_but_not_both() -> None:
+    bare = {key: value for key, value in THEIRS.items() if key != "description"}
+    assert intent_of(message(theirs=bare)).instruction == "Shorter"
+    assert refused(theirs=bare, parts=()).field == "message.parts"
+
+
+def test_what_else_it_holds_does_not_matter() -> None:
+    assert isinstance(intent_of(message(theirs={**THEIRS, "colour": "red"})), Edit)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"start_index": -1}, "start_index"),
+        ({"end_index": "5"}, "end_index"),
+        ({"artifact_id": ""}, "artifact_id"),
+        ({"end_index": 1}, "end_index"),
+        ({"description": 3}, "description"),
+    ],
+)
+def test_a_wrong_field_of_it_is_named(wrong, field) -> None:
+    assert refused(theirs={**THEIRS, **wrong}).field == field
+
+
+def test_ours_comes_before_theirs() -> None:
+    assert intent_of(message({"op": "undo", "artifactId": "doc"}, THEIRS)) == Go("doc", Undo())
+    assert intent_of(message({"artifactId": "doc"}, THEIRS)) == Converse(Focus("doc"))
+    assert refused(ours={"op": "edit"}, theirs=THEIRS).field == "artifactId"
+
+
+# --------------------------------------------------------------------------- versions
+
+
+@pytest.mark.parametrize(
+    ("given", "intent"),
+    [
+        ({"op": "undo"}, Go("doc", Undo())),
+        ({"op": "undo", "baseVersion": 4}, Go("doc", Undo(4))),
+        ({"op": "redo"}, Go("doc", Redo())),
+        ({"op": "redo", "baseVersion": 4}, Go("doc", Redo(4))),
+        ({"op": "restore", "version": 2}, Go("doc", Restore(2))),
+        ({"op": "restore", "version": 2, "baseVersion": 4}, Go("doc", Restore(2, 4))),
+        ({"op": "put", "text": "New"}, Put("doc", "New", None)),
+        ({"op": "put", "text": "", "baseVersion": 4}, Put("doc", "", 4)),
+    ],
+)
+def test_the_operations_on_versions(given, intent) -> None:
+    assert intent_of(message({"artifactId": "doc", **given}, parts=())) == intent
+
+
+# --------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("given", ["edit", 1, True, ["op"], []])
+def test_metadata_that_is_no_object_is_refused_by_its_name(given) -> None:
+    assert str(refused(ours=given)) == f"metadata[{CANVAS}] must be an object."
+    assert str(refused(theirs=given)) == f"metadata[{AGENTSTACK}] must be an object."
+
+
+@pytest.mark.parametrize("op", ["Edit", "delete", "", 3, None, ["edit"], {"edit": 1}])
+def test_an_unknown_operation_is_refused_with_those_that_there_are(op) -> None:
+    assert str(refused(ours={**EDIT, "op": op})) == "op must be one of edit, undo, redo, restore, put."
+
+
+FORMS = {
+    "edit": EDIT,
+    "undo": {"op": "undo", "artifactId": "doc"},
+    "redo": {"op": "redo", "artifactId": "doc"},
+    "restore": {"op": "restore", "artifactId": "doc", "version": 1},
+    "put": {"op": "put", "artifactId": "doc", "text": "x"},
+    "focus": {"artifactId": "doc"},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("field", ["base_version", "baseversion", "selections", "colour"])
+def test_an_unknown_field_is_refused_by_its_name(form, field) -> None:
+    assert str(refused(ours={**FORMS[form], field: 1})) == f"{field} is no field of this operation."
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [("undo", "version"), ("redo", "text"), ("restore", "strategy"), ("put", "selection"), ("focus", "strategy")],
+)
+def test_a_field_of_another_operation_is_refused(form, field) -> None:
+    assert refused(ours={**FORMS[form], field: 1}).field == field
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [(form, field) for form, fields in FORMS.items() for field in fields if field != "op"],
+)
+def test_a_field_that_is_missing_is_named(form, field) -> None:
+    given = {key: value for key, value in FORMS[form].items() if key != field}
+    assert str(refused(ours=given)) == f"{field} is missing."
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("artifactId", ""),
+        ("artifactId", 1),
+        ("baseVersion", 0),
+        ("baseVersion", -1),
+        ("baseVersion", 1.5),
+        ("baseVersion", "1"),
+        ("baseVersion", True),
+    ],
+)
+def test_a_field_of_the_wrong_kind_is_refused_by_its_name(form, field, value) -> None:
+    error = refused(ours={**FORMS[form], field: value})
+    assert error.field == field
+    assert error.reason.startswith("is not valid: ")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"strategy": "append"}, "strategy"),
+        ({"selection": []}, "selection"),
+        ({"selection": "2-5"}, "selection"),
+        ({"selection": {}}, "selection"),
+        ({"selection": {"start": 2}}, "selection"),
+        ({"selection": {"end": 2}}, "selection"),
+        ({"selection": {"lineEnd": 2}}, "selection"),
+        ({"selection": {**RANGE, "lineEnd": 2}}, "selection"),
+        ({"selection": {"start": 2, "lineStart": 1}}, "selection"),
+        ({"selection": {**RANGE, "start": -1}}, "selection.start"),
+        ({"selection": {**RANGE, "end": "5"}}, "selection.end"),
+        ({"selection": {**RANGE, "unit": "bytes"}}, "selection.unit"),
+        ({"selection": {**RANGE, "text": 1}}, "selection.text"),
+        ({"selection": {"lineStart": 0}}, "selection.lineStart"),
+        ({"selection": {"lineStart": 1, "lineEnd": 1.5}}, "selection.lineEnd"),
+        ({"selection": {**RANGE, "length": 3}}, "selection.length"),
+        ({"selection": {**RANGE, "line_start": 3}}, "selection.line_start"),
+        ({"selection": {"start": 5, "end": 2}}, "selection.end"),
+        ({"selection": {"lineStart": 5, "lineEnd": 2}}, "selection.lineEnd"),
+    ],
+)
+def test_a_wrong_selection_is_refused_by_its_field(wrong, field) -> None:
+    error = refused(ours={**EDIT, **wrong})
+    assert error.field == field
+    assert "Form" not in str(error)
+
+
+def test_a_reversed_range_is_told_from_where_it_may_end() -> None:
+    error = refused(ours={**EDIT, "selection": {"start": 5, "end": 2}})
+    assert str(error) == "selection.end must be 5 or more: the selection ends before it begins."
+
+
+@pytest.mark.parametrize(("field", "value"), [("version", 0), ("version", None), ("version", "2")])
+def test_a_version_to_restore_is_a_number_from_one(field, value) -> None:
+    assert refused(ours={**FORMS["restore"], field: value}).field == field
+
+
+@pytest.mark.parametrize("value", [None, 3, ["x"], {"text": "x"}])
+def test_what_is_put_is_a_text(value) -> None:
+    assert refused(ours={**FORMS["put"], "text": value}).field == "text"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+NEARLY = st.fixed_dictionaries(
+    {},
+    optional={
+        "op": st.sampled_from(list(FORMS)) | JSON,
+        "artifactId": st.just("doc") | JSON,
+        "baseVersion": st.integers(1, 3) | JSON,
+        "selection": st.dictionaries(
+            st.sampled_from(["start", "end", "unit", "text", "lineStart", "lineEnd"]), st.integers(0, 3) | JSON
+        ),
+        "version": st.integers(1, 3) | JSON,
+        "text": st.text(max_size=3) | JSON,
+    },
+)
+
+
+@given(JSON | NEARLY, JSON)
+def test_whatever_the_metadata_it_is_read_or_refused_by_a_field(ours, theirs) -> None:
+    try:
+        intent: object = intent_of(message(ours, theirs))
+    except InvalidOperation as error:
+        intent = error
+    if isinstance(intent, InvalidOperation):
+        assert intent.field
+        assert intent.reason
+    else:
+        assert isinstance(intent, Converse | Edit | Go | Put)
