@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import format_datetime, parsedate_to_datetime
+from email.utils import format_datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,6 +19,8 @@ from google.protobuf.json_format import ParseDict, ParseError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+
+from server.protocols.conditional import etag_of, is_known
 
 REST_PREFIX = "/rest"
 MAX_AGE = 300
@@ -102,26 +103,14 @@ def card_route(card: pb.AgentCard, modified: datetime) -> Route:
     body = json.dumps(agent_card_to_dict(card), ensure_ascii=False).encode()
     modified = modified.astimezone(UTC).replace(microsecond=0)
     headers = {
-        "ETag": f'"{hashlib.sha256(body).hexdigest()}"',
+        "ETag": etag_of(body),
         "Last-Modified": format_datetime(modified, usegmt=True),
         "Cache-Control": f"public, max-age={MAX_AGE}",
     }
 
     async def serve(request: Request) -> Response:
-        if _is_known(request, headers["ETag"], modified):
+        if is_known(request, headers["ETag"], modified):
             return Response(status_code=304, headers=headers)
         return Response(body, media_type="application/json", headers=headers)
 
     return Route(AGENT_CARD_WELL_KNOWN_PATH, serve, methods=["GET"])
-
-
-def _is_known(request: Request, etag: str, modified: datetime) -> bool:
-    """Whether the client has the card already (RFC 9110, section 13.2.2: an ETag beats a date)."""
-    tags = request.headers.get("if-none-match")
-    if tags is not None:
-        return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in tags.split(","))
-    since = request.headers.get("if-modified-since")
-    try:
-        return since is not None and parsedate_to_datetime(since) >= modified
-    except (ValueError, TypeError):
-        return False

@@ -118,13 +118,13 @@ _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]|,', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def check_json(body: bytes, limits: Limits) -> JsonValue | Refusal:
+def check_json(body: bytes, limits: Limits, max_values: int = MAX_VALUES) -> JsonValue | Refusal:
     """The JSON text in `body` as a value that protobuf can hold, or why it is none (rules 3 and 4)."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         return Refusal(JSONParseError, f"Body is not UTF-8: byte {error.start} is wrong; encode the JSON as UTF-8")
-    if refusal := _too_much(text, limits):
+    if refusal := _too_much(text, limits, max_values):
         return refusal
     try:
         value: JsonValue = json.loads(
@@ -142,7 +142,7 @@ def check_json(body: bytes, limits: Limits) -> JsonValue | Refusal:
     return value
 
 
-def _too_much(text: str, limits: Limits) -> Refusal | None:
+def _too_much(text: str, limits: Limits, max_values: int) -> Refusal | None:
     depth = commas = 0
     for token in _TOKEN.finditer(text):
         first = text[token.start()]
@@ -150,9 +150,9 @@ def _too_much(text: str, limits: Limits) -> Refusal | None:
         commas += first == ","
         if depth > limits.max_depth:
             return _too_deep(limits)
-    if commas < MAX_VALUES:
+    if commas < max_values:
         return None
-    return Refusal(InvalidRequestError, f"More than {MAX_VALUES} values in one request; send large data as a file")
+    return Refusal(InvalidRequestError, f"More than {max_values} values in one request; send large data as a file")
 
 
 def _too_deep(limits: Limits) -> Refusal:

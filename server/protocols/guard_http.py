@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from server.protocols.guard import Limits, Refusal, check_content_type, too_large
 from server.protocols.guard_answers import INTERNAL, Binding, JsonRpc, Rest, router_error
 from server.protocols.guard_calls import Rejected, check_jsonrpc
-from server.protocols.guard_rest import allowed_methods, check_rest, find_rest_route
+from server.protocols.guard_rest import TENANT, allowed_methods, check_rest, find_rest_route
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Guard:
         self._app = app
         self._limits = limits
         self._prefix = rest_prefix
-        self._rest_path = re.compile(rf"(?:/[^/]+)?{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
+        self._rest_path = re.compile(rf"{TENANT}{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

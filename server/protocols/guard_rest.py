@@ -31,6 +31,9 @@ class RestRoute:
     query: type[Message] | None = None
 
 
+TENANT = "(?:/(?!artifacts/)[^/]+)?"
+"""What may stand before the prefix: a tenant. `/artifacts/rest/…` is a context of that name, not a tenant."""
+
 _PUSH = "tasks/[^/]+/pushNotificationConfigs"
 _LEGACY_PUSH = a2a_v0_3_pb2.CreateTaskPushNotificationConfigRequest
 
@@ -69,7 +72,7 @@ def allowed_methods(path: str, prefix: str) -> tuple[str, ...]:
 
 
 def _stands_at(route: RestRoute, path: str, prefix: str) -> bool:
-    tenant = "(?:/[^/]+)?" if route.version == "1.0" else ""
+    tenant = TENANT if route.version == "1.0" else ""
     return re.fullmatch(f"{tenant}{re.escape(prefix)}/{route.path}", path) is not None
 
 

@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from server.protocols.guard import Limits
 from server.protocols.guard_http import Guard
+from server.protocols.guard_rest import find_rest_route
 from tests.server.protocols.echo_handler import Echo
 
 JSON = {"content-type": "application/json"}
@@ -556,3 +557,8 @@ async def test_bytes_are_base64_or_refused_with_their_place(raw: str) -> None:
     else:
         error = assert_jsonrpc_error(answer)
         assert (error["code"], "raw" in error["message"]) == (-32602, True)
+
+
+def test_a_context_that_is_called_as_the_prefix_is_no_tenant() -> None:
+    assert find_rest_route("GET", "/acme/rest/tasks", "/rest")
+    assert find_rest_route("GET", "/artifacts/rest/tasks", "/rest") is None

@@ -1,0 +1,90 @@
+"""The event stream of a context: `GET /artifacts/{context}/events`, every change of any of its artifacts.
+
+Rule 1: each event's data is an A2A 1.0 stream response `{"artifactUpdate": …}`; its `metadata` says under our
+        extension's URI which version of the artifact it is part of, and by whom. Its `id` is the change's position in
+        the context.
+Rule 2: a stream begins with the artifacts that have changed after `Last-Event-ID`, whole, in the order in which they
+        last changed; without that header with all of them. From there on it has every change as it happens, so that
+        whoever folds it (replace, or extend the parts) has what the context has.
+Rule 3: an id that cannot be read, or that is still to come (the server has lost its memory), counts as none.
+Rule 4: it never ends by itself: `:` comments keep it alive, and the server's stop ends it (`stopping.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.responses import Response
+
+from server.agent.events import ArtifactChanged
+from server.agent.intent import CANVAS
+from server.protocols.a2a_parts import to_part
+from server.protocols.artifact_bare import NO_GUESSING
+from server.protocols.artifact_json import to_artifact
+from server.protocols.stopping import GRACE
+from server.tasks.context_log import ContextEntry, ContextSnapshot, Standing
+from server.tasks.journal import FollowingContext
+from store.models import Author
+
+
+def event_stream(context_id: str, following: FollowingContext, last_event_id: str | None) -> Response:
+    """The answer to whoever has seen everything up to `last_event_id`."""
+    events = _events(context_id, missed(following.snapshot, last_event_id), aiter(following))
+    return EventSourceResponse(events, headers=NO_GUESSING, shutdown_grace_period=GRACE)
+
+
+async def _events(
+    context_id: str, begin: Iterator[Standing], changes: AsyncIterator[ContextEntry]
+) -> AsyncIterator[ServerSentEvent]:
+    for standing in begin:
+        yield _sse(standing.position, whole(context_id, standing))
+        del standing  # an open stream that waits need not hold what it has sent
+    async for change in changes:
+        yield _sse(change.position, change_json(context_id, change))
+        del change
+
+
+def missed(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[Standing]:
+    """The artifacts that have changed since (rules 2 and 3)."""
+    readable = re.fullmatch("[0-9]{1,18}", last_event_id or "")
+    seen = int(readable[0]) if readable else 0
+    since = seen if seen <= snapshot.position else 0
+    return (standing for standing in snapshot.artifacts.values() if standing.position > since)
+
+
+def whole(context_id: str, standing: Standing) -> dict[str, Any]:
+    """An artifact as it stands, as the event that replaces it."""
+    artifact = standing.artifact
+    update = pb.TaskArtifactUpdateEvent(task_id=standing.task_id, context_id=context_id, last_chunk=standing.closed)
+    update.artifact.CopyFrom(to_artifact(artifact.artifact_id, artifact.content))
+    return _json(update, artifact.version, artifact.author)
+
+
+def change_json(context_id: str, change: ContextEntry) -> dict[str, Any]:
+    """A change as it happened: the new parts, or the whole artifact."""
+    event = change.entry.event
+    assert isinstance(event, ArtifactChanged)
+    update = pb.TaskArtifactUpdateEvent(
+        task_id=change.task_id, context_id=context_id, append=event.append, last_chunk=event.last_chunk
+    )
+    update.artifact.artifact_id = event.artifact_id
+    if not event.append:
+        update.artifact.name, update.artifact.description = event.name, event.description
+    update.artifact.parts.extend(to_part(part) for part in event.parts)
+    return _json(update, event.version, event.author)
+
+
+def _json(update: pb.TaskArtifactUpdateEvent, version: int, author: Author) -> dict[str, Any]:
+    # Not as protobuf metadata, which would make a float of the number.
+    metadata = {CANVAS: {"artifactVersion": version, "author": author}}
+    return {"artifactUpdate": {**MessageToDict(update), "metadata": metadata}}
+
+
+def _sse(position: int, data: dict[str, Any]) -> ServerSentEvent:
+    return ServerSentEvent(json.dumps(data, ensure_ascii=False), id=str(position))

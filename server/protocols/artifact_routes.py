@@ -1,0 +1,245 @@
+"""Artifacts as resources: `GET /artifacts/…`. The paths are in `artifact_paths.py`.
+
+Rule 1: a context is known to whoever has a task in it; to others it is 404, as everything below it is. A context that
+        has tasks and no artifacts yet is an empty list, and its event stream waits for the first one.
+Rule 2: every answer but the event stream has an ETag, and is 304 for whoever has it.
+Rule 3: an error is a `google.rpc.Status`, as in A2A's REST binding, and its sentence says what to do next.
+Rule 4: the event stream is the journal's and nothing else's, so that what it begins with and what follows agree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any, assert_never
+
+from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError, MethodNotFoundError
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from server.protocols.artifact_bare import HARMLESS, JSON, NO_GUESSING, Bare, NoBare, bare_of, preferred
+from server.protocols.artifact_diff import unified_diff
+from server.protocols.artifact_events import event_stream
+from server.protocols.artifact_json import current_json, listed, version_facts, version_json
+from server.protocols.artifact_paths import (
+    Current,
+    Diff,
+    Events,
+    Listing,
+    OneVersion,
+    Resource,
+    Versions,
+    path_of,
+    resource_of,
+)
+from server.protocols.callers import owner_of
+from server.protocols.conditional import conditional
+from server.protocols.guard import Refusal
+from server.protocols.guard_answers import Rest, router_error
+from server.tasks.journal import Journal
+from store.base import ArtifactStore
+from store.errors import ArtifactNotFound, VersionNotFound
+from store.models import Content, Ref, TextPart, Version
+
+JSON_NAMES = (JSON, "application/a2a+json")
+DIFF = "text/x-diff"
+CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept"}
+"""Kept by nobody but the client, who asks again every time."""
+
+NO_SUCH_PATH = (
+    "No such path. There are /artifacts/{context}, and below it events and {artifact}[/versions[/{n}[/diff]]]."
+)
+
+
+class _Anything(Convertor[str]):
+    """What follows `/artifacts/`: unlike Starlette's `path`, line breaks too."""
+
+    regex = "(?s:.*)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("anything", _Anything())
+
+
+def artifact_routes(store: ArtifactStore, journal: Journal) -> list[Route]:
+    """The routes below `/artifacts/`. They answer every method, because a mount for tenants stands behind them."""
+    return [Route("/artifacts/{rest:anything}", _Artifacts(store, journal))]
+
+
+class _Refused(Exception):
+    def __init__(self, refusal: Refusal, headers: dict[str, str] | None = None) -> None:
+        self.refusal = refusal
+        self.headers = headers or {}
+
+
+class _Artifacts:
+    """The ASGI application below `/artifacts/`."""
+
+    def __init__(self, store: ArtifactStore, journal: Journal) -> None:
+        self._store = store
+        self._journal = journal
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            response = await self._answer(Request(scope, receive))
+        except _Refused as refused:
+            response = _refusal(refused.refusal, refused.headers)
+        except (ArtifactNotFound, VersionNotFound) as error:
+            response = _refusal(_not_found(str(error)))
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            raise _Refused(router_error(405, request.method), {"Allow": "GET, HEAD"})
+        prefix, rest = _sent_path(request)
+        resource = resource_of(rest)
+        if resource is None:
+            raise _Refused(_not_found(NO_SUCH_PATH))
+        await self._check_known(resource.context_id, owner_of(request))
+        match resource:
+            case Listing():
+                return _json(request, await self._listing(resource.context_id, prefix))
+            case Events():
+                following = await self._journal.follow_context(resource.context_id)
+                return event_stream(resource.context_id, following, request.headers.get("last-event-id"))
+            case Current():
+                artifact = await self._store.get(_ref(resource))
+                return _document(request, current_json(artifact), artifact.content)
+            case Versions():
+                return _json(request, await self._versions(_ref(resource)))
+            case OneVersion():
+                version = await self._version(resource)
+                artifact = await self._store.get(_ref(resource))
+                return _document(request, version_json(artifact, version), version.content)
+            case Diff():
+                return await self._diff(request, resource)
+            case _:
+                assert_never(resource)
+
+    async def _check_known(self, context_id: str, owner: str) -> None:
+        tasks = await self._journal.context(context_id)
+        if not any(task.owner == owner for task in tasks):
+            text = f"There is no context {context_id!r}. A message with this contextId begins it."
+            raise _Refused(_not_found(text))
+
+    async def _listing(self, context_id: str, prefix: str) -> dict[str, Any]:
+        def url(resource: Resource) -> str:
+            return prefix + path_of(resource)
+
+        artifacts = []
+        for artifact in await self._store.list(context_id):
+            ids = (context_id, artifact.artifact_id)
+            urls = {"artifact": url(Current(*ids)), "versions": url(Versions(*ids))}
+            artifacts.append(listed(artifact, await self._store.versions(Ref(*ids, ""))) | {"urls": urls})
+        return {"contextId": context_id, "artifacts": artifacts, "urls": {"events": url(Events(context_id))}}
+
+    async def _versions(self, ref: Ref) -> dict[str, Any]:
+        versions = await self._store.versions(ref)
+        artifact = await self._store.get(ref)
+        facts = [version_facts(artifact, version) for version in versions]
+        return {"artifactId": ref.artifact_id, "versions": facts}
+
+    async def _version(self, resource: OneVersion | Diff) -> Version:
+        number = _number(resource.number)
+        if number is None:
+            raise _Refused(_not_found(f"{resource.number!r} is no number of a version; they are 1, 2, 3 and so on."))
+        return await self._store.version(_ref(resource), number)
+
+    async def _diff(self, request: Request, resource: Diff) -> Response:
+        new = await self._version(resource)
+        asked = request.query_params.get("from")
+        old = new.parent if asked is None else _number(asked)
+        count = len(await self._store.versions(_ref(resource)))
+        if old is None or old > count:
+            wrong = f"Must be the number of a version, 1 to {count}, or 0 for the empty text."
+            raise _Refused(_bad("from", wrong))
+        before = _text((await self._store.version(_ref(resource), old)).content) if old else ""
+        # Elsewhere, because a large diff takes its time.
+        diff = await asyncio.to_thread(
+            unified_diff, before, _text(new.content), f"version {old}", f"version {new.number}"
+        )
+        bare = Bare(diff.encode(), f"{DIFF}; charset=utf-8")
+        return _negotiated(request, {"from": old, "to": new.number, "diff": diff}, (bare,))
+
+
+# ---------------------------------------------------------------------------- requests
+
+
+def _sent_path(request: Request) -> tuple[str, str]:
+    """The request's path as it was sent, still percent-encoded, cut behind `/artifacts/`."""
+    raw = request.scope["raw_path"].decode("latin-1").partition("?")[0]
+    slashes = request.scope["path"].removesuffix(request.path_params["rest"]).count("/")
+    pieces = raw.split("/")
+    return "/".join((*pieces[:slashes], "")), "/".join(pieces[slashes:])
+
+
+def _ref(resource: Current | Versions | OneVersion | Diff) -> Ref:
+    return Ref(resource.context_id, resource.artifact_id, "")
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch("0|[1-9][0-9]{0,9}", text, re.ASCII) else None
+
+
+def _text(content: Content) -> str:
+    return next((part.text for part in content.parts if isinstance(part, TextPart)), "")
+
+
+# ----------------------------------------------------------------------------- answers
+
+
+def _json(request: Request, value: dict[str, Any], media_type: str = JSON) -> Response:
+    body = json.dumps(value, ensure_ascii=False).encode()
+    return conditional(request, body, media_type, CACHING | NO_GUESSING)
+
+
+def _document(request: Request, value: dict[str, Any], content: Content) -> Response:
+    return _negotiated(request, value, bare_of(content))
+
+
+def _negotiated(request: Request, value: dict[str, Any], bare: tuple[Bare, ...] | NoBare) -> Response:
+    """JSON or the bare content (`artifact_bare.py`, rule 2)."""
+    if request.query_params.get("raw", "") not in ("", "0"):
+        if isinstance(bare, NoBare):
+            raise _Refused(_unacceptable(bare.reason))
+        return _bare(request, bare[0])
+    bares = () if isinstance(bare, NoBare) else bare
+    accept = ",".join(request.headers.getlist("accept"))
+    offers = (*JSON_NAMES, *(each.media_type for each in bares))
+    chosen = preferred(accept, offers)
+    if chosen is None:
+        reason = bare.reason if isinstance(bare, NoBare) else f"This is to be had as {', '.join(offers)}."
+        raise _Refused(_unacceptable(reason))
+    if chosen in JSON_NAMES:
+        return _json(request, value, chosen)
+    return _bare(request, next(each for each in bares if each.media_type == chosen))
+
+
+def _bare(request: Request, bare: Bare) -> Response:
+    return conditional(request, bare.body, bare.media_type, CACHING | HARMLESS)
+
+
+def _refusal(refusal: Refusal, headers: dict[str, str] | None = None) -> Response:
+    binding = Rest()
+    return JSONResponse(binding.payload(refusal), binding.status(refusal), {**NO_GUESSING, **(headers or {})})
+
+
+def _not_found(sentence: str) -> Refusal:
+    return Refusal(MethodNotFoundError, sentence)
+
+
+def _unacceptable(sentence: str) -> Refusal:
+    return Refusal(ContentTypeNotSupportedError, sentence, http_status=406)
+
+
+def _bad(field: str, sentence: str) -> Refusal:
+    return Refusal(InvalidParamsError, f"{field}: {sentence}", ((field, sentence),))
