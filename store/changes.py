@@ -59,11 +59,13 @@ class EditText:
 
     Attributes:
         base: the version whose range `span` is. If it is not the current one, nothing is changed.
+        passage: `span` is what was meant to be edited. False says that it is only where two whole texts differ.
     """
 
     span: Span
     text: str
     base: int
+    passage: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from store.rope import Rope
+from store.text import Span
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 Metadata = Mapping[str, JsonValue]
@@ -95,12 +96,21 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """What an edit did to its version's parent: `span` of its text was replaced by `length` code points."""
+
+    span: Span
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
 class Version:
     """A closed draft: numbered 1, 2, 3… per artifact, never altered.
 
     Attributes:
         parent: the number of the version it was made from; 0 for none.
         incomplete: the call that wrote it was cut off and nothing came after it.
+        edited: the passage that was edited, if that is how it was made.
     """
 
     number: int
@@ -109,6 +119,7 @@ class Version:
     task_id: str
     parent: int
     incomplete: bool = False
+    edited: Passage | None = None
 
 
 @dataclass(frozen=True, slots=True)

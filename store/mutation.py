@@ -39,7 +39,7 @@ from store.errors import (
     NothingToUndo,
     VersionConflict,
 )
-from store.models import Author, Content, Limits, Parts, Ref, TextPart, Version, text_part
+from store.models import Author, Content, Limits, Parts, Passage, Ref, TextPart, Version, repaired, text_part
 
 
 def changed(document: Document, ref: Ref, change: Change, limits: Limits) -> tuple[Document, Applied]:
@@ -93,8 +93,9 @@ def _stepped(document: Document, ref: Ref, change: Step, limits: Limits) -> tupl
 def _after_step(document: Document, ref: Ref, change: Step) -> Document:
     match change:
         case EditText():
-            edited = replace(document.closed, parts=apply(document.closed.parts, change))
-            return _with_version(document, edited, ref.author, ref.task_id)
+            content = replace(document.closed, parts=apply(document.closed.parts, change))
+            edited = Passage(change.span, len(repaired(change.text))) if change.passage else None
+            return _with_version(document, content, ref.author, ref.task_id, edited=edited)
         case Restore():
             old = document.version(change.version)
             return _with_version(document, old.content, ref.author, ref.task_id, incomplete=old.incomplete)
@@ -198,11 +199,17 @@ def _with_draft_closed(document: Document, draft: Draft) -> Document:
 
 
 def _with_version(
-    document: Document, content: Content, author: Author, task_id: str, *, incomplete: bool = False
+    document: Document,
+    content: Content,
+    author: Author,
+    task_id: str,
+    *,
+    incomplete: bool = False,
+    edited: Passage | None = None,
 ) -> Document:
     number = len(document.versions) + 1
     content = replace(content, parts=compact(content.parts))
-    version = Version(number, content, author, task_id, document.current, incomplete)
+    version = Version(number, content, author, task_id, document.current, incomplete, edited)
     return replace(document, versions=(*document.versions, version), draft=None, current=number)
 
 

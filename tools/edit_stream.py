@@ -2,7 +2,7 @@
 
 Rule 1: until it is complete it exists for watchers alone: the store is asked for nothing, so nobody has to wait for it.
 Rule 2: when it is complete it lands where it was meant to, even if others have changed the artifact meanwhile: the
-        passage is found again by what it says (`store/text.py`), or the edit comes to nothing. It is never guessed.
+        passage is found again (`store/tracking.py`), or the edit comes to nothing. It is never guessed.
 Rule 3: whatever was announced ends: `complete`, or `abort`.
 """
 
@@ -15,7 +15,8 @@ from store.document import Applied
 from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
 from store.errors import PassageLost, VersionConflict
 from store.models import Author, repaired
-from store.text import Span, Unit, find_again, from_codepoints, length
+from store.text import Span, Unit, from_codepoints, length
+from store.tracking import track
 from tools.base import Workspace
 
 
@@ -126,10 +127,11 @@ class EditStream:
     async def _found_again(self) -> Target:
         target = self._target
         await self._store.close(self._ref)  # the store closes a draft of this very task before an edit
+        versions = await self._store.versions(self._ref)
         current = (await self._store.get(self._ref)).version
         # The version, not the artifact: what another task is still writing may be taken back.
-        text = (await self._store.version(self._ref, current)).content.text
-        span = find_again(target.text, target.span, target.quote, text)
+        text = versions[current - 1].content.text
+        span = track(versions, target.version, current, target.span, target.quote)
         if span is None:
             raise PassageLost(target.artifact_id, target.version, current)
         return replace(target, version=current, text=text, span=span)

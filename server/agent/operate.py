@@ -184,7 +184,7 @@ class _Run:
                 raise VersionConflict(artifact.artifact_id, put.base_version, artifact.version)
             span, text = difference(artifact.text, put.text)
             try:
-                return await self._store.apply(self._ref, EditText(span, text, artifact.version))
+                return await self._store.apply(self._ref, EditText(span, text, artifact.version, passage=False))
             except VersionConflict:
                 if put.base_version is not None:
                     raise
@@ -193,11 +193,9 @@ class _Run:
 async def _standing(edit: Edit, artifact: Artifact, ref: Ref, store: ArtifactStore) -> Standing:
     if not any(isinstance(part, TextPart) for part in artifact.parts):
         raise InvalidOperation("artifactId", "names an artifact without text: there is nothing to select in it")
-    base = edit.base_version
-    text = artifact.text
-    if base is not None and base != artifact.version:
-        text = (await store.version(ref, base)).content.text
-    return Standing(artifact.artifact_id, artifact.version, artifact.text, base, text)
+    base, versions = edit.base_version, await store.versions(ref)
+    text = versions[(base or artifact.version) - 1].content.text
+    return Standing(artifact.artifact_id, artifact.version, artifact.text, base, text, versions)
 
 
 def _went(go: Go, applied: Applied) -> Ending:

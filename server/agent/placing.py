@@ -1,18 +1,22 @@
-"""Where the selection of an edit stands in an artifact. Pure; `store/text.py` has the rules of units, lines and quotes.
+"""Where the selection of an edit stands in an artifact. Pure; `store/text.py` has the rules of
+units, lines and quotes, `store/tracking.py` those of passages that have moved.
 
 Rule 1: offsets and lines are those of the version that the sender saw, `baseVersion`, or of the current one.
 Rule 2: what the sender can know to be wrong is `InvalidOperation`: a range that the text does not have, lines that do
         not fit the offsets, a quote that is not what stands there in the current version.
-Rule 3: what only the work of others made wrong is `PassageLost`, unless the passage is found again by its quote.
+Rule 3: what only the work of others made wrong is `PassageLost`, unless the passage is found again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from server.agent.operations import InvalidOperation, Marked
 from store.errors import PassageLost
-from store.text import Span, find_again, line_count, lines_of, lines_span, to_codepoints
+from store.models import Version
+from store.text import Span, line_count, lines_of, lines_span, to_codepoints
+from store.tracking import track
 from tools.edit_stream import Target
 
 SHOWN = 80
@@ -27,6 +31,7 @@ class Standing:
         version: the number of the current version.
         base_version: the version that the sender names; None for none.
         base_text: the text of that version, or of the current one.
+        versions: all there are; they tell where a passage has moved.
     """
 
     artifact_id: str
@@ -34,6 +39,7 @@ class Standing:
     text: str
     base_version: int | None
     base_text: str
+    versions: Sequence[Version] = ()
 
 
 def place(marked: Marked, standing: Standing) -> Target:
@@ -51,7 +57,8 @@ def place(marked: Marked, standing: Standing) -> Target:
     if is_current:
         shown = there if len(there) <= SHOWN else f"{there[:SHOWN]}…"
         raise InvalidOperation("selection.text", f"does not match: version {standing.version} says {shown!r} there")
-    found = find_again(standing.base_text, span, quote, standing.text)
+    base = standing.base_version or standing.version
+    found = track(standing.versions, base, standing.version, span, quote)
     if found is None:
         raise PassageLost(standing.artifact_id, standing.base_version, standing.version)
     return _target(standing, found, marked)

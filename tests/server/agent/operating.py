@@ -57,7 +57,7 @@ class Desk:
     async def put(self, text: str) -> None:
         """Another task makes `text` of the artifact's."""
         artifact = await self.doc()
-        await self.apply(EditText(*difference(artifact.text, text), artifact.version))
+        await self.apply(EditText(*difference(artifact.text, text), artifact.version, passage=False))
 
     async def run(self, operation: Operation, *, emit: Emit | None = None, store: ArtifactStore | None = None) -> Told:
         await run_operation(

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from server.agent.operations import InvalidOperation, Marked
 from server.agent.placing import SHOWN, Standing, place
 from store.errors import PassageLost
+from store.models import Content, Version, text_part
 from store.text import Span, find_again, from_codepoints, line_count, lines_of, lines_span
 from tools.edit_stream import Target
 
@@ -15,7 +16,13 @@ TEXTS = st.text("ab \n\ré€😀", max_size=40)
 
 def standing(text: str, base_text: str | None = None, base: int | None = None, version: int = 3) -> Standing:
     """At version 3, as of someone who has seen `base_text` at version `base`."""
-    return Standing("doc", version, text, base, text if base_text is None else base_text)
+    seen = text if base_text is None else base_text
+    texts = [seen if number == base else text for number in range(1, version + 1)]
+    versions = [
+        Version(number, Content(parts=(text_part(each),)), "user", "t", number - 1)
+        for number, each in enumerate(texts, start=1)
+    ]
+    return Standing("doc", version, text, base, seen, versions)
 
 
 def refused(marked: Marked, at: Standing) -> InvalidOperation:
@@ -220,7 +227,7 @@ def edits_of_others(draw) -> tuple[str, Span, str]:
 def test_after_the_work_of_others_a_passage_is_what_it_was_or_lost(work, quoted, unit) -> None:
     text, span, now = work
     quote = span.of(text) if quoted else None
-    at = Standing("doc", 3, now, 2, text)
+    at = standing(now, base_text=text, base=2)
     try:
         target = place(marked(text, span, unit, text=quote), at)
     except PassageLost:
