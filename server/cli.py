@@ -1,4 +1,4 @@
-"""The command line: `a2a-canvas serve` and `a2a-canvas send`."""
+"""The command line: `a2a-canvas serve`, `a2a-canvas send`, and the commands for artifacts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from contextlib import suppress
 from importlib.metadata import version
 from ipaddress import ip_address
 from pathlib import Path
-from typing import NoReturn
 
 import uvicorn
 
@@ -24,6 +23,8 @@ from server.agent.model import LLM
 from server.agent.rehearsal import NOTICE, Rehearsal
 from server.agent.script import ScriptError
 from server.app import build_app, choose_llm
+from server.client.arguments import Parser, add_commands, command
+from server.client.connection import CannotBeDone
 from server.client.send import DEFAULT_URL, SendOptions, send
 from server.protocols.a2a_card import CardError
 from server.protocols.stopping import Server
@@ -37,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; what comes back is the exit code: 0, 1 (it failed), 2 (it cannot be done so)."""
     options = parser().parse_args(arguments)
     try:
-        return _send(options) if options.command == "send" else _serve(options)
-    except (SettingsError, CardError, ScriptError) as error:
+        return _run(options)
+    except (SettingsError, CardError, ScriptError, CannotBeDone) as error:
         print(f"a2a-canvas: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
@@ -50,19 +51,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the usage in front of it."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
+def _run(options: argparse.Namespace) -> int:
+    match options.command:
+        case "serve":
+            return _serve(options)
+        case "send":
+            return _send(options)
+        case _:
+            return asyncio.run(command(options, program(sys.argv[0]), sys.stdout, sys.stderr))
 
 
 def parser() -> argparse.ArgumentParser:
-    whole = _Parser(prog="a2a-canvas", description="An agent server that speaks A2A.")
+    whole = Parser(prog="a2a-canvas", description="An agent server that speaks A2A.")
     whole.add_argument("--version", action="version", version=f"a2a-canvas {version('a2a-canvas')}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_serve(commands.add_parser("serve", help="start the server"))
     _add_send(commands.add_parser("send", help="send a task to an A2A server and watch it"))
+    add_commands(commands)
     return whole
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, ClassVar
 
 import grpc
 import httpx
@@ -28,7 +30,15 @@ CONNECT = 10.0
 
 
 class SendError(Exception):
-    """The answer could not be had; the text is the line for the user."""
+    """The answer could not be had; the text is the line for the user, `exit_code` is what the program ends with."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class CannotBeDone(SendError):
+    """What was asked for cannot be done as it stands; nothing was sent."""
+
+    exit_code = 2
 
 
 class ConnectionLost(SendError):
@@ -45,8 +55,14 @@ class TaskForgotten(SendError):
         super().__init__("The server no longer knows the task; it may have been restarted")
 
 
-async def card(http: httpx.AsyncClient, url: str) -> pb.AgentCard:
-    """The card of the agent at `url`. Raises what `explain` explains."""
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[tuple[httpx.AsyncClient, pb.AgentCard]]:
+    """A client for HTTP and the card of the agent at `url`. Raises what `explain` explains."""
+    async with httpx.AsyncClient(timeout=httpx.Timeout(CONNECT, read=None)) as http:
+        yield http, await _card(http, url)
+
+
+async def _card(http: httpx.AsyncClient, url: str) -> pb.AgentCard:
     kwargs = {"timeout": CONNECT, "follow_redirects": True}
     return await A2ACardResolver(http, url).get_agent_card(http_kwargs=kwargs)
 
@@ -79,9 +95,14 @@ def _channel(url: str) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(rest)
 
 
-def activation(card: pb.AgentCard) -> ClientCallContext:
-    """The context of calls that activate the turn events, where the card lists them."""
-    wanted = [TURN] if find_extension_by_uri(card, TURN) else []
+def offers(card: pb.AgentCard, extension: str) -> bool:
+    """Whether the card lists an extension."""
+    return find_extension_by_uri(card, extension) is not None
+
+
+def activation(card: pb.AgentCard, extensions: Iterable[str] = (TURN,)) -> ClientCallContext:
+    """The context of calls that activate those of the extensions that the card lists."""
+    wanted = [uri for uri in extensions if offers(card, uri)]
     parameters = ServiceParametersFactory.create([with_a2a_extensions(wanted)])
     return ClientCallContext(service_parameters=parameters)
 

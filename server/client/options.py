@@ -1,4 +1,4 @@
-"""What the user of `a2a-canvas send` chose, and the commands that a user can go on with."""
+"""What a user of the terminal client chose, and the commands that a user can go on with."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ class SendOptions:
     def command(self, option: str, value: str) -> str:
         """The command that sends a further message to the same server."""
         # Quoted, because the id is the server's and the line is there to be copied into a shell.
-        at = "" if self.url == DEFAULT_URL else f" --url {shlex.quote(self.url)}"
-        return f'{self.program} send {option} {shlex.quote(value)}{at} "…"'
+        return f'{self.program} send {option} {shlex.quote(value)}{_at(self.url)} "…"'
 
     def how_to_answer(self, task_id: str) -> str:
         """The line below a question."""
@@ -46,3 +45,26 @@ class SendOptions:
         return (
             f"Leave out --task. Use --context {shlex.quote(self.context or 'CONTEXT')} to go on with the conversation."
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The artifacts of a conversation on a server, or one of them.
+
+    `json` prints what the server says as it came, `program` is as in `SendOptions`.
+    """
+
+    context: str
+    artifact: str = ""
+    url: str = DEFAULT_URL
+    json: bool = False
+    program: str = "a2a-canvas"
+
+    def how_to_look(self) -> str:
+        """The line below the word that a task is out of sight."""
+        artifact, context = shlex.quote(self.artifact), shlex.quote(self.context)
+        return f"See what became of it: {self.program} versions {artifact} --context {context}{_at(self.url)}"
+
+
+def _at(url: str) -> str:
+    return "" if url == DEFAULT_URL else f" --url {shlex.quote(url)}"

@@ -40,6 +40,12 @@ class Seen:
         """Whether nothing more is to be waited for."""
         return self.answered or self.state in OVER
 
+    @property
+    def where(self) -> str:
+        """The ids in parentheses, to stand behind a sentence; empty until the server has named a task."""
+        ids = [f"{word} {value}" for word, value in (("task", self.task_id), ("context", self.context_id)) if value]
+        return f" ({', '.join(ids)})" if self.task_id else ""
+
 
 def fold(seen: Seen, response: pb.StreamResponse) -> Seen:
     """What is known after one more response."""
@@ -81,11 +87,11 @@ def events(response: pb.StreamResponse) -> list[Event]:
     match response.WhichOneof("payload"):
         case "task":
             task = response.task
-            shown: list[Event] = [_artifact_event(artifact, append=False) for artifact in task.artifacts]
+            shown: list[Event] = [artifact_event(artifact, append=False) for artifact in task.artifacts]
             return shown + _status_events(task.status)
         case "artifact_update":
             update = response.artifact_update
-            return [_artifact_event(update.artifact, append=update.append)]
+            return [artifact_event(update.artifact, append=update.append)]
         case "status_update":
             return _update_events(response.status_update)
         case _:
@@ -125,7 +131,8 @@ def _turn_events(event_type: object, data: dict[str, Any]) -> list[Event]:
             return []
 
 
-def _artifact_event(artifact: pb.Artifact, *, append: bool) -> Event:
+def artifact_event(artifact: pb.Artifact, *, append: bool) -> Event:
+    """An artifact as it stands, or what is added to it."""
     parts = tuple(map(_part, artifact.parts))
     return ArtifactUpdate(artifact.artifact_id, parts, artifact.name, append)
 

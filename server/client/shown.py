@@ -153,7 +153,7 @@ def label(part: File | Data) -> str:
     """The one line that stands for a part that is not text."""
     match part:
         case File():
-            size = "" if part.size is None else _size(part.size)
+            size = "" if part.size is None else size_of(part.size)
             words = ["file", part.name, part.media_type, size, part.url]
             return one_line(f"[{' '.join(word for word in words if word)}]")
         case Data():
@@ -168,7 +168,7 @@ def _cells(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _size(size: int) -> str:
+def size_of(size: int) -> str:
     if size < 1024:
         return f"{size} B"
     return f"{size / 1024:.0f} KB" if size < 1024**2 else f"{size / 1024**2:.1f} MB"

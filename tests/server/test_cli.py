@@ -20,7 +20,9 @@ from server.agent.script import load_script
 from server.cli import banner, main, program
 from server.client.send import SendOptions
 from server.settings import PREFIX, Settings
-from tests.server.serving import free_port
+from tests.server.editing import SCRIPT as CANVAS_SCRIPT
+from tests.server.editing import made
+from tests.server.serving import free_port, serving
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
@@ -61,7 +63,7 @@ def taken() -> Iterator[int]:
     ("arguments", "line"),
     [
         ([], "a2a-canvas: the following arguments are required: COMMAND. See a2a-canvas --help."),
-        (["sevre"], "a2a-canvas: argument COMMAND: invalid choice: 'sevre' (choose from 'serve', 'send')."),
+        (["sevre"], "a2a-canvas: argument COMMAND: invalid choice: 'sevre' (choose from 'serve', 'send', "),
         (["serve", "--prot", "9"], "a2a-canvas: unrecognized arguments: --prot 9. See a2a-canvas --help."),
         (["serve", "--port", "x"], "a2a-canvas: --port=x: must be a whole number"),
         (["serve", "--grpc-port", "8000"], "a2a-canvas: port and grpc_port are both 8000"),
@@ -144,7 +146,10 @@ def test_the_version_is_that_of_the_package() -> None:
     assert (done.stdout, done.stderr) == (VERSION + "\n", "")
 
 
-@pytest.mark.parametrize("command", ["serve", "send"])
+@pytest.mark.parametrize(
+    "command",
+    ["serve", "send", "edit", "undo", "redo", "restore", "put", "artifacts", "show", "versions", "diff"],
+)
 def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str], command: str) -> None:
     with pytest.raises(SystemExit) as caught:
         main([command, "--help"])
@@ -228,6 +233,35 @@ def test_send_is_told_everything_that_was_typed(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("sys.argv", [".venv/bin/a2a-canvas"])
     assert main(["send", "hello", "--url", "http://h", "--context", "c", "--task", "t", "--json"]) == 1
     assert chosen == [SendOptions("hello", "http://h", "c", "t", True, ".venv/bin/a2a-canvas")]
+
+
+async def test_an_artifact_is_written_edited_compared_and_undone_from_the_command_line() -> None:
+    """As a user types it; the model is a script."""
+    async with serving(CANVAS_SCRIPT, grpc=False) as served:
+        doc = await made(served, "def f():\n    return 1\n", "f.py", "text/x-python")
+        there = ["--url", served.url, "--context", doc.context]
+
+        async def typed(*arguments: str) -> tuple[int | None, str, str]:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "server", *arguments, *there),
+                cwd=ROOT,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            out, err = await process.communicate()
+            return process.returncode, out.decode(), err.decode()
+
+        edited = "Editing f.py…\nEdited f.py at line 1: version 2 is saved.\n"
+        assert await typed("edit", "doc", "--match", "def f():", "make it async") == (0, "async def f():\n", edited)
+        code, out, err = await typed("diff", "doc")
+        assert (code, err) == (0, "")
+        assert out.splitlines()[2:] == ["@@ -1,2 +1,2 @@", "-def f():", "+async def f():", "     return 1"]
+        assert await typed("undo", "doc") == (0, "Undone: f.py is at version 1 again.\n", "")
+        code, _, err = await typed("undo", "doc")
+        assert (code, err[:15]) == (1, "Task rejected: ")
+        code, _, err = await typed("edit", "doc", "--match", "f", "make it async")
+        assert code == 2
+        assert err.startswith('"f" occurs 2 times in version 1, on line 1.')
 
 
 async def test_serve_serves_until_it_is_told_to_stop() -> None:

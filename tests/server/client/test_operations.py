@@ -1,0 +1,105 @@
+"""What is sent for an operation, as the server reads it, and where a text to be matched stands."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from server.agent.intent import intent_of
+from server.agent.operations import Edit as EditIntent
+from server.agent.operations import Go, Marked, Put
+from server.client.connection import CannotBeDone
+from server.client.operations import (
+    REDO,
+    UNDO,
+    Edit,
+    Lines,
+    Match,
+    Operation,
+    edit_lines,
+    edit_match,
+    find,
+    message,
+    put,
+    restore,
+)
+from server.protocols.a2a_parts import user_message
+from store.changes import Redo, Restore, Undo
+
+TEXT = "one\ntwo 🦀 two\nthree\n"
+
+
+def read(operation: Operation) -> Any:
+    """The operation as the server takes it."""
+    return intent_of(user_message(message(operation, "ctx", "doc")))
+
+
+@pytest.mark.parametrize(
+    ("operation", "intent"),
+    [
+        (UNDO, Go("doc", Undo())),
+        (REDO, Go("doc", Redo())),
+        (restore(3), Go("doc", Restore(3))),
+        (put("new", None), Put("doc", "new", None)),
+        (put("", 2), Put("doc", "", 2)),
+    ],
+)
+def test_a_step_through_the_versions_is_what_the_server_reads(operation: Operation, intent: Any) -> None:
+    assert read(operation) == intent
+
+
+def test_lines_are_sent_as_lines_with_a_version_only_if_one_is_given() -> None:
+    lines = Lines(3, 5)
+    for base in (None, 4):
+        sent = read(edit_lines(Edit("shorter", lines, base=base), lines))
+        assert sent == EditIntent("doc", Marked(line_start=3, line_end=5), "replace", "shorter", base)
+
+
+def test_a_match_is_sent_as_a_range_of_code_points_with_its_text_and_version() -> None:
+    match = Match("two\nthree")
+    sent = read(edit_match(Edit("shorter", match, "insert_after"), match, TEXT, 7))
+    marked = Marked(start=10, end=19, unit="codepoint", text="two\nthree")
+    assert sent == EditIntent("doc", marked, "insert_after", "shorter", 7)
+
+
+def test_a_message_is_a_users_in_the_context_with_an_id_of_its_own() -> None:
+    one, other = message(UNDO, "ctx", "doc"), message(UNDO, "ctx", "doc")
+    assert (one.context_id, one.task_id) == ("ctx", "")
+    assert one.message_id != other.message_id
+
+
+@pytest.mark.parametrize(
+    ("needle", "text", "said"),
+    [
+        ("four", TEXT, '"four" does not occur in version 1'),
+        ("two", TEXT, '"two" occurs 2 times in version 1, on line 2.'),
+        ("o", TEXT, '"o" occurs 3 times in version 1, on lines 1, 2.'),
+        ("aa", "\naaa", '"aa" occurs 2 times in version 1, on line 2.'),
+        ("x", "x\n" * 12, '"x" occurs 12 times in version 1, on lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ….'),
+        ("\n", TEXT, "'\\n' occurs 3 times in version 1, on lines 1, 2, 3."),
+        ("a\nb", "", '"a b" does not occur in version 1'),
+        ("a" * 99, "", f'"{"a" * 59}…" does not occur in version 1'),
+    ],
+)
+def test_a_text_that_is_not_in_one_place_is_refused_with_how_often_and_where(needle: str, text: str, said: str) -> None:
+    with pytest.raises(CannotBeDone) as refused:
+        find(Match(needle), text, "version 1")
+    assert str(refused.value).startswith(said)
+    assert refused.value.exit_code == 2
+
+
+@given(st.text("ab\n🦀", max_size=12), st.text("ab\n🦀", min_size=1, max_size=3))
+@settings(max_examples=200)
+def test_a_text_is_found_exactly_if_it_begins_in_one_place(text: str, needle: str) -> None:
+    starts = [at for at in range(len(text)) if text.startswith(needle, at)]
+    if len(starts) == 1:
+        span = find(Match(needle), text, "it")
+        assert [span.start] == starts
+        assert span.of(text) == needle
+        return
+    with pytest.raises(CannotBeDone) as refused:
+        find(Match(needle), text, "it")
+    lines = list(dict.fromkeys(str(text[:at].count("\n") + 1) for at in starts))
+    said = f" occurs {len(starts)} times in it, on line{'s'[: len(lines) > 1]} {', '.join(lines[:10])}"
+    assert (said if starts else " does not occur in it") in str(refused.value)
