@@ -2,10 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup serve test check bench lock clean
+.PHONY: help setup setup-node serve test check bench lock clean
 
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: .venv/.done  ## make .venv with pinned dependencies
 
@@ -14,6 +14,9 @@ setup: .venv/.done  ## make .venv with pinned dependencies
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
+
+setup-node:  ## what the tests of the AG-UI stream need (node and npm must be there)
+	cd tests/server/protocols/agui && npm ci
 
 serve: setup  ## start the server on 127.0.0.1:8000 (ARGS="--port 9000")
 	$(BIN)/a2a-canvas serve $(ARGS)
@@ -34,4 +37,4 @@ lock: setup  ## write the installed versions to constraints.txt
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^pip==' > constraints.txt
 
 clean:  ## remove everything that was made
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv tests/server/protocols/agui/node_modules build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -27,6 +27,8 @@ from server.agent.turn import TurnLimits
 from server.protocols.a2a_card import REST_PREFIX, Addresses, card_route, load_card
 from server.protocols.a2a_grpc import grpc_server
 from server.protocols.a2a_handler import A2AHandler
+from server.protocols.agui_routes import AgUi, agui_routes
+from server.protocols.artifact_routes import artifact_routes
 from server.protocols.extensions import ExtensionsEcho
 from server.protocols.guard import Limits as BodyLimits
 from server.protocols.guard_http import Guard
@@ -34,6 +36,7 @@ from server.protocols.stopping import GRACE, Stop, Stopping
 from server.settings import Settings, SettingsError
 from server.tasks.journal import InMemoryJournal
 from server.tasks.runtime import Runtime
+from store.base import ArtifactStore
 from store.memory import InMemoryArtifactStore
 from store.models import Limits
 from tools.registry import TOOLS
@@ -83,7 +86,8 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
     """
     clock = clock or Clock()
     card = build_card(settings, llm)
-    runtime = build_runtime(settings, llm, clock)
+    store = build_store(settings)
+    runtime = build_runtime(settings, llm, clock, store)
     stop = Stop(runtime)
     handler = A2AHandler(runtime, card)
     app = Starlette(
@@ -91,6 +95,8 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
             card_route(card, clock.now()),
             Route("/healthz", healthz, methods=["GET"]),
             *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True, shutdown_grace_period=GRACE),
+            *artifact_routes(store, runtime.journal),
+            *agui_routes(_agui(settings, runtime, store, clock)),
             # Last: it ends with a mount that takes every path of two or more segments.
             *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX, shutdown_grace_period=GRACE),
         ],
@@ -121,10 +127,25 @@ def _default_card() -> Path:
     return next((path for path in (here, *shipped) if path.exists()), here)
 
 
-def build_runtime(settings: Settings, llm: LLM, clock: Clock) -> Runtime:
+def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clock) -> AgUi:
+    return AgUi(
+        runtime,
+        store,
+        BodyLimits(max_body_bytes=settings.max_body_bytes),
+        clock.new_id,
+        expose_thinking=settings.expose_thinking,
+        cancel_on_disconnect=settings.on_disconnect == "cancel",
+    )
+
+
+def build_store(settings: Settings) -> ArtifactStore:
+    return InMemoryArtifactStore(Limits(settings.max_artifact_bytes, settings.max_parts))
+
+
+def build_runtime(settings: Settings, llm: LLM, clock: Clock, store: ArtifactStore | None = None) -> Runtime:
     return Runtime(
         journal=InMemoryJournal(clock.now),
-        store=InMemoryArtifactStore(Limits(settings.max_artifact_bytes, settings.max_parts)),
+        store=store or build_store(settings),
         llm=FramedLLM(llm, settings.frame_ms / 1000),
         tools=TOOLS,
         now=clock.now,

@@ -46,6 +46,8 @@ class Settings(BaseSettings):
     max_parts: int = Field(100, ge=1, description="parts of one artifact")
     max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="bytes of one request")
     max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of a Claude model")
+    expose_thinking: bool = Field(False, description="show the model's thinking to AG-UI clients")
+    on_disconnect: str = Field("continue", description="a task whose AG-UI client goes away: continue or cancel")
     log_level: str = Field("info", description="critical, error, warning, info or debug")
 
     @field_validator("database")
@@ -53,6 +55,13 @@ class Settings(BaseSettings):
     def _known_database(cls, value: str) -> str:
         if value != "memory":
             raise ValueError("only 'memory' is supported so far")
+        return value
+
+    @field_validator("on_disconnect")
+    @classmethod
+    def _known_outcome(cls, value: str) -> str:
+        if value not in ("continue", "cancel"):
+            raise ValueError("must be continue or cancel")
         return value
 
     @field_validator("log_level")

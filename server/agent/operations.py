@@ -25,7 +25,11 @@ class InvalidOperation(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A selection as the sender gave it: offsets, lines, or both; `text` is what it says."""
+    """A selection as the sender gave it: offsets, lines, or both; `text` is what it says.
+
+    Attributes:
+        fields: what the sender calls the offsets.
+    """
 
     start: int | None = None
     end: int | None = None
@@ -33,6 +37,7 @@ class Marked:
     text: str | None = None
     line_start: int | None = None
     line_end: int | None = None
+    fields: tuple[str, str] = ("selection.start", "selection.end")
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,8 @@ def _span(marked: Marked, text: str) -> Span:
     if marked.start is None or marked.end is None:
         assert lines is not None
         return lines
-    span = Span(_offset("start", marked.start, marked, text), _offset("end", marked.end, marked, text))
+    start, end = marked.fields
+    span = Span(_offset(start, marked.start, marked, text), _offset(end, marked.end, marked, text))
     if lines:
         _check_lines(marked, span, text)
     return span
@@ -83,7 +84,7 @@ def _offset(name: str, offset: int, marked: Marked, text: str) -> int:
     try:
         return to_codepoints(text, offset, marked.unit)
     except ValueError as error:
-        raise InvalidOperation(f"selection.{name}", f"is {offset} and {error}, in {marked.unit} units") from None
+        raise InvalidOperation(name, f"is {offset} and {error}, in {marked.unit} units") from None
 
 
 def _lines(marked: Marked, text: str) -> Span | None:

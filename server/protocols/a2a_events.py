@@ -3,13 +3,16 @@
 Rule 1: a client that activates nothing sees statuses and artifacts, and misses nothing that lasts.
 Rule 2: with `urn:a2a-canvas:turn:v1` it gets, in order and in between, every turn event, and with every event the
         `epoch` and `generation` of the entry that it came from.
-Rule 3: `assistant`, `completed` and `stream_end` are made here: the journal keeps deltas. Every end of a turn has
+Rule 3: with `urn:a2a-canvas:canvas:v1` it sees edits while they are written, and the versions of artifacts; without it
+        an edit is one replacement of the artifact.
+Rule 4: `assistant`, `completed` and `stream_end` are made here: the journal keeps deltas. Every end of a turn has
         one `completed`; `stream_end` is the last turn event of a stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from a2a.types import a2a_pb2 as pb
@@ -23,9 +26,10 @@ from server.agent.events import (
     TextAdded,
 )
 from server.agent.phases import Phase
-from server.protocols import a2a_turn
+from server.protocols import a2a_canvas, a2a_turn
 from server.protocols.a2a_parts import to_message, to_part
 from server.tasks.record import Entry, TaskArtifact, TaskRecord
+from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 from store.rope import Rope
 
 Event = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
@@ -41,7 +45,19 @@ STATES = {
 }
 
 
-def to_task(record: TaskRecord, *, artifacts: bool = True) -> pb.Task:
+@dataclass(frozen=True, slots=True)
+class Activated:
+    """Which of our extensions a client has activated."""
+
+    turn: bool = False
+    canvas: bool = False
+
+    @classmethod
+    def of(cls, uris: Container[str]) -> Activated:
+        return cls(a2a_turn.URI in uris, a2a_canvas.URI in uris)
+
+
+def to_task(record: TaskRecord, activated: Activated | None = None, *, artifacts: bool = True) -> pb.Task:
     """A task as it stands."""
     ids = (record.task_id, record.context_id)
     task = pb.Task(id=record.task_id, context_id=record.context_id)
@@ -50,7 +66,16 @@ def to_task(record: TaskRecord, *, artifacts: bool = True) -> pb.Task:
     task.history.extend(to_message(message, *ids) for message in record.history)
     if artifacts:
         task.artifacts.extend(_artifact(artifact) for artifact in record.artifacts.values())
+    if activated:
+        task.metadata.update(_of_snapshot(activated, record))
     return task
+
+
+def _of_snapshot(activated: Activated, record: TaskRecord) -> dict[str, Any]:
+    # The turn events tell of edits, too, and so of how one goes on that has begun before.
+    edits = a2a_canvas.open_edits(record) if activated.turn else []
+    turn = {"openEdits": edits} if edits else {}
+    return _metadata(activated, record, turn=turn, canvas=a2a_canvas.of_snapshot(record) if activated.canvas else {})
 
 
 def _artifact(artifact: TaskArtifact) -> pb.Artifact:
@@ -72,14 +97,14 @@ class Projection:
 
     Args:
         snapshot: where the subscriber's stream begins.
-        turn_events: it has activated `urn:a2a-canvas:turn:v1`.
+        activated: the extensions that it has activated.
         ends_at_pause: its stream ends when the task asks for input.
     """
 
-    def __init__(self, snapshot: TaskRecord, *, turn_events: bool, ends_at_pause: bool) -> None:
+    def __init__(self, snapshot: TaskRecord, activated: Activated, *, ends_at_pause: bool) -> None:
         self._snapshot = snapshot
         self._ids = (snapshot.task_id, snapshot.context_id)
-        self._turn_events = turn_events
+        self._activated = activated
         self._ends_at_pause = ends_at_pause
         self._reply = snapshot.reply
         self._owes_reply = False
@@ -87,15 +112,11 @@ class Projection:
     def begin(self) -> Iterator[Event]:
         """The snapshot; with turn events also what a reply that is being written says so far."""
         record = self._snapshot
-        task = to_task(record)
-        if self._turn_events:
-            task.metadata.update({a2a_turn.URI: _order(record.epoch, record.generation)})
-        yield task
-        if self._turn_events and record.state is State.WORKING and record.progress.phase is Phase.ASSISTANT:
-            order = _order(record.epoch, record.generation)
-            yield self._turn_event(a2a_turn.wire("final_message_start"), order)
+        yield to_task(record, self._activated)
+        if self._activated.turn and record.state is State.WORKING and record.progress.phase is Phase.ASSISTANT:
+            yield self._event(record, turn=a2a_turn.wire("final_message_start"))
             if self._reply:
-                yield self._turn_event(a2a_turn.assistant(str(self._reply)), order)
+                yield self._event(record, turn=a2a_turn.assistant(str(self._reply)))
 
     def ends(self, state: State) -> bool:
         """Whether the stream ends with a status of `state`."""
@@ -107,14 +128,16 @@ class Projection:
         Args:
             behind: the next entry is there already, so that a reply as it stands now would be stale at once.
         """
-        if self._turn_events:
-            yield from self._turn(entry, behind)
+        if self._activated.turn:
+            yield from (self._event(entry, turn=wire) for wire in self._turn_wires(entry, behind))
         event = entry.event
         match event:
             case ArtifactChanged():
                 yield self._changed(event, entry)
             case StatusChanged():
                 yield self._status_update(event.state, event.message, entry)
+            case EditStarted() | EditChunk() | EditCompleted() | EditAborted() if self._activated.canvas:
+                yield self._event(entry, canvas=a2a_canvas.edit(event))
             case _:
                 pass
 
@@ -129,28 +152,37 @@ class Projection:
         if not event.append:
             artifact.name, artifact.description = event.name, event.description
         artifact.parts.extend(to_part(part) for part in event.parts)
-        self._number(update, entry)
+        update.metadata.update(_metadata(self._activated, entry, canvas=a2a_canvas.of_change(event)))
         return update
 
     def _status_update(self, state: State, message: AgentMessage | None, entry: Entry) -> pb.TaskStatusUpdateEvent:
         update = pb.TaskStatusUpdateEvent(task_id=self._ids[0], context_id=self._ids[1])
         update.status.CopyFrom(_status(state, message, self._ids))
         update.status.timestamp.FromDatetime(entry.at)
-        self._number(update, entry)
+        label = {"label": True} if message and message.label else {}
+        told = message.metadata.get(a2a_canvas.URI) if message else None
+        update.metadata.update(
+            _metadata(self._activated, entry, turn=label, canvas=told if isinstance(told, dict) else {})
+        )
         return update
 
-    def _number(self, update: pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent, entry: Entry) -> None:
-        if self._turn_events:
-            label = isinstance(entry.event, StatusChanged) and entry.event.message and entry.event.message.label
-            mark = {"label": True} if label else {}
-            update.metadata.update({a2a_turn.URI: {**_order(entry.epoch, entry.generation), **mark}})
+    # ------------------------------------------------------------ events of extensions
 
-    # ------------------------------------------------------------------ turn events
-
-    def _turn(self, entry: Entry, behind: bool) -> Iterator[Event]:
-        order = _order(entry.epoch, entry.generation)
-        for wire in self._turn_wires(entry, behind):
-            yield self._turn_event(wire, order, entry)
+    def _event(
+        self,
+        at: Entry | TaskRecord,
+        *,
+        turn: a2a_turn.Wire | None = None,
+        canvas: dict[str, Any] | None = None,
+    ) -> pb.TaskStatusUpdateEvent:
+        """An event of one of the extensions: only that one's metadata, in a status that says nothing else."""
+        update = pb.TaskStatusUpdateEvent(task_id=self._ids[0], context_id=self._ids[1])
+        update.status.state = pb.TASK_STATE_WORKING
+        if turn is not None:
+            update.status.timestamp.FromDatetime(at.at if isinstance(at, Entry) else at.changed_at)
+        of = Activated(turn is not None, canvas is not None)
+        update.metadata.update(_metadata(of, at, turn=turn, canvas=canvas))
+        return update
 
     def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[a2a_turn.Wire]:
         event = entry.event
@@ -175,15 +207,19 @@ class Projection:
             case _:
                 pass
 
-    def _turn_event(
-        self, wire: a2a_turn.Wire, order: dict[str, int], entry: Entry | None = None
-    ) -> pb.TaskStatusUpdateEvent:
-        update = pb.TaskStatusUpdateEvent(task_id=self._ids[0], context_id=self._ids[1])
-        update.status.state = pb.TASK_STATE_WORKING
-        update.status.timestamp.FromDatetime(entry.at if entry else self._snapshot.changed_at)
-        update.metadata.update({a2a_turn.URI: {**wire, **order}})
-        return update
 
-
-def _order(epoch: int, generation: int) -> dict[str, Any]:
-    return {"epoch": epoch, "generation": generation}
+def _metadata(
+    activated: Activated,
+    at: Entry | TaskRecord,
+    *,
+    turn: Mapping[str, Any] | None = None,
+    canvas: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What the activated extensions are told: what is theirs, and the order."""
+    order = {"epoch": at.epoch, "generation": at.generation}
+    metadata = {}
+    if activated.turn:
+        metadata[a2a_turn.URI] = {**(turn or {}), **order}
+    if activated.canvas:
+        metadata[a2a_canvas.URI] = {**(canvas or {}), **order}
+    return metadata

@@ -24,11 +24,18 @@ from a2a.utils.errors import (
 from a2a.utils.task import apply_history_length, validate_history_length
 
 from server.agent.events import State, StatusChanged
-from server.protocols import a2a_turn
-from server.protocols.a2a_events import Event, Projection, to_task
+from server.agent.operations import InvalidOperation
+from server.protocols.a2a_events import Activated, Event, Projection, to_task
 from server.protocols.a2a_list import page_of
 from server.protocols.a2a_parts import user_message
-from server.tasks.errors import ContextMismatch, TaskError, TaskFinished, TaskNotCancelable, TaskNotFound
+from server.tasks.errors import (
+    ContextMismatch,
+    TaskError,
+    TaskFinished,
+    TaskNotCancelable,
+    TaskNotFound,
+    TaskTakesNoMessages,
+)
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following
 from server.tasks.record import TaskRecord
@@ -43,6 +50,7 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     TaskNotFound: TaskNotFoundError,
     TaskFinished: UnsupportedOperationError,
     TaskNotCancelable: TaskNotCancelableError,
+    TaskTakesNoMessages: UnsupportedOperationError,
     ContextMismatch: InvalidParamsError,
 }
 """A2A 1.0, section 3.3.2 and the operations' own lists of errors."""
@@ -52,6 +60,8 @@ def to_a2a_error(error: Exception) -> A2AError:
     """The error a client gets: no exception's text but our own sentences."""
     if isinstance(error, A2AError):
         return error
+    if isinstance(error, InvalidOperation):
+        return InvalidParamsError(str(error))
     if isinstance(error, TaskError):
         return ERRORS[type(error)](str(error))
     logger.error("A request failed", exc_info=error)
@@ -107,7 +117,7 @@ class A2AHandler(RequestHandler):
         record = following.snapshot
         if not params.configuration.return_immediately:
             record = await self._settled(following)
-        return apply_history_length(to_task(record), params.configuration)
+        return apply_history_length(to_task(record, _activated(context)), params.configuration)
 
     @_stream
     async def on_message_send_stream(
@@ -158,8 +168,7 @@ class A2AHandler(RequestHandler):
     async def _events(
         self, following: Following, context: ServerCallContext, *, ends_at_pause: bool
     ) -> AsyncGenerator[Event, None]:
-        turn_events = a2a_turn.URI in context.requested_extensions
-        projection = Projection(following.snapshot, turn_events=turn_events, ends_at_pause=ends_at_pause)
+        projection = Projection(following.snapshot, _activated(context), ends_at_pause=ends_at_pause)
         for event in projection.begin():
             yield event
         if projection.ends(following.snapshot.state):
@@ -176,7 +185,7 @@ class A2AHandler(RequestHandler):
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task:
         validate_history_length(params)
         record = await self._runtime.get(params.id, _owner(context))
-        return apply_history_length(to_task(record), params)
+        return apply_history_length(to_task(record, _activated(context)), params)
 
     @_unary
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
@@ -192,7 +201,7 @@ class A2AHandler(RequestHandler):
     @_unary
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
         # Cancelling goes on even if the caller hangs up before it is done.
-        return to_task(await asyncio.shield(self._runtime.cancel(params.id, _owner(context))))
+        return to_task(await asyncio.shield(self._runtime.cancel(params.id, _owner(context))), _activated(context))
 
     # --------------------------------------------------------------- not offered yet
 
@@ -234,3 +243,7 @@ def _settles(state: State) -> bool:
 def _owner(context: ServerCallContext) -> str:
     """Who asks; empty for anonymous callers. (`context.tenant` is a claim of the client and decides nothing.)"""
     return context.user.user_name if context.user.is_authenticated else ""
+
+
+def _activated(context: ServerCallContext) -> Activated:
+    return Activated.of(context.requested_extensions)

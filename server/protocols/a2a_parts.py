@@ -120,6 +120,8 @@ def to_message(message: UserMessage | AgentMessage, task_id: str, context_id: st
         case AgentMessage():
             wire.role = pb.ROLE_AGENT
             wire.parts.add(text=message.text)
+            if message.metadata:
+                wire.metadata.update(dict(message.metadata))
         case UserMessage():
             wire.role = pb.ROLE_USER
             wire.parts.extend(to_part(part) for part in message.parts)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from server.agent import events as ev
+from server.protocols import a2a_canvas
+from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 from tools.parts import MAX_DEPTH, carriable
 
 URI = "urn:a2a-canvas:turn:v1"
@@ -77,6 +79,9 @@ def _result(event: ev.TurnEvent) -> Wire | None:
             return wire("llm_call_completed", round=event.round, stop_reason=event.stop_reason, usage=_usage(event))
         case ev.FinalMessageStarted():
             return wire("final_message_start")
+        case EditStarted() | EditChunk() | EditCompleted() | EditAborted():
+            event_type, data = a2a_canvas.turn_data(event)
+            return wire(event_type, **data)
         case _:
             return None
 

@@ -11,9 +11,10 @@ from a2a.types import a2a_pb2
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.protocols import a2a_turn
+from server.agent.intent import AGENTSTACK
+from server.protocols import a2a_canvas, a2a_turn
 
-SUPPORTED = frozenset({a2a_turn.URI})
+SUPPORTED = frozenset({a2a_turn.URI, a2a_canvas.URI, AGENTSTACK})
 HEADERS = ("A2A-Extensions", "X-A2A-Extensions")
 """The header of 1.0 and that of 0.3, which takes both. The echo uses the one the client used."""
 

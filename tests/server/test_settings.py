@@ -26,9 +26,13 @@ VALUES: dict[str, tuple[str, Any]] = {
     "max_parts": ("6", 6),
     "max_body_bytes": ("7000", 7000),
     "max_output_tokens": ("800", 800),
+    "expose_thinking": ("true", True),
+    "on_disconnect": ("cancel", "cancel"),
     "log_level": ("DEBUG", "debug"),
 }
 """What is written, and what it is read as."""
+SWITCHES = {"advertise_0_3": "--no-advertise-0.3", "expose_thinking": "--expose-thinking"}
+"""The options that take no value, as they must be given for what `VALUES` expects."""
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +66,7 @@ def test_every_setting_is_an_environment_variable(field: str, monkeypatch: pytes
 @pytest.mark.parametrize("field", VALUES)
 def test_every_setting_is_an_option(field: str) -> None:
     written, expected = VALUES[field]
-    arguments = ["--no-advertise-0.3"] if field == "advertise_0_3" else [option(field), written]
+    arguments = [SWITCHES[field]] if field in SWITCHES else [option(field), written]
     assert getattr(loaded(*arguments), field) == expected
 
 
@@ -84,7 +88,7 @@ def test_an_empty_environment_variable_is_not_set_whatever_its_name(monkeypatch:
     assert loaded() == Settings()
 
 
-@pytest.mark.parametrize("field", VALUES.keys() - {"advertise_0_3"})
+@pytest.mark.parametrize("field", VALUES.keys() - SWITCHES.keys())
 def test_an_empty_option_is_not_given(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     written, expected = VALUES[field]
     assert loaded(option(field), "") == Settings()
@@ -104,6 +108,7 @@ def test_the_defaults_are_those_of_a_server_for_oneself() -> None:
     settings = loaded()
     assert (settings.host, settings.port, settings.grpc_port) == ("127.0.0.1", 8000, None)
     assert (settings.model, settings.database, settings.advertise_0_3) == (None, "memory", True)
+    assert (settings.expose_thinking, settings.on_disconnect) == (False, "continue")
 
 
 @pytest.mark.parametrize(
@@ -135,6 +140,7 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--public-url", "http://"], "must be an address"),
         (["--public-url", "http://["], "--public-url=http://[: "),
         (["--public-url", "http://h:99999"], "--public-url=http://h:99999: Port out of range"),
+        (["--on-disconnect", "stop"], "--on-disconnect=stop: must be continue or cancel"),
         (["--log-level", "loud"], "--log-level=loud: must be critical, error, warning, info or debug"),
         (["--frame-ms", "-1"], "--frame-ms=-1: must be 0 to 1000"),
         (["--frame-ms", "nan"], "--frame-ms=nan: must be 0 to 1000"),

@@ -1,0 +1,227 @@
+"""`POST /canvas/stream`: a run of AG-UI, which is an A2A task in the context that the thread's id names.
+
+Rule 1: what cannot be asked for is refused before there is a task, as in A2A's REST binding.
+Rule 2: a client that goes away does not stop the task, unless the operator wants it so.
+Rule 3: a thread whose newest conversation waits for an answer is given it by the next message that is no operation,
+        whether or not it names the interrupt.
+Rule 4: a run that is sent again joins the task that it went to when it first came, even if that waits or has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from a2a.utils.errors import InvalidParamsError
+from ag_ui.core import BaseEvent
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
+
+from server.agent.events import State, UserMessage
+from server.agent.intent import intent_of
+from server.agent.operations import Converse, InvalidOperation
+from server.protocols.a2a_handler import to_a2a_error
+from server.protocols.agui_events import Run
+from server.protocols.agui_input import run_input
+from server.protocols.agui_older import Canvas, OlderRun, canvas_of, in_its_words, older_request
+from server.protocols.callers import owner_of
+from server.protocols.guard import Limits, Refusal, check_content_type, check_json
+from server.protocols.guard_answers import Rest, router_error
+from server.protocols.stopping import GRACE
+from server.tasks.errors import ContextMismatch, TaskNotCancelable
+from server.tasks.incoming import Incoming
+from server.tasks.journal import Following
+from server.tasks.record import TaskRecord
+from server.tasks.runtime import Runtime
+from store.base import ArtifactStore
+from store.models import JsonValue, Ref, Version
+
+MAX_VALUES = 1_000_000
+"""Values of JSON in a request. A thread's whole past stands in it; what is new of it is bounded in agui_input.py."""
+
+SEPARATOR = "\n"
+"""AG-UI's own client knows no other end of a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgUi:
+    """What the route needs.
+
+    Attributes:
+        expose_thinking: clients may see the model's thinking.
+        cancel_on_disconnect: a client that goes away takes its task with it.
+    """
+
+    runtime: Runtime
+    store: ArtifactStore
+    limits: Limits
+    new_id: Callable[[], str]
+    expose_thinking: bool = False
+    cancel_on_disconnect: bool = False
+
+
+def agui_routes(agui: AgUi) -> list[Route]:
+    """The route. It answers every method, because a mount for tenants stands behind it."""
+    return [Route("/canvas/stream", _Stream(agui))]
+
+
+class _Stream:
+    """The ASGI application at the route."""
+
+    def __init__(self, agui: AgUi) -> None:
+        self._agui = agui
+        self._runtime = agui.runtime
+        self._store = agui.store
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        if request.method == "POST":
+            response = await self._answer(request)
+        else:
+            response = _refused(router_error(405, request.method), {"Allow": "POST"})
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        try:
+            value = await self._body(request)
+            older = "message" in value and "messages" not in value
+            run, following = await (self._older if older else self._run)(value, owner_of(request))
+        except Exception as error:
+            return _refused(_refusal(error))
+        return EventSourceResponse(
+            _events(run, following),
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+            sep=SEPARATOR,
+            client_close_handler_callable=self._left(run, following.snapshot),
+            shutdown_grace_period=GRACE,
+        )
+
+    # ---------------------------------------------------------------- what is asked for
+
+    async def _body(self, request: Request) -> Mapping[str, JsonValue]:
+        refusal = check_content_type(request.headers.get("content-type"))
+        value = refusal or check_json(await request.body(), self._agui.limits, MAX_VALUES)
+        if isinstance(value, Refusal):
+            raise value.error()
+        if not isinstance(value, dict):
+            raise InvalidParamsError("Send one JSON object: AG-UI's RunAgentInput.")
+        return value
+
+    async def _run(self, value: Mapping[str, JsonValue], owner: str) -> tuple[Run, Following]:
+        asked = OlderRun(run_input(value), "", ())
+        following = await self._accepted(asked, owner)
+        return await self._projection(asked, following), following
+
+    async def _older(self, value: Mapping[str, JsonValue], owner: str) -> tuple[Run, Following]:
+        try:
+            asked = await self._older_run(value)
+            following = await self._accepted(asked, owner)
+        except InvalidOperation as error:
+            raise in_its_words(error) from None
+        return await self._projection(asked, following, asked.artifact_id), following
+
+    async def _older_run(self, value: Mapping[str, JsonValue]) -> OlderRun:
+        older = older_request(value, self._agui.new_id())
+        artifact = canvas_of(await self._store.list(older.thread_id), older.title)
+        if artifact is None:
+            return older.meaning(None)
+        versions = await self._store.versions(Ref(older.thread_id, artifact.artifact_id, ""))
+        return older.meaning(Canvas(artifact, versions))
+
+    async def _accepted(self, asked: OlderRun, owner: str) -> Following:
+        run, message = asked.run, asked.run.message
+        if message is None:
+            return await self._abandoned(run.task_id, run.thread_id, owner)
+        own = [task for task in await self._runtime.journal.context(run.thread_id) if task.owner == owner]
+        repeated = next((task for task in own if message in task.history), None)
+        if repeated:
+            return await self._runtime.follow(repeated.task_id, owner)
+        task_id = run.task_id or _waiting(message, own)
+        return await self._runtime.send(Incoming(message, owner, run.thread_id, task_id, asked.changes))
+
+    async def _abandoned(self, task_id: str, thread_id: str, owner: str) -> Following:
+        record = await self._runtime.get(task_id, owner)
+        if record.context_id != thread_id:
+            raise ContextMismatch(task_id, thread_id)
+        with suppress(TaskNotCancelable):  # it has ended: the run says how
+            await self._runtime.cancel(task_id, owner)
+        return await self._runtime.follow(task_id, owner)
+
+    # ---------------------------------------------------------------------- what is sent
+
+    async def _projection(self, asked: OlderRun, following: Following, legacy: str | None = None) -> Run:
+        context_id = following.snapshot.context_id
+        artifacts = await self._store.list(context_id)
+        versions: dict[str, tuple[Version, ...]] = {
+            artifact.artifact_id: await self._store.versions(Ref(context_id, artifact.artifact_id, ""))
+            for artifact in artifacts
+        }
+        return Run(
+            following.snapshot,
+            thread_id=asked.run.thread_id,
+            run_id=asked.run.run_id,
+            artifacts=artifacts,
+            versions=versions,
+            expose_thinking=self._agui.expose_thinking,
+            legacy=legacy,
+        )
+
+    def _left(self, run: Run, record: TaskRecord) -> Callable[[Message], Awaitable[None]] | None:
+        """What to do when the client goes away (rule 2)."""
+
+        async def cancel(message: Message) -> None:
+            if not run.over:
+                with suppress(TaskNotCancelable):
+                    await self._runtime.cancel(record.task_id, record.owner)
+
+        return cancel if self._agui.cancel_on_disconnect else None
+
+
+async def _events(run: Run, following: Following) -> AsyncIterator[ServerSentEvent]:
+    for event in run.begin():
+        yield _sse(event)
+    if run.over:
+        return
+    async for entry in following:
+        for event in run.project(entry, behind=following.behind):
+            yield _sse(event)
+        if run.over:
+            return
+
+
+def _waiting(message: UserMessage, tasks: Sequence[TaskRecord]) -> str:
+    """The newest conversation, if it waits for what is said now (rule 3)."""
+    if not _converses(message):
+        return ""
+    newest = next((task for task in reversed(tasks) if _converses(_first(task))), None)
+    return newest.task_id if newest and newest.state is State.INPUT_REQUIRED else ""
+
+
+def _first(task: TaskRecord) -> UserMessage:
+    return next(message for message in task.history if isinstance(message, UserMessage))
+
+
+def _converses(message: UserMessage) -> bool:
+    return isinstance(intent_of(message), Converse)
+
+
+def _sse(event: BaseEvent) -> ServerSentEvent:
+    # Not without what is null: a patch may set a value to it. The models leave out by themselves what is not given.
+    return ServerSentEvent(event.model_dump_json(by_alias=True), sep=SEPARATOR)
+
+
+def _refusal(error: Exception) -> Refusal:
+    if isinstance(error, InvalidOperation):
+        return Refusal(InvalidParamsError, str(error), ((error.field, error.reason),))
+    known = to_a2a_error(error)
+    fields = (known.data or {}).get("errors", ())
+    return Refusal(type(known), known.message, tuple((field["field"], field["message"]) for field in fields))
+
+
+def _refused(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
+    binding = Rest()
+    return JSONResponse(binding.payload(refusal), binding.status(refusal), headers)

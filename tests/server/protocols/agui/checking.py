@@ -1,0 +1,45 @@
+"""Holds AG-UI event sequences against the checkers of the AG-UI client itself (`verify.mjs`), which run under node.
+
+`make setup-node` installs what they need. Without it the tests that call `verify` are skipped, unless the environment
+variable `TESTS_NEED_NODE` is set: then they fail.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+NEEDS_NODE = "TESTS_NEED_NODE"
+
+
+def missing() -> str:
+    """What is missing to run the checkers; empty if nothing is."""
+    if not shutil.which("node"):
+        return "node is not installed, so AG-UI's own checkers cannot run"
+    if not (HERE / "node_modules" / "@ag-ui" / "client").is_dir():
+        return "AG-UI's own checkers are not installed; `make setup-node` does it"
+    return ""
+
+
+def verify(*sequences: list[dict[str, Any]]) -> None:
+    """Check whole runs: the schema of every event, their order, and that every patch applies.
+
+    Args:
+        sequences: of events as they go over the wire, each from its RUN_STARTED to its end.
+
+    Raises:
+        AssertionError: which event of which sequence is wrong, and why.
+    """
+    if reason := missing():
+        if os.environ.get(NEEDS_NODE):
+            pytest.fail(f"{reason}, and {NEEDS_NODE} is set")
+        pytest.skip(reason)
+    done = subprocess.run(
+        ["node", str(HERE / "verify.mjs")], input=json.dumps(sequences), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

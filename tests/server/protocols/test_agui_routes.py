@@ -1,0 +1,187 @@
+"""The route of AG-UI as an ASGI application: whose tasks it serves, and what it does when a client goes away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from starlette.authentication import SimpleUser
+from starlette.types import Message, Scope
+
+from server.agent.events import State
+from server.agent.model import ModelEvent
+from server.protocols.agui_routes import AgUi, agui_routes
+from server.protocols.guard import Limits
+from server.tasks.errors import TaskNotFound
+from tests.fakes import Hold, answer, ask, ids, text
+from tests.server.protocols.agui.playing import World
+
+Json = dict[str, Any]
+
+
+class Client:
+    """One request, and what is sent for it.
+
+    Attributes:
+        events: those that have come so far.
+        status: of the answer.
+    """
+
+    def __init__(self, world: World, user: str = "", **settings: bool) -> None:
+        agui = AgUi(world.runtime, world.store, Limits(), ids("run"), **settings)
+        self._app = agui_routes(agui)[0].app
+        self._user = user
+        self._gone = asyncio.Event()
+        self._news = asyncio.Event()
+        self.events: list[Json] = []
+        self.status = 0
+        self._body = b""
+
+    async def send(self, body: Json) -> None:
+        """Send a request and take its whole answer, unless the client leaves before."""
+        scope: Scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/canvas/stream",
+            "query_string": b"",
+            "headers": [(b"content-type", b"application/json")],
+        }
+        if self._user:
+            scope["user"] = SimpleUser(self._user)
+        request = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
+
+        async def receive() -> Message:
+            if request:
+                return request.pop()
+            await self._gone.wait()
+            return {"type": "http.disconnect"}
+
+        await self._app(scope, receive, self._take)
+
+    async def _take(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        elif message["body"].startswith(b"data: "):
+            self.events.append(json.loads(message["body"].removeprefix(b"data: ")))
+            self._news.set()
+        else:
+            self._body += message["body"]
+
+    async def until(self, kind: str) -> None:
+        while not any(event["type"] == kind for event in self.events):
+            self._news.clear()
+            await self._news.wait()
+
+    def leave(self) -> None:
+        self._gone.set()
+
+    @property
+    def task_id(self) -> str:
+        return next(str(event["snapshot"]["taskId"]) for event in self.events if event["type"] == "STATE_SNAPSHOT")
+
+    @property
+    def error(self) -> Json:
+        error: Json = json.loads(self._body)["error"]
+        return error
+
+
+def body(text: str = "Go", run: str = "r", **fields: Any) -> Json:
+    return {"threadId": "c", "runId": run, "messages": [{"id": run, "role": "user", "content": text}], **fields}
+
+
+def holding() -> tuple[World, Hold]:
+    """A world whose model has begun to speak and holds."""
+    hold = Hold()
+    first: list[ModelEvent] = text("Half")
+    return World([answer(*first[:-1], hold, first[-1])]), hold
+
+
+# ------------------------------------------------------------------- clients that leave
+
+
+@pytest.mark.parametrize("cancels", [False, True])
+async def test_a_client_that_leaves_stops_its_task_only_if_the_operator_wants_it_so(cancels: bool) -> None:
+    world, hold = holding()
+    client = Client(world, cancel_on_disconnect=cancels)
+    sending = asyncio.create_task(client.send(body()))
+    await client.until("TEXT_MESSAGE_CONTENT")
+    client.leave()
+    await sending
+    record = await world.runtime.get(client.task_id, "")
+    assert record.state is (State.CANCELED if cancels else State.WORKING)
+    hold.release.set()
+    following = await world.runtime.follow(client.task_id, "")
+    ends = [entry async for entry in following]
+    assert bool(ends) is not cancels
+    record = await world.runtime.get(client.task_id, "")
+    assert record.state is (State.CANCELED if cancels else State.COMPLETED)
+
+
+async def test_one_that_is_gone_before_its_stream_begins_is_no_exception() -> None:
+    world, hold = holding()
+    client = Client(world, cancel_on_disconnect=True)
+    client.leave()
+    await client.send(body())
+    (record,) = await world.runtime.journal.context("c")
+    assert record.state is State.CANCELED
+    assert hold.release.is_set() is False
+
+
+async def test_one_that_leaves_a_question_behind_takes_it_not_along() -> None:
+    world = World([answer(ask("T1", "Which?"))])
+    client = Client(world, cancel_on_disconnect=True)
+    sending = asyncio.create_task(client.send(body()))
+    await client.until("RUN_FINISHED")
+    client.leave()
+    await sending
+    assert (await world.runtime.get(client.task_id, "")).state is State.INPUT_REQUIRED
+
+
+# --------------------------------------------------------------------------- who asks
+
+
+async def test_a_task_is_its_callers_own() -> None:
+    world = World([answer(ask("T1", "Which?")), answer(text("Another."))])
+    anns, bobs = Client(world, "ann"), Client(world, "bob")
+    await anns.send(body())
+    assert (await world.runtime.get(anns.task_id, "ann")).state is State.INPUT_REQUIRED
+    with pytest.raises(TaskNotFound):
+        await world.runtime.get(anns.task_id, "")
+    await bobs.send(body(run="r2"))
+    assert bobs.task_id != anns.task_id
+    assert (await world.runtime.get(anns.task_id, "ann")).state is State.INPUT_REQUIRED
+
+
+@pytest.mark.parametrize("status", ["resolved", "cancelled"])
+async def test_nobody_else_can_answer_or_cancel_its_interrupt(status: str) -> None:
+    world = World([answer(ask("T1", "Which?"))])
+    anns, bobs = Client(world, "ann"), Client(world, "bob")
+    await anns.send(body())
+    answers = [{"interruptId": anns.task_id, "status": status, "payload": "Blue"}]
+    await bobs.send(body(run="r2", resume=answers))
+    assert (bobs.status, bobs.events) == (404, [])
+    assert anns.task_id in bobs.error["message"]
+    assert (await world.runtime.get(anns.task_id, "ann")).state is State.INPUT_REQUIRED
+
+
+async def test_the_same_run_of_another_caller_is_another_task() -> None:
+    world = World([answer(text("One.")), answer(text("Two."))])
+    clients = [Client(world, user) for user in ("ann", "bob")]
+    for client in clients:
+        await client.send(body())
+    assert len({client.task_id for client in clients}) == 2
+
+
+async def test_what_goes_wrong_inside_is_told_without_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+
+    async def broken(context_id: str) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(world.runtime.journal, "context", broken)
+    client = Client(world)
+    await client.send(body())
+    assert client.status == 500
+    assert "secret" not in json.dumps(client.error)
