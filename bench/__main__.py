@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from bench import cpu, first_byte, joiners, model_pace, profiling, sleeper
+from bench import cpu, edits, first_byte, joiners, model_pace, profiling, sleeper, versions
 from bench.client import ClientError
 from bench.report import Report
 from bench.servers import SHIPPED_FRAME_MS, ours, running, script, theirs
@@ -45,6 +45,8 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     "sleeper": lambda quick: sleeper.run(sleeper.QUICK if quick else sleeper.FULL),
     "joiners": lambda quick: joiners.run(joiners.QUICK, (SHIPPED_FRAME_MS,)) if quick else joiners.run(joiners.FULL),
     "first-byte": lambda quick: first_byte.run(first_byte.QUICK if quick else first_byte.FULL),
+    "edits": lambda quick: edits.run(edits.QUICK if quick else edits.FULL),
+    "versions": lambda quick: versions.run(versions.PLAN),
 }
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from bench import cpu, crowd, joiners, sleeper
+from bench import canvas, cpu, crowd, edits, joiners, sleeper, versions
 from bench.client import ClientError, Watcher
 from bench.cpu import Plan
 from bench.pace import PIECE, Order, stamp, stamps
 from bench.report import Check, Report, quantile
-from bench.servers import ours, paced, running, script, theirs
+from bench.servers import free_port, ours, paced, running, script, theirs
 from bench.sse import Chunked
 
 
@@ -33,6 +33,34 @@ async def test_joiners_of_our_server_have_the_exact_text_and_generations_in_orde
     async with running(paced(0)) as server:
         result = await joiners.join(server, joiners.Plan(8, Order(30, 100)), turn=True)
     assert (result.exact, result.faults) == (8, [])
+
+
+@pytest.mark.parametrize("way", ["store", "runtime"])
+def test_versions_made_either_way_read_as_they_were_written(way: versions.Way) -> None:
+    result = versions.measure(way, versions.Plan(versions=40, size=1000, edit=20), traced=True)
+    assert len(result.reads) == 40
+    assert result.held > 0
+
+
+async def test_an_edit_is_measured_on_every_binding_in_a_small_and_in_a_large_artifact() -> None:
+    report = await edits.run(edits.Plan(1, (20,)))
+    assert [row[:3] for row in report.rows] == [
+        (binding, 5, size) for binding in canvas.WATCHES for size in (edits.SMALL, edits.LARGE)
+    ]
+    assert [check.name.partition(",")[0] for check in report.checks] == ["bytes", "more CPU"] * 3
+    for _, chunks, _, sent, allowed, chunk, *_ in report.rows:
+        assert isinstance(sent, int)
+        assert isinstance(chunk, int)
+        assert (allowed, chunks * chunk < sent) == (1800, True)
+
+
+async def test_an_edit_that_is_not_what_was_asked_for_is_noticed() -> None:
+    port = free_port()
+    with edits.script() as path:
+        async with running(edits.serving(path, port)) as server, canvas.connected(port) as rpc:
+            place = await edits.make(server, rpc, edits.SMALL)
+            with pytest.raises(ClientError, match="chunks"):
+                await edits.edit(place, edits.SMALL, 7, canvas.WATCHES["gRPC"])
 
 
 async def test_a_server_that_does_not_start_is_an_error_that_says_what_it_said() -> None:

@@ -1,0 +1,199 @@
+"""Scenario 7: what the versions of an artifact take, when each is an edit of the one before.
+
+Two ways: through the store alone, and through the whole runtime, in which every edit is a task whose record holds the
+artifact as that task left it. Each way has a fresh process, twice: one counts what Python allocates, which makes
+everything slow, and the other what the system gave.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import time
+import tracemalloc
+from collections.abc import AsyncGenerator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count, repeat
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Literal
+
+from bench.report import Check, Report
+from server.agent.events import State, UserMessage
+from server.agent.intent import CANVAS
+from server.agent.model import ModelEvent, ModelRequest, Text
+from server.agent.playback import answer
+from server.tasks.incoming import Incoming
+from server.tasks.journal import InMemoryJournal
+from server.tasks.runtime import Runtime
+from store.changes import EditText, ReplaceParts
+from store.memory import InMemoryArtifactStore
+from store.models import JsonValue, Ref, text_part
+from store.text import Span, splice
+
+MEGA = 1e6
+MILLI = 1e3
+SHARE = 0.2
+"""Of full copies."""
+CONTEXT, ARTIFACT = "c", "a"
+
+Way = Literal["store", "runtime"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """So many versions of an artifact of `size` characters, by edits of `edit` characters."""
+
+    versions: int
+    size: int
+    edit: int
+
+    @property
+    def copies(self) -> int:
+        """Bytes of as many full copies; the text is ASCII."""
+        return self.versions * self.size
+
+    def edits(self) -> list[tuple[Span, str]]:
+        """What is replaced by what, all over the text."""
+        places = [number * 7919 % (self.size - self.edit) for number in range(1, self.versions)]
+        return [(Span(at, at + self.edit), f"{at:08}".ljust(self.edit, "x")) for at in places]
+
+    def first(self) -> str:
+        """Without line ends, because an edit by the model keeps the one that its selection ends in."""
+        return "".join(f"line {number:08} of a long text, " for number in range(self.size // 30 + 1))[: self.size]
+
+
+PLAN = Plan(versions=1000, size=100_000, edit=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One way in one process: bytes held, and seconds that each version took to read; `traced`: counted by Python."""
+
+    traced: bool
+    held: int
+    reads: tuple[float, ...]
+
+
+class Typist:
+    """An `LLM` that says the next of `texts` whenever it is asked."""
+
+    name = "typist"
+    thinking: Literal["delta", "accumulated"] = "delta"
+
+    def __init__(self, texts: list[str]) -> None:
+        self._texts = iter(texts)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        for event in answer(request, [Text(next(self._texts))], repeat(20)):
+            yield event
+
+
+async def run(plan: Plan) -> Report:
+    """Make the versions both ways."""
+    columns = ("way", "allocated MB", "resident MB", "of copies", "read ms", "slowest ms")
+    title = f"{plan.versions} versions of {plan.size} characters, each an edit of {plan.edit}"
+    report = Report("versions", title, columns)
+    ways: tuple[Way, ...] = ("store", "runtime")
+    for way in ways:
+        traced, resident = [await _in_fresh_process(way, plan, traced) for traced in (True, False)]
+        share = max(traced.held, resident.held) / plan.copies
+        reads = [seconds * MILLI for seconds in resident.reads]
+        report.rows.append((way, traced.held / MEGA, resident.held / MEGA, share, median(reads), max(reads)))
+        report.checks.append(Check(f"of full copies, {way}", share, "at most", SHARE))
+    report.notes.append(f"{plan.versions} full copies are {plan.copies / MEGA:.0f} MB")
+    return report
+
+
+async def _in_fresh_process(way: Way, plan: Plan, traced: bool) -> Result:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return await asyncio.get_running_loop().run_in_executor(pool, measure, way, plan, traced)
+
+
+def measure(way: Way, plan: Plan, traced: bool) -> Result:
+    """Make the versions one way in this process, and read each of them.
+
+    Raises:
+        RuntimeError: a version does not read as it was written.
+    """
+    return asyncio.run(_measured(way, plan, traced))
+
+
+async def _measured(way: Way, plan: Plan, traced: bool) -> Result:
+    store = InMemoryArtifactStore()
+    first, edits = plan.first(), plan.edits()
+    await store.apply(_ref("t0"), ReplaceParts((text_part(first),), last_chunk=True))
+    held = _allocated if traced else _resident
+    gc.collect()
+    if traced:
+        tracemalloc.start()
+    before = held()
+    kept = await (_by_store(store, edits) if way == "store" else _by_runtime(store, edits))
+    gc.collect()
+    grown = held() - before
+    tracemalloc.stop()
+    reads = await _read(store, first, edits)
+    del kept
+    return Result(traced, grown, reads)
+
+
+async def _by_store(store: InMemoryArtifactStore, edits: list[tuple[Span, str]]) -> object:
+    for base, (span, text) in enumerate(edits, 1):
+        await store.apply(_ref(f"t{base}"), EditText(span, text, base))
+    return store
+
+
+async def _by_runtime(store: InMemoryArtifactStore, edits: list[tuple[Span, str]]) -> object:
+    ids, now = count(), datetime(2026, 1, 1, tzinfo=UTC)
+    runtime = Runtime(
+        journal=InMemoryJournal(lambda: now),
+        store=store,
+        llm=Typist([text for _, text in edits]),
+        tools=(),
+        now=lambda: now,
+        new_id=lambda: str(next(ids)),
+    )
+    for base, (span, _) in enumerate(edits, 1):
+        await _one_task(runtime, base, span)
+    return runtime
+
+
+async def _one_task(runtime: Runtime, base: int, span: Span) -> None:
+    selection: JsonValue = {"start": span.start, "end": span.end}
+    operation: JsonValue = {"op": "edit", "artifactId": ARTIFACT, "baseVersion": base, "selection": selection}
+    message = UserMessage(f"m{base}", (text_part("Rewrite it."),), {CANVAS: operation})
+    following = await runtime.send(Incoming(message, context_id=CONTEXT))
+    async for _ in following:
+        pass
+    record = await runtime.get(following.snapshot.task_id, "")
+    if record.state is not State.COMPLETED:
+        raise RuntimeError(f"edit {base} is {record.state}: {record.message}")
+
+
+async def _read(store: InMemoryArtifactStore, first: str, edits: list[tuple[Span, str]]) -> tuple[float, ...]:
+    """Seconds that each version took to read, oldest first."""
+    taken, expected = [], first
+    for number, edit in enumerate([None, *edits], 1):
+        expected = splice(expected, *edit) if edit else expected
+        begun = time.perf_counter()
+        text = (await store.version(_ref("reader"), number)).content.text
+        taken.append(time.perf_counter() - begun)
+        if text != expected:
+            raise RuntimeError(f"version {number} does not read as it was written")
+    return tuple(taken)
+
+
+def _ref(task_id: str) -> Ref:
+    return Ref(CONTEXT, ARTIFACT, task_id)
+
+
+def _allocated() -> int:
+    return tracemalloc.get_traced_memory()[0]
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
