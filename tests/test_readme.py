@@ -11,12 +11,13 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -25,21 +26,28 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
 from server.agent.events import State, StatusChanged, UserMessage
+from server.agent.intent import CANVAS
+from server.agent.operations import InvalidOperation
 from server.agent.rehearsal import Rehearsal
 from server.agent.script import load_script
 from server.app import Clock, build_app, build_runtime
-from server.protocols import a2a_turn
-from server.protocols.a2a_events import Event, Projection
+from server.cli import main, parser
+from server.protocols import a2a_canvas, a2a_turn
+from server.protocols.a2a_events import Activated, Event, Projection
+from server.protocols.artifact_paths import Current, Diff, Events, Listing, OneVersion, Versions, resource_of
 from server.settings import PREFIX, Settings, load, option, span
 from server.tasks.incoming import Incoming
 from server.tasks.record import Entry, TaskRecord, fold
 from server.tasks.runtime import Runtime
-from store.models import text_part
+from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from store.models import DataPart, text_part
 from tests.server.serving import Stream, asking, serving, with_turn_events
+from tools.registry import TOOLS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 EXTENSIONS = (ROOT / "docs/extensions.md").read_text()
+AG_UI = (ROOT / "docs/ag-ui.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 ADDRESS = "http://127.0.0.1:8000"
 
@@ -48,10 +56,25 @@ def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
+def section(text: str, heading: str) -> str:
+    """What stands below a heading, up to the next one of its level or above."""
+    level, fenced, lines = 0, False, []
+    for line in text.splitlines(keepends=True):
+        fenced ^= line.startswith("```")
+        found = None if fenced else re.match("(#+) (.*)\n", line)
+        if level and found and len(found[1]) <= level:
+            break
+        if level:
+            lines.append(line)
+        elif found and found[2] == heading:
+            level = len(found[1])
+    assert level, heading
+    return "".join(lines)
+
+
 def rows(text: str, heading: str) -> list[list[str]]:
     """The rows of the first table below a heading, without its own heading."""
-    section = text[text.index(f"\n## {heading}\n") :]
-    table = re.search(r"(?:^\|.*\|\n)+", section, re.MULTILINE)
+    table = re.search(r"(?:^\|.*\|\n)+", section(text, heading), re.MULTILINE)
     assert table
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[0].splitlines()[2:]]
 
@@ -77,59 +100,97 @@ def test_the_table_of_settings_tells_which_numbers_a_setting_takes() -> None:
 
 def test_every_option_that_is_named_exists() -> None:
     options = {option(field) for field in Settings.model_fields} | {"--no-advertise-0.3"}
-    of_other_commands = {"--url", "--json", "--task", "--context", "--rm"}
-    assert set(re.findall(r"(?<=[\s`\"])--[a-z][\w.-]*\w", README + EXTENSIONS)) <= options | of_other_commands
+    [commands] = [action.choices.values() for action in parser()._actions if isinstance(action.choices, dict)]
+    options |= {name for command in commands for action in command._actions for name in action.option_strings}
+    pages = README + EXTENSIONS + AG_UI
+    assert set(re.findall(r"(?<=[\s`\"])--[a-z][\w.-]*\w", pages)) <= options | {"--rm"}  # docker's
+
+
+def test_every_command_is_named() -> None:
+    [commands] = [action.choices for action in parser()._actions if isinstance(action.choices, dict)]
+    assert [name for name in commands if not re.search(rf"[` ]{name}[` ]", README)] == []
+
+
+def test_every_tool_is_named() -> None:
+    assert [tool.name for tool in TOOLS if f"`{tool.name}`" not in section(README, "Scripts")] == []
 
 
 def test_every_target_of_make_that_is_named_exists() -> None:
-    named = set(re.findall(r"(?:^ +|`)make ([a-z]+)", README, re.MULTILINE))
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"(?:^ +|`)make ([a-z-]+)", README, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert {"serve", "test"} <= named <= targets
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
-    text = page.read_text()
-    headings = {
-        re.sub(r"[^\w -]", "", line).strip().lower().replace(" ", "-") for line in re.findall("^#+(.*)", text, re.M)
-    }
-    for target in re.findall(r"\]\(([^)]+)\)", text):
-        if target.startswith("#"):
-            assert target[1:] in headings
-        elif "://" not in target:
-            assert (page.parent / target).exists(), target
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if "://" not in target:
+            path, _, heading = target.partition("#")
+            other = page.parent / path if path else page
+            assert other.exists(), target
+            assert not heading or heading in headings(other.read_text()), target
+
+
+def headings(text: str) -> set[str]:
+    """The anchors of a page's headings."""
+    lines = re.findall("^#+(.*)", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", line).strip().lower().replace(" ", "-") for line in lines}
 
 
 def test_every_script_can_be_loaded(tmp_path: Path) -> None:
     scripts = blocks(README, "yaml") + blocks(EXTENSIONS, "yaml")
-    assert len(scripts) == 2
+    assert len(scripts) == 3
     for script in scripts:
         (tmp_path / "script.yaml").write_text(script)
         load_script(tmp_path / "script.yaml")
 
 
+EDIT_EVENTS = (
+    EditStarted("e", "a", Selection(1, 2), "replace", 3),
+    EditChunk("e", "a", Selection(1, 2), "new"),
+    EditCompleted("e", "a", Selection(1, 2), "new", Selection(1, 4), "replace"),
+    EditAborted("e", "a", Selection(1, 2)),
+)
+
+
 def test_the_specification_of_turn_v1_has_every_event_and_no_other() -> None:
     source = Path(a2a_turn.__file__).read_text()
-    said = set(re.findall(r'\bwire\(\s*"(\w+)"', source))
+    said = set(re.findall(r'\bwire\(\s*"(\w+)"', source)) | {a2a_canvas.turn_data(event)[0] for event in EDIT_EVENTS}
     specified = {name for row in rows(EXTENSIONS, "The events") for name in re.findall(r"`(\w+)`", row[0])}
     assert specified == said
 
 
-def specified_fold() -> SimpleNamespace:
-    """`fold` and `over`, as docs/extensions.md gives them."""
-    [code] = blocks(EXTENSIONS, "python")
+def test_both_specifications_have_every_field_of_an_edit() -> None:
+    turn = {row[0]: row[1] for row in rows(EXTENSIONS, "The events")}
+    canvas = {row[0]: row[1] for row in rows(EXTENSIONS, "What watchers are told")}
+    assert len(canvas) == len(EDIT_EVENTS)
+    for event in EDIT_EVENTS:
+        event_type, data = a2a_canvas.turn_data(event)
+        assert set(re.findall(r"`(\w+)`", turn[f"`{event_type}`"])) == set(data)
+        told = a2a_canvas.edit(event)["edit"]
+        assert set(re.findall(r"`(\w+)`", canvas[f"`{told.pop('phase')}`"])) == set(told)
+
+
+def specified_folds() -> SimpleNamespace:
+    """The functions that docs/extensions.md gives."""
     names: dict[str, Any] = {}
-    exec(code, names)
+    for code in blocks(EXTENSIONS, "python"):
+        exec(code, names)
     return SimpleNamespace(**names)
 
 
-def test_the_fold_that_the_specification_gives_folds_the_stream_that_it_shows() -> None:
-    given = specified_fold()
+def example(heading: str) -> list[dict[str, Any]]:
+    """The stream that docs/extensions.md shows."""
+    return [json.loads(line) for line in blocks(section(EXTENSIONS, heading), "json")[-1].splitlines()]
+
+
+def test_the_fold_of_turn_v1_folds_the_stream_that_the_specification_shows() -> None:
+    given = specified_folds()
     view: dict[str, Any] = {}
     shown = []
-    for line in blocks(EXTENSIONS, "json")[-1].splitlines():
+    for event in example("An example of a turn"):
         assert not view or not given.over(view, pauses=False)
-        given.fold(view, json.loads(line))
+        given.fold(view, event)
         shown.append((view["status"], view["thinking"], view["reply"]))
     assert ("Working…", "A short note on tide pools.", "") in shown
     assert ("Writing reply…", "", "The note on tide") in shown
@@ -138,6 +199,32 @@ def test_the_fold_that_the_specification_gives_folds_the_stream_that_it_shows() 
     assert view["thread"] == ["I am writing it.", "The note on tide pools is ready."]
     [note] = view["artifacts"].values()
     assert "".join(part["text"] for part in note["parts"]) == "# tide pools\n\nThey come and go.\n"
+
+
+FETCH = "import urllib\n\ndef fetch(url):\n    return urllib.get(url)\n"
+
+
+def test_the_fold_of_canvas_v1_folds_the_stream_that_the_specification_shows() -> None:
+    given = specified_folds()
+    view: dict[str, Any] = {}
+    texts = []
+    for event in example("An example of an edit"):
+        given.fold_canvas(view, event)
+        texts += [given.shown(FETCH, edit) for edit in view["edits"].values()]
+    assert texts == [FETCH.replace("def fetch(url):", new) for new in ("", "async def fe", "async def fetch(url):")]
+    assert (view["state"], view["versions"], view["edits"]) == ("TASK_STATE_COMPLETED", {"fetch": 2}, {})
+    assert view["artifacts"]["fetch"]["parts"][0]["text"] == texts[-1]
+
+
+@pytest.mark.parametrize(("unit", "start", "end"), [("utf16", 3, 5), ("codepoint", 2, 3)])
+@pytest.mark.parametrize(
+    ("strategy", "text"), [("replace", "🎈 new!"), ("insert_before", "🎈 new🎉!"), ("insert_after", "🎈 🎉new!")]
+)
+def test_what_is_shown_of_an_edit_stands_where_the_new_text_will(
+    unit: str, start: int, end: int, strategy: str, text: str
+) -> None:
+    edit = {"selection": {"start": float(start), "end": float(end)}, "unit": unit, "strategy": strategy, "text": "new"}
+    assert specified_folds().shown("🎈 🎉!", edit) == text
 
 
 # ----------------------------------------------------- what different watchers make of it
@@ -169,35 +256,52 @@ def visible(view: dict[str, Any]) -> dict[str, Any]:
         key: (artifact["name"], "".join(part.get("text", "") for part in artifact["parts"]))
         for key, artifact in view["artifacts"].items()
     }
-    return {key: view[key] for key in ("state", "status", "reply", "thread")} | {"artifacts": artifacts}
+    return {key: view[key] for key in view if key not in ("thinking", "joined_after_text")} | {"artifacts": artifacts}
+
+
+Fold = Callable[[dict[str, Any], dict[str, Any]], None]
+
+
+def as_json(event: Event) -> dict[str, Any]:
+    fields = {pb.Task: "task", pb.TaskStatusUpdateEvent: "status_update"}
+    return MessageToDict(pb.StreamResponse(**{fields.get(type(event), "artifact_update"): event}))
 
 
 class Watcher:
     """Folds as the specification says what the server sends to somebody who joins at `record`."""
 
-    def __init__(self, record: TaskRecord) -> None:
-        self._given = specified_fold()
-        self._projection = Projection(record, turn_events=True, ends_at_pause=False)
+    def __init__(self, record: TaskRecord, fold: Fold, activated: Activated) -> None:
+        self._fold = fold
+        self._projection = Projection(record, activated, ends_at_pause=False)
         self.view: dict[str, Any] = {}
         self._take(self._projection.begin())
 
     def see(self, entry: Entry, *, behind: bool = False) -> None:
         self._take(self._projection.project(entry, behind=behind))
 
-    @property
-    def done(self) -> bool:
-        return bool(self._given.over(self.view, pauses=True))
-
     def _take(self, events: Iterable[Event]) -> None:
-        fields = {pb.Task: "task", pb.TaskStatusUpdateEvent: "status_update"}
         for event in events:
-            response = pb.StreamResponse(**{fields.get(type(event), "artifact_update"): event})
-            self._given.fold(self.view, MessageToDict(response))
+            self._fold(self.view, as_json(event))
 
 
-async def lived(runtime: Runtime, text: str) -> tuple[TaskRecord, list[Entry]]:
+def watched(start: TaskRecord, entries: list[Entry], fold_: Fold, activated: Activated) -> dict[str, Any]:
+    """The last view of whoever watched from the beginning, after all who joined later were seen to see the same."""
+    early, slow = Watcher(start, fold_, activated), Watcher(start, fold_, activated)
+    late: list[Watcher] = []
+    for record, entry in zip(accumulate(entries, fold, initial=start), entries, strict=False):
+        late.append(Watcher(record, fold_, activated))
+        assert all(visible(watcher.view) == visible(early.view) for watcher in late)
+        for watcher in (early, *late):
+            watcher.see(entry)
+        slow.see(entry, behind=entry is not entries[-1])
+    assert all(visible(watcher.view) == visible(early.view) for watcher in (slow, *late))
+    return early.view
+
+
+async def lived(runtime: Runtime, text: str, metadata: Any = None) -> tuple[TaskRecord, list[Entry]]:
     """A task from its beginning to its end; its question is answered."""
-    following = await runtime.send(Incoming(UserMessage("m", (text_part(text),))))
+    message = UserMessage(str(uuid4()), (text_part(text),), metadata or {})
+    following = await runtime.send(Incoming(message, context_id="code"))
     entries = []
     async for entry in following:
         entries.append(entry)
@@ -215,30 +319,173 @@ async def lived(runtime: Runtime, text: str) -> tuple[TaskRecord, list[Entry]]:
         ("fail", ["The model answered 400 (bad request)."]),
     ],
 )
-async def test_who_folds_as_specified_sees_the_same_from_wherever_he_joins(
-    tmp_path: Path, text: str, thread: list[str]
+@pytest.mark.parametrize("canvas", [False, True], ids=["turn", "both"])
+async def test_who_folds_turn_v1_as_specified_sees_the_same_from_wherever_he_joins(
+    tmp_path: Path, text: str, thread: list[str], canvas: bool
 ) -> None:
     (tmp_path / "script.yaml").write_text(WATCHED)
-    model = load_script(tmp_path / "script.yaml", sleep=lambda seconds: asyncio.sleep(0))
-    start, entries = await lived(build_runtime(Settings(frame_ms=0), model, Clock()), text)
-    early, slow = Watcher(start), Watcher(start)
-    late: list[Watcher] = []
-    for record, entry in zip(accumulate(entries, fold, initial=start), entries, strict=False):
-        late.append(Watcher(record))
-        assert all(visible(watcher.view) == visible(early.view) for watcher in late)
-        assert not early.done
-        for watcher in (early, *late):
-            watcher.see(entry)
-        slow.see(entry, behind=entry is not entries[-1])
-    assert all(watcher.done and visible(watcher.view) == visible(early.view) for watcher in late)
-    assert visible(slow.view) == visible(early.view)
-    assert early.view["thread"] == thread
-    assert (early.view["status"], early.view["reply"], early.view["thinking"]) == ("", "", "")
+    start, entries = await lived(a_runtime(tmp_path / "script.yaml"), text)
+    given = specified_folds()
+    view = watched(start, entries, given.fold, Activated(turn=True, canvas=canvas))
+    assert given.over(view, pauses=True)
+    assert view["thread"] == thread
+    assert (view["status"], view["reply"], view["thinking"]) == ("", "", "")
+
+
+def a_runtime(script: Path) -> Runtime:
+    model = load_script(script, sleep=lambda seconds: asyncio.sleep(0))
+    return build_runtime(Settings(frame_ms=0), model, Clock())
+
+
+EDITED = """
+rules:
+  - match: {text: ^write}
+    rounds: [{tools: [{name: artifact_update, input: {append: false, last_chunk: true, artifact: {
+      artifact_id: doc, name: doc.md, parts: [{kind: text, text: "One 🎈 two.\\nThree.\\n"}]}}}], chunk: 9, delay: 1}]
+  - match: {text: "^say (?P<text>.*)", selection: ""}
+    rounds: [{thinking: Hm., text: "{text}", chunk: 4, delay: 1}]
+  - match: {text: ^break, selection: ""}
+    rounds: [{text: It is whole., chunk: 4, error: {status: 529, after: 2, times: 2}}]
+  - match: {text: ^fail, selection: ""}
+    rounds: [{text: It is not., chunk: 4, error: {status: 400, after: 1, times: 9}}]
+  - match: {text: ^converse}
+    rounds:
+      - text: I edit it.
+        tools: [{name: artifact_edit, input: {artifact_id: doc, old_text: One, new_text: 1 2 3}}]
+        chunk: 5
+      - {tools: [{name: artifact_edit, input: {artifact_id: doc, new_text: x, old_text: not there}}], chunk: 5}
+      - {text: Done.}
+"""
+TWO = {"start": 7, "end": 10, "text": "two"}
+
+EDITS = [
+    ("write", None, "One 🎈 two.\nThree.\n", 1),
+    ("say a second one", {"op": "edit", "selection": TWO}, "One 🎈 a second one.\nThree.\n", 2),
+    ("please", {"op": "undo"}, "One 🎈 two.\nThree.\n", 1),
+    ("please", {"op": "redo"}, "One 🎈 a second one.\nThree.\n", 2),
+    ("please", {"op": "restore", "version": 1}, "One 🎈 two.\nThree.\n", 3),
+    ("say and ", {"op": "edit", "selection": TWO, "strategy": "insert_before"}, "One 🎈 and two.\nThree.\n", 4),
+    ("please", {"op": "put", "text": "Mine.\n"}, "Mine.\n", 5),
+    ("say lost", {"op": "edit", "selection": TWO, "baseVersion": 1}, None, 5),
+    ("please", {"op": "undo", "baseVersion": 4}, None, 5),
+    ("break", {"op": "edit", "selection": {"lineStart": 1}}, "It is whole.\n", 6),
+    ("fail", {"op": "edit", "selection": {"lineStart": 1}}, "It is whole.\n", 6),
+    ("say new", {"op": "edit", "selection": {"start": 0, "end": 2}}, "new is whole.\n", 7),
+    ("please", {"op": "put", "text": "One.\n"}, "One.\n", 8),
+    ("converse", None, "1 2 3.\n", 9),
+    ("please", {"op": "redo"}, None, 9),
+]
+"""What is said and asked for, and what it makes of the artifact: its text (None: it is left alone) and version."""
+
+
+@pytest.mark.parametrize("turn", [False, True], ids=["canvas", "both"])
+async def test_who_folds_canvas_v1_as_specified_sees_the_same_from_wherever_he_joins(
+    tmp_path: Path, turn: bool
+) -> None:
+    (tmp_path / "script.yaml").write_text(EDITED)
+    runtime, given = a_runtime(tmp_path / "script.yaml"), specified_folds()
+    for text, operation, content, version in EDITS:
+        start, entries = await lived(runtime, text, operation and {CANVAS: {"artifactId": "doc", **operation}})
+        view = watched(start, entries, given.fold_canvas, Activated(turn=turn, canvas=True))
+        assert view["edits"] == {}
+        untouched = content is None
+        assert (view["state"] == "TASK_STATE_REJECTED") == untouched
+        assert visible(view)["artifacts"] == ({} if untouched else {"doc": ("doc.md", content)})
+        assert view["versions"] == ({} if untouched else {"doc": version})
+
+
+async def test_who_folds_turn_v1_is_not_disturbed_by_the_events_of_canvas_v1(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text(EDITED)
+    runtime, given = a_runtime(tmp_path / "script.yaml"), specified_folds()
+    statuses = []
+    for text, operation, *_ in EDITS:
+        start, entries = await lived(runtime, text, operation and {CANVAS: {"artifactId": "doc", **operation}})
+        alone, both = (Watcher(start, given.fold, Activated(turn=True, canvas=canvas)) for canvas in (False, True))
+        for entry in entries:
+            for watcher in (alone, both):
+                watcher.see(entry)
+            assert both.view == alone.view
+            statuses += [alone.view["status"]] if isinstance(entry.event, EditChunk) else []
+    assert set(statuses) == {"Editing doc.md…"}
+
+
+async def test_an_edit_goes_as_the_specification_shows_it(tmp_path: Path) -> None:
+    page = section(EXTENSIONS, "An example of an edit")
+    (tmp_path / "script.yaml").write_text(blocks(page, "yaml")[0])
+    message = json.loads(blocks(section(EXTENSIONS, "Operations"), "json")[0])
+    runtime = a_runtime(tmp_path / "script.yaml")
+    await lived(runtime, "write fetch")
+    start, entries = await lived(runtime, message["parts"][0]["text"], message["metadata"])
+    projection = Projection(start, Activated(canvas=True), ends_at_pause=True)
+    events = [*projection.begin(), *(event for entry in entries for event in projection.project(entry))]
+    shown = example("An example of an edit")
+    assert len(events) == len(shown)
+    for event, expected in zip(map(as_json, events), shown, strict=True):
+        assert_has(event, expected)
+
+
+def assert_has(value: Any, expected: Any) -> None:
+    """`value` has all that `expected` has, ids apart."""
+    if isinstance(expected, dict):
+        for key in expected.keys() - {"id"}:
+            assert_has(value[key], expected[key])
+    elif isinstance(expected, list):
+        for each, one in zip(value, expected, strict=True):
+            assert_has(each, one)
+    else:
+        assert value == expected
+
+
+WRONG: list[dict[str, Any]] = [
+    {"op": "move"},
+    {"op": "undo", "version": 1},
+    {"op": "edit"},
+    {"op": "undo", "artifactId": "x"},
+    {"op": "edit", "artifactId": "image", "selection": {"start": 0, "end": 0}},
+    {"op": "put", "text": "", "baseVersion": 9},
+    {"op": "edit", "selection": {"start": 0, "end": 999}},
+    {"op": "edit", "selection": {"start": 5, "end": 2}},
+    {"op": "edit", "selection": {"lineStart": 99}},
+    {"op": "edit", "selection": {"start": 15, "end": 30, "lineStart": 2}},
+    {"op": "edit", "selection": {"start": 15, "end": 30, "text": "def get(url):"}, "baseVersion": 1},
+]
+IMAGE = """
+  - match: {text: ^image$}
+    rounds: [{tools: [{name: artifact_update, input: {append: false, last_chunk: true, artifact: {
+      artifact_id: image, parts: [{kind: file, file: {uri: "https://example.com/i.png"}}]}}}]}]
+"""
+
+
+async def test_wrong_operations_are_refused_as_the_specification_says(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text(blocks(EXTENSIONS, "yaml")[1] + IMAGE)
+    runtime = a_runtime(tmp_path / "script.yaml")
+    for text in ("write fetch", "image"):
+        await lived(runtime, text)
+    undo = {CANVAS: {"op": "undo", "artifactId": "fetch"}}
+    wrong = [Incoming(a_message("x", {CANVAS: {"artifactId": "fetch", **each}}), context_id="code") for each in WRONG]
+    wrong.append(Incoming(a_message(None, {CANVAS: {**undo[CANVAS], "op": "edit", "selection": {"lineStart": 1}}})))
+    wrong.append(Incoming(a_message("x", undo)))
+    wrong.append(Incoming(a_message("x", undo), context_id="code", task_id="t"))
+    said = [await refusal(runtime, incoming) for incoming in wrong]
+    specified = [row[1].strip("`") for row in rows(EXTENSIONS, "What is refused, what is rejected")]
+    assert said == specified
+    assert len(await runtime.journal.all("")) == 2
+
+
+def a_message(text: str | None, metadata: Any) -> UserMessage:
+    part = DataPart({"n": 1}) if text is None else text_part(text)
+    return UserMessage(str(uuid4()), (part,), metadata)
+
+
+async def refusal(runtime: Runtime, incoming: Incoming) -> str:
+    with pytest.raises(InvalidOperation) as refused:
+        await runtime.send(incoming)
+    return str(refused.value)
 
 
 def viewed(stream: Stream) -> SimpleNamespace:
     """The view of somebody who was sent what `stream` has read, and whether it is at its end."""
-    given = specified_fold()
+    given = specified_folds()
     view: dict[str, Any] = {}
     for event in stream.seen:
         given.fold(view, MessageToDict(event))
@@ -316,11 +563,11 @@ class Curl:
 
     @classmethod
     def read(cls, text: str) -> Curl:
-        words = iter(shlex.split(text)[1:])
+        words = iter(shlex.split(text.replace("\\\n", " "), comments=True)[1:])
         headers, url, body = {}, "", ""
         for word in words:
             match word:
-                case "-N":
+                case "-N" | "-i":
                     pass
                 case "-H":
                     name, _, value = next(words).partition(": ")
@@ -332,16 +579,46 @@ class Curl:
                     url = word
         return cls(url, headers, body)
 
-    def send(self, address: str, task_id: str) -> list[dict[str, Any]]:
-        """The JSON that is answered: one value, or the events of a stream."""
-        url = self.url.replace(ADDRESS, address).replace("TASK_ID", task_id)
-        body = self.body.replace("TASK_ID", task_id)
-        with httpx.Client(trust_env=False, timeout=30) as http:
-            answer = http.request("POST" if body else "GET", url, content=body, headers=self.headers)
-        assert answer.status_code == 200, answer.text
-        if answer.headers["content-type"].startswith("text/event-stream"):
-            return [json.loads(line[5:]) for line in answer.text.splitlines() if line.startswith("data:")]
-        return [answer.json()]
+    def with_ids(self, ids: Mapping[str, str]) -> Curl:
+        """The same with something in place of what stands for it."""
+        url, headers, body = self.url, dict(self.headers), self.body
+        for name, id_ in ids.items():
+            url, body = url.replace(name, id_), body.replace(name, id_)
+            headers = {key: value.replace(name, id_) for key, value in headers.items()}
+        return Curl(url, headers, body)
+
+    @property
+    def path(self) -> str:
+        return self.url.removeprefix(ADDRESS)
+
+    def send(self, address: str) -> Answer:
+        url, method = self.url.replace(ADDRESS, address), "POST" if self.body else "GET"
+        with (
+            httpx.Client(trust_env=False, timeout=30) as http,
+            http.stream(method, url, content=self.body, headers=self.headers) as answer,
+        ):
+            if self.path.endswith("/events"):  # it never ends
+                lines = [next(line for line in answer.iter_lines() if line.startswith("data:"))]
+            else:
+                lines = answer.read().decode().splitlines()
+        events = [json.loads(line[5:]) for line in lines if line.startswith("data:")]
+        return Answer(answer.status_code, answer.headers, "\n".join(lines), events)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back; `events` of a stream."""
+
+    status: int
+    headers: httpx.Headers
+    text: str
+    events: list[dict[str, Any]]
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """The values, without the envelope of JSON-RPC."""
+        values = self.events or [json.loads(self.text)]
+        return [value.get("result", value) for value in values]
 
 
 CURLS = [
@@ -349,31 +626,156 @@ CURLS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def answers(address: str) -> list[tuple[Curl, Answer]]:
+    """The README's requests, sent one after the other."""
+    answered: list[tuple[Curl, Answer]] = []
+    task_id = a_task(address)
+    for curl in CURLS:
+        tags = [answer.headers.get("etag", "") for before, answer in answered if before.url == curl.url]
+        answered.append((curl, curl.with_ids({"TASK_ID": task_id, "ETAG": "".join(tags)}).send(address)))
+    return answered
+
+
+def of_path(answers: list[tuple[Curl, Answer]], path: str) -> list[Answer]:
+    found = [answer for curl, answer in answers if curl.path.startswith(path)]
+    assert found
+    return found
+
+
 @pytest.mark.parametrize(
-    "curl", CURLS, ids=[f"{number}-{curl.url[len(ADDRESS) :]}" for number, curl in enumerate(CURLS)]
+    "number", range(len(CURLS)), ids=[f"{number}-{curl.path}" for number, curl in enumerate(CURLS)]
 )
-def test_every_curl_command_is_answered(curl: Curl, address: str) -> None:
-    events = [event.get("result", event) for event in curl.send(address, a_task(address))]
-    assert not any("error" in event for event in events)
-    if "tream" in curl.url + curl.body:
-        assert "task" in events[0]
-        assert events[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
-        assert any("artifactUpdate" in event for event in events)
+def test_every_curl_command_is_answered(number: int, answers: list[tuple[Curl, Answer]]) -> None:
+    curl, answer = answers[number]
+    if "If-None-Match" in curl.headers:
+        assert (answer.status, answer.text) == (304, "")
+        return
+    assert answer.status == 200, answer.text
+    if curl.path.startswith("/artifacts"):
+        assert answer.text
+    elif curl.path == "/canvas/stream":
+        assert answer.events[0]["type"] == "RUN_STARTED"
+        assert answer.events[-1]["outcome"] == {"type": "success"}
+    elif "tream" in curl.url + curl.body:
+        assert "task" in answer.results[0]
+        assert answer.results[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert any("artifactUpdate" in event for event in answer.results)
     else:
-        assert events[0].get("id") or events[0]["tasks"]
+        [result] = answer.results
+        assert result.get("id") or "tasks" in result or result["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
-def test_the_curl_commands_try_both_http_bindings_and_all_of_their_methods() -> None:
-    methods = {json.loads(curl.body)["method"] for curl in CURLS if curl.url == ADDRESS + "/"}
+def test_the_curl_commands_try_every_binding_of_http_and_all_of_their_methods() -> None:
+    methods = {json.loads(curl.body)["method"] for curl in CURLS if curl.path == "/"}
     assert methods == {"SendStreamingMessage", "GetTask", "ListTasks"}
-    assert {curl.url.removeprefix(ADDRESS) for curl in CURLS} == {"/", "/rest/message:stream", "/rest/tasks/TASK_ID"}
+    paths = {curl.path for curl in CURLS}
+    assert {"/", "/rest/message:stream", "/rest/tasks/TASK_ID", "/canvas/stream"} <= paths
+
+
+def test_the_edit_is_told_as_the_readme_shows_it(answers: list[tuple[Curl, Answer]]) -> None:
+    [edited] = [answer for curl, answer in answers if "A2A-Extensions" in curl.headers]
+    assert edited.headers["A2A-Extensions"] == CANVAS
+    bodies = [body for event in edited.results for body in event.values()]
+    told = [body["metadata"][CANVAS] for body in bodies if CANVAS in body.get("metadata", {})]
+    shown = [json.loads(line) for line in blocks(section(README, "Edit a selection"), "json")[0].splitlines()]
+    *phases, version = shown
+    for expected in phases:
+        phase = expected["edit"]["phase"]
+        [first, *_] = [fields["edit"] for fields in told if fields.get("edit", {}).get("phase") == phase]
+        assert first.keys() == expected["edit"].keys()
+        if phase != "chunk":
+            assert_has(first, expected["edit"])
+    assert version.items() <= next(fields for fields in told if "artifactVersion" in fields).items()
+
+
+def test_what_can_be_read_is_what_was_done(answers: list[tuple[Curl, Answer]]) -> None:
+    read = {curl.path: answer for curl, answer in answers if curl.path.startswith("/artifacts") and not curl.headers}
+    [entry] = read["/artifacts/notes"].results[0]["artifacts"]
+    assert (entry["artifactId"], entry["version"], entry["versions"], entry["open"]) == ("tide-pools", 1, 2, False)
+    assert read["/artifacts/notes/tide-pools?raw=1"].headers["content-type"].startswith("text/markdown")
+    assert [each["number"] for each in read["/artifacts/notes/tide-pools/versions"].results[0]["versions"]] == [1, 2]
+    diff = read["/artifacts/notes/tide-pools/versions/2/diff?raw=1"].text
+    assert "-This outline leads through tide pools.\n+This outline leads through tide pools. It is" in diff
+    [event] = read["/artifacts/notes/events"].events
+    assert event["artifactUpdate"]["metadata"][CANVAS] == {"artifactVersion": 1, "author": "agent"}
+
+
+def test_every_path_below_artifacts_is_in_the_table() -> None:
+    said = [row[0].strip("`") for row in rows(README, "Read artifacts")]
+    resources = [resource_of(path.removeprefix("/artifacts/").translate({123: None, 125: None})) for path in said]
+    assert [type(resource) for resource in resources] == [Listing, Current, Versions, OneVersion, Diff, Events]
+
+
+SESSIONS = blocks(README, "console")
+UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+@pytest.mark.parametrize("session", SESSIONS, ids=["first", "edits"])
+def test_every_session_goes_as_it_is_shown(
+    session: str, address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    context = ""
+    for command in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
+        line, *shown = command.splitlines()
+        program, *arguments = [context if UUID.fullmatch(word) else word for word in shlex.split(line)]
+        assert program == ".venv/bin/a2a-canvas"
+        assert main([*arguments, "--url", address]) == 0
+        said = "".join(capsys.readouterr()).splitlines()
+        context = next((line.split()[-1] for line in said if line.startswith("context")), context)
+        masked = {UUID.sub("ID", line) for line in said}
+        missing = [line for line in shown if UUID.sub("ID", line) not in masked and not re.match("─|\\[…\\]", line)]
+        assert missing == []
+
+
+def post_run(address: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    answer = Curl(f"{ADDRESS}/canvas/stream", {"Content-Type": "application/json"}, json.dumps(body)).send(address)
+    assert answer.status == 200, answer.text
+    return answer.events
+
+
+def test_every_request_that_the_page_on_ag_ui_shows_is_a_run(address: str) -> None:
+    asked = post_run(address, {"threadId": "pools", "runId": "run-0", "messages": [ASK]})[-1]
+    [interrupt] = asked["outcome"]["interrupts"]
+    requests = [block for block in blocks(AG_UI, "json") if re.search('"(threadId|thread_id)"', block)]
+    assert len(requests) == 3
+    for request in reversed(requests):
+        run = post_run(address, json.loads(request.replace("TASK_ID", interrupt["id"])))
+        assert run[-1]["outcome"] == {"type": "success"}
+
+
+ASK = {"id": "q", "role": "user", "content": "Ask me my name"}
+
+
+def test_the_state_has_the_fields_that_the_page_on_ag_ui_shows(address: str) -> None:
+    state, older = (
+        json.loads(blocks(section(AG_UI, heading), "json")[at])
+        for heading, at in (("The state", 0), ("The older request", 1))
+    )
+    write = {"id": "w", "role": "user", "content": "Write an outline about tide pools"}
+    post_run(address, {"threadId": "state", "runId": "r", "messages": [write]})
+    [begun] = [
+        event["snapshot"]
+        for event in post_run(address, {"thread_id": "state", "message": "Hello"})
+        if "snapshot" in event
+    ]
+    assert begun.keys() == state.keys() | older.keys()
+    [shown], [artifact] = state["artifacts"].values(), begun["artifacts"].values()
+    assert artifact.keys() == shown.keys()
+    assert artifact["versions"] == shown["versions"]
+    assert artifact["parts"][0].keys() == shown["parts"][0].keys()
+    assert begun["artifact"].keys() == older["artifact"].keys()
+    assert begun["artifact"]["contents"][0].keys() - {"fullMarkdown"} == older["artifact"]["contents"][0].keys() - {
+        "code"
+    }
 
 
 def a_task(address: str) -> str:
     """The id of a task that there is."""
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
     headers = {"A2A-Version": "1.0", "Content-Type": "application/json"}
-    [answer] = Curl(f"{ADDRESS}/rest/message:send", headers, json.dumps({"message": message})).send(address, "")
+    [answer] = Curl(f"{ADDRESS}/rest/message:send", headers, json.dumps({"message": message})).send(address).results
     task_id: str = answer["task"]["id"]
     return task_id
 

@@ -12,6 +12,7 @@ from a2a.types import a2a_pb2 as pb
 from starlette.applications import Starlette
 
 from server.protocols.a2a_card import Addresses, CardError, card_route, load_card
+from server.protocols.extensions import SUPPORTED
 
 CARD = Path(__file__).parents[3] / "agent_card.json"
 HERE = Addresses.of("https://agent.example.com", None)
@@ -65,8 +66,8 @@ def test_it_says_what_this_server_can_do() -> None:
     assert card.capabilities.streaming
     assert not card.capabilities.push_notifications
     assert not card.capabilities.extended_agent_card
-    assert [extension.uri for extension in card.capabilities.extensions] == ["urn:a2a-canvas:turn:v1"]
-    assert not card.capabilities.extensions[0].required
+    assert {extension.uri for extension in card.capabilities.extensions} == SUPPORTED
+    assert not any(extension.required for extension in card.capabilities.extensions)
 
 
 def test_a_note_is_added_to_the_description() -> None:

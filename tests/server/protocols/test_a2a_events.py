@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 from a2a.types import a2a_pb2 as pb
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, MessageToJson
 from hypothesis import given
 from hypothesis import strategies as st
 
 from server.agent import events as ev
-from server.protocols.a2a_events import STATES, Event, Projection, to_task
+from server.protocols.a2a_canvas import URI as CANVAS
+from server.protocols.a2a_events import STATES, Activated, Event, Projection, to_task
 from server.protocols.a2a_turn import URI
 from server.tasks.record import Entry, TaskRecord, fold
+from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from store.models import DataPart, text_part
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -38,7 +40,7 @@ def at(*events: ev.TurnEvent) -> TaskRecord:
 
 
 def told(*events: ev.TurnEvent, turn: bool = True, pause: bool = True, snapshot: TaskRecord = BEGIN) -> list[Event]:
-    projection = Projection(snapshot, turn_events=turn, ends_at_pause=pause)
+    projection = Projection(snapshot, Activated(turn), ends_at_pause=pause)
     return [event for each in entries(*events) for event in projection.project(each)]
 
 
@@ -137,7 +139,7 @@ def test_a_stream_that_stays_open_at_a_pause_is_cleared_but_not_ended() -> None:
 @pytest.mark.parametrize("state", ev.State)
 @pytest.mark.parametrize("pause", [True, False])
 def test_a_stream_ends_with_the_task_and_at_a_pause_if_it_is_the_senders(state: ev.State, pause: bool) -> None:
-    ends = Projection(BEGIN, turn_events=False, ends_at_pause=pause).ends(state)
+    ends = Projection(BEGIN, Activated(), ends_at_pause=pause).ends(state)
     assert ends == (state.terminal or (pause and state is ev.State.INPUT_REQUIRED))
 
 
@@ -163,7 +165,7 @@ def test_the_reply_is_the_same_for_who_joins_late(pieces: list[str], joins: int)
     events = [*begin, *(ev.TextAdded(PLACE, piece) for piece in pieces)]
     joins = min(joins, len(pieces))
     seen = len(begin) + joins
-    late = Projection(at(*events[:seen]), turn_events=True, ends_at_pause=True)
+    late = Projection(at(*events[:seen]), Activated(turn=True), ends_at_pause=True)
     shown = [turn_fields(event) for event in late.begin()]
     shown += [turn_fields(event) for each in entries(*events)[seen:] for event in late.project(each)]
     replies = [fields["data"]["content"] for fields in shown if fields.get("event_type") == "assistant"]
@@ -172,7 +174,7 @@ def test_the_reply_is_the_same_for_who_joins_late(pieces: list[str], joins: int)
 
 
 def test_everything_carries_the_epoch_and_generation_of_its_entry() -> None:
-    projection = Projection(BEGIN, turn_events=True, ends_at_pause=True)
+    projection = Projection(BEGIN, Activated(turn=True), ends_at_pause=True)
     (snapshot,) = projection.begin()
     assert turn_fields(snapshot) == {"epoch": 1, "generation": 1}
     for event in (ev.TextAdded(PLACE, "x"), grows(False, "a"), ev.StatusChanged(ev.State.COMPLETED)):
@@ -183,11 +185,11 @@ def test_everything_carries_the_epoch_and_generation_of_its_entry() -> None:
 @pytest.mark.parametrize("state", [ev.State.SUBMITTED, ev.State.INPUT_REQUIRED, *ENDS])
 def test_a_task_that_is_not_working_has_no_reply_so_far(state: ev.State) -> None:
     record = at(ev.MessageStarted(1), ev.FinalMessageStarted(), ev.TextAdded(PLACE, "x"), ev.StatusChanged(state))
-    assert kinds(list(Projection(record, turn_events=True, ends_at_pause=True).begin())) == ["Task"]
+    assert kinds(list(Projection(record, Activated(turn=True), ends_at_pause=True).begin())) == ["Task"]
 
 
 def test_without_turn_events_the_snapshot_has_no_metadata() -> None:
-    (snapshot,) = Projection(BEGIN, turn_events=False, ends_at_pause=True).begin()
+    (snapshot,) = Projection(BEGIN, Activated(), ends_at_pause=True).begin()
     assert not snapshot.metadata
 
 
@@ -196,7 +198,7 @@ def test_without_turn_events_the_snapshot_has_no_metadata() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=1))
 def test_who_lags_is_spared_stale_replies_but_never_the_newest(pieces: list[tuple[str, bool]]) -> None:
-    projection = Projection(BEGIN, turn_events=True, ends_at_pause=True)
+    projection = Projection(BEGIN, Activated(turn=True), ends_at_pause=True)
     events: list[Event] = []
     for number, (text, behind) in enumerate(pieces, 2):
         events += projection.project(entry(number, ev.TextAdded(PLACE, text)), behind=behind)
@@ -208,7 +210,7 @@ def test_who_lags_is_spared_stale_replies_but_never_the_newest(pieces: list[tupl
 
 
 def test_a_reply_that_a_new_round_overwrites_is_not_sent_any_more() -> None:
-    projection = Projection(BEGIN, turn_events=True, ends_at_pause=True)
+    projection = Projection(BEGIN, Activated(turn=True), ends_at_pause=True)
     events = [*projection.project(entry(2, ev.TextAdded(PLACE, "old")), behind=True)]
     events += projection.project(entry(3, ev.MessageStarted(2)))
     assert kinds(events) == ["text_delta", "message_start"]
@@ -221,3 +223,127 @@ def test_a_label_is_marked_as_one() -> None:
     )
     assert turn_fields(label) == {"epoch": 1, "generation": 2, "label": True}
     assert turn_fields(word) == {"epoch": 1, "generation": 3}
+
+
+# ------------------------------------------------------------------------------- edits
+
+WHERE = Selection(4, 7)
+EDIT = (
+    ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("l", "Editing r.md…", label=True)),
+    EditStarted("e1", "r", WHERE, "replace", 1),
+    EditChunk("e1", "r", WHERE, "tw"),
+    EditAborted("e1", "r", WHERE),
+    EditStarted("e2", "r", WHERE, "replace", 1),
+    EditChunk("e2", "r", WHERE, "tw"),
+    EditChunk("e2", "r", WHERE, "o"),
+    EditCompleted("e2", "r", WHERE, "two", WHERE, "replace"),
+    ev.ArtifactChanged("r", "r.md", "", False, (text_part("one two"),), True, 2, "user"),
+    ev.StatusChanged(ev.State.COMPLETED, said("Edited.")),
+)
+PHASES = ["start", "chunk", "abort", "start", "chunk", "chunk", "complete"]
+COMPLETED = pb.TASK_STATE_COMPLETED
+
+
+def seen(activated: Activated, *events: ev.TurnEvent) -> list[Event]:
+    projection = Projection(BEGIN, activated, ends_at_pause=True)
+    return [*projection.begin(), *(event for each in entries(*events) for event in projection.project(each))]
+
+
+def fields_of(event: Event, uri: str) -> dict[str, Any]:
+    fields: dict[str, Any] = MessageToDict(event.metadata).get(uri, {})
+    return fields
+
+
+def phases(events: list[Event]) -> list[str]:
+    return [fields["edit"]["phase"] for event in events if "edit" in (fields := fields_of(event, CANVAS))]
+
+
+def ours(events: list[Event]) -> set[str]:
+    return {uri for event in events for uri in MessageToDict(event.metadata)}
+
+
+def test_to_a_client_that_activates_nothing_an_edit_is_one_replacement_and_no_word_of_ours() -> None:
+    events = seen(Activated(), *EDIT)
+    assert [type(event).__name__ for event in events] == [
+        "Task",
+        "TaskStatusUpdateEvent",
+        "TaskArtifactUpdateEvent",
+        "TaskStatusUpdateEvent",
+    ]
+    (change,) = (event for event in events if isinstance(event, pb.TaskArtifactUpdateEvent))
+    assert (change.append, change.last_chunk) == (False, True)
+    assert [part.text for part in change.artifact.parts] == ["one two"]
+    assert not any(event.HasField("metadata") for event in events)
+    assert "urn:" not in "".join(MessageToJson(event) for event in events)
+
+
+def test_with_turn_events_an_edit_is_told_among_them_and_is_never_reply_text() -> None:
+    events = seen(Activated(turn=True), *EDIT)
+    assert ours(events) == {URI}
+    told = [kind for kind in kinds(events) if kind.startswith("artifact_partial_update_")]
+    assert told == [f"artifact_partial_update_{phase}" for phase in PHASES]
+    assert not {"assistant", "text_delta", "final_message_start"} & set(kinds(events))
+    assert kinds(events)[-3:] == ["completed", "stream_end", "TaskStatusUpdateEvent"]
+
+
+def test_with_canvas_an_edit_is_told_in_statuses_of_its_own() -> None:
+    events = seen(Activated(canvas=True), *EDIT)
+    assert ours(events) == {CANVAS}
+    assert phases(events) == PHASES
+    for event in events:
+        if "edit" in fields_of(event, CANVAS):
+            assert event == pb.TaskStatusUpdateEvent(
+                task_id="t",
+                context_id="c",
+                status=pb.TaskStatus(state=pb.TASK_STATE_WORKING),
+                metadata=event.metadata,
+            )
+
+
+def test_complete_comes_just_before_the_change_which_says_its_version_and_author() -> None:
+    *_, complete, change, end = seen(Activated(canvas=True), *EDIT)
+    assert fields_of(complete, CANVAS)["edit"]["phase"] == "complete"
+    assert isinstance(change, pb.TaskArtifactUpdateEvent)
+    assert fields_of(change, CANVAS) == {"artifactVersion": 2, "author": "user", "epoch": 1, "generation": 10}
+    assert isinstance(end, pb.TaskStatusUpdateEvent)
+    assert end.status.state == COMPLETED
+
+
+def test_with_both_each_extension_has_its_own_events_and_they_share_the_standard_ones() -> None:
+    both = seen(Activated(turn=True, canvas=True), *EDIT)
+    for uri, alone in ((URI, Activated(turn=True)), (CANVAS, Activated(canvas=True))):
+        with_one = [event for event in both if fields_of(event, uri)]
+        assert [fields_of(event, uri) for event in with_one] == [fields_of(event, uri) for event in seen(alone, *EDIT)]
+    standard = [event for event in both if len(MessageToDict(event.metadata)) == 2]
+    assert len(standard) == len(seen(Activated(), *EDIT))
+
+
+@pytest.mark.parametrize("activated", [Activated(turn=True), Activated(canvas=True), Activated(True, True)], ids=str)
+def test_whatever_is_activated_every_event_says_its_epoch_and_generation_in_order(activated: Activated) -> None:
+    events = seen(activated, *EDIT)
+    orders = [
+        (fields["epoch"], fields["generation"]) for event in events for fields in MessageToDict(event.metadata).values()
+    ]
+    assert all(MessageToDict(event.metadata) for event in events)
+    assert orders == sorted(orders)
+    assert {generation for _, generation in orders} == set(range(1, len(EDIT) + 2))
+
+
+@pytest.mark.parametrize("activated", [Activated(), Activated(turn=True), Activated(True, True)], ids=str)
+def test_a_rejection_says_in_its_message_which_version_is_current_whatever_is_activated(activated: Activated) -> None:
+    now = {"artifactId": "r", "artifactVersion": 4}
+    message = ev.AgentMessage("a", "It has changed.", metadata={CANVAS: now})
+    status = seen(activated, ev.StatusChanged(ev.State.REJECTED, message))[-1]
+    assert isinstance(status, pb.TaskStatusUpdateEvent)
+    assert MessageToDict(status.status.message.metadata) == {CANVAS: now}
+    order = {"epoch": 1, "generation": 2}
+    assert fields_of(status, CANVAS) == ({**now, **order} if activated.canvas else {})
+    record = at(ev.StatusChanged(ev.State.REJECTED, message))
+    assert MessageToDict(to_task(record).status.message.metadata) == {CANVAS: now}
+    assert MessageToDict(to_task(record).history[-1].metadata) == {CANVAS: now}
+
+
+def test_canvas_alone_is_not_told_of_turn_events_nor_of_labels_as_such() -> None:
+    label = ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("l", "Writing…", label=True))
+    events = seen(Activated(canvas=True), ev.MessageStarted(1), ev.TextAdded(PLACE, "x"), label)
+    assert [fields_of(event, CANVAS) for event in events[1:]] == [{"epoch": 1, "generation": 4}]

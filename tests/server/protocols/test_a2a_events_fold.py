@@ -6,6 +6,8 @@ The oracle is the SDK's own fold. Everything between the model and the events is
 import itertools
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -14,17 +16,20 @@ from a2a.types import a2a_pb2 as pb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.agent.events import State, StatusChanged, UserMessage
+from server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
 from server.agent.model import ModelError, ModelEvent, ModelRequest, Text, ToolUse
 from server.agent.playback import answer
-from server.protocols.a2a_events import Projection, to_task
+from server.protocols.a2a_events import Activated, Projection, to_task
 from server.protocols.a2a_parts import to_part
 from server.tasks.incoming import Incoming
 from server.tasks.journal import InMemoryJournal
 from server.tasks.record import Entry, TaskRecord, fold
 from server.tasks.runtime import Runtime
+from store.changes import Change, EditText, Redo, Restore, Undo
+from store.errors import StoreError
 from store.memory import InMemoryArtifactStore
-from store.models import Artifact, Limits, text_part
+from store.models import Artifact, Limits, Ref, text_part
+from store.text import Span
 from tools.registry import TOOLS
 
 CONTEXT = "c"
@@ -97,21 +102,29 @@ class World:
             new_id=lambda: f"id{next(ids)}",
         )
 
-    async def play(self, text: str) -> tuple[TaskRecord, list[Entry]]:
-        """A task from its beginning to its end; every question is answered."""
+    async def play(self, text: str, steps: Iterable[Change] = ()) -> tuple[TaskRecord, list[Entry]]:
+        """A task from its beginning to its end; every question is answered, after another task has made a step."""
+        left = iter(steps)
         message = UserMessage("m", (text_part(text),))
         following = await self.runtime.send(Incoming(message, context_id=CONTEXT))
         entries = []
         async for entry in following:
             entries.append(entry)
             if isinstance(entry.event, StatusChanged) and entry.event.state is State.INPUT_REQUIRED:
+                await self._step(next(left, None))
                 await self.runtime.send(Incoming(message, task_id=following.snapshot.task_id))
         return following.snapshot, entries
+
+    async def _step(self, step: Change | None) -> None:
+        for artifact in await self.store.list(CONTEXT) if step else ():
+            change = replace(step, base=artifact.version) if isinstance(step, EditText) else step
+            with suppress(StoreError):
+                await self.store.apply(Ref(CONTEXT, artifact.artifact_id, "another"), change)
 
 
 def folded(record: TaskRecord, entries: Iterable[Entry]) -> pb.Task:
     """What a stock client that joins at `record` has in the end."""
-    projection = Projection(record, turn_events=False, ends_at_pause=False)
+    projection = Projection(record, Activated(), ends_at_pause=False)
     task = to_task(record)
     for entry in entries:
         for event in projection.project(entry):
@@ -173,6 +186,28 @@ async def test_folding_a_tasks_events_gives_the_artifacts_of_the_store_from_wher
     assert seen(to_task(records[-1])) == store
     for at in {0, len(entries), *(join % len(records) for join in joins)}:
         assert seen(folded(records[at], entries[at:])) == store
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rounds=st.lists(rounds, min_size=2, max_size=3),
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    steps=st.lists(
+        st.sampled_from([Undo(), Undo(), Redo(), Restore(1), EditText(Span(0, 0), "another's ", 0)]), max_size=3
+    ),
+)
+async def test_what_other_tasks_undo_restore_and_edit_in_between_is_told_with_the_next_change(
+    rounds: list[list[Round]], sizes: list[int], steps: list[Change]
+) -> None:
+    pause: Round = [("ask_user", {"question": "Go on?"})]
+    world = World(Player([each for some in rounds for each in (*some, pause)], sizes, {}))
+    start, entries = await world.play("write", steps)
+    found = seen(folded(start, entries))
+    for artifact in await world.store.list(CONTEXT):
+        told = [entry.event for entry in entries if isinstance(entry.event, ArtifactChanged)]
+        last = [event.version for event in told if event.artifact_id == artifact.artifact_id][-1]
+        if last == artifact.version:  # nobody else has had the last word
+            assert found[artifact.artifact_id] == expected(artifact)
 
 
 @settings(max_examples=50, deadline=None)

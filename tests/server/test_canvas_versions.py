@@ -1,0 +1,191 @@
+"""Undo, redo, restore and put, over the whole application: tasks that need no model and finish at once."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
+
+from tests.server.editing import CANVAS, SCRIPT, Doc, canvas_of, folded, made, names, say, selected
+from tests.server.serving import WAYS, Served, asking, said, serving, text_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+Way = tuple[str, str]
+every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
+COMPLETED, REJECTED = pb.TASK_STATE_COMPLETED, pb.TASK_STATE_REJECTED
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def server() -> AsyncIterator[Served]:
+    async with serving(SCRIPT) as running:
+        yield running
+
+
+@pytest.fixture
+def served(server: Served) -> Served:
+    server.gate.close()
+    server.model.requests.clear()
+    return server
+
+
+async def three(served: Served) -> Doc:
+    """An artifact with the versions one, two, three."""
+    doc = await made(served, "one", "doc.md", "text/markdown")
+    for text in ("two", "three"):
+        await doc.run(doc.operation("put", text=text))
+    served.model.requests.clear()
+    return doc
+
+
+async def done(doc: Doc, op: str, way: Way = WAYS[0], **fields: Any) -> tuple[str, int, str]:
+    """(what is said, current version, text) after an operation that succeeds."""
+    task = await doc.run(doc.operation(op, **fields), way)
+    assert task.status.state == COMPLETED, said(task.status)
+    version, text = await doc.read()
+    assert text_of(task) == text
+    assert doc.served.model.requests == []
+    return said(task.status), version, text
+
+
+async def refused(doc: Doc, op: str, way: Way = WAYS[0], **fields: Any) -> str:
+    """What is said of an operation that is rejected; nothing has changed."""
+    before = await doc.now()
+    task = await doc.run(doc.operation(op, **fields), way)
+    assert task.status.state == REJECTED, said(task.status)
+    now = {"artifactId": "doc", "artifactVersion": before["version"]}
+    assert MessageToDict(task.status.message.metadata) == {CANVAS: now}
+    assert await doc.now() == before
+    return said(task.status)
+
+
+@every_way
+async def test_undo_walks_back_and_redo_forward_again(served: Served, way: Way) -> None:
+    doc = await three(served)
+    assert await done(doc, "undo", way) == ("Undone: doc.md is at version 2 again.", 2, "two")
+    assert await done(doc, "undo", way) == ("Undone: doc.md is at version 1 again.", 1, "one")
+    assert "nothing to undo" in await refused(doc, "undo", way)
+    assert await done(doc, "redo", way) == ("Redone: doc.md is at version 2 again.", 2, "two")
+    assert await done(doc, "redo", way) == ("Redone: doc.md is at version 3 again.", 3, "three")
+    assert "nothing to redo" in await refused(doc, "redo", way)
+    assert await doc.versions() == [("agent", 0), ("user", 1), ("user", 2)]
+
+
+@every_way
+async def test_restore_makes_a_new_version_of_an_old_one(served: Served, way: Way) -> None:
+    doc = await three(served)
+    assert await done(doc, "restore", way, version=1) == ("Restored version 1 of doc.md as version 4.", 4, "one")
+    assert await doc.versions() == [("agent", 0), ("user", 1), ("user", 2), ("user", 3)]
+    assert (await done(doc, "undo", way))[1:] == (3, "three")
+
+
+@every_way
+async def test_put_is_a_persons_own_edit(served: Served, way: Way) -> None:
+    doc = await made(served, "one 😀\r\ntwo\n", "doc.md", "text/markdown")
+    served.model.requests.clear()
+    before = await doc.now()
+    put = await done(doc, "put", way, text="one 🎉\r\ntwo\n", baseVersion=1)
+    assert put == ("Saved doc.md as version 2.", 2, "one 🎉\r\ntwo\n")
+    assert await doc.versions() == [("agent", 0), ("user", 1)]
+    after = await doc.now()
+    before["parts"][0]["text"] = "one 🎉\r\ntwo\n"
+    assert after == before | {"version": 2}
+
+
+@every_way
+async def test_a_client_sees_one_replacement_which_says_its_version_and_author(served: Served, way: Way) -> None:
+    doc = await three(served)
+    for op, fields, version, author in (
+        ("undo", {}, 2, "user"),
+        ("undo", {}, 1, "agent"),
+        ("restore", {"version": 3}, 4, "user"),
+        ("put", {"text": "five"}, 5, "user"),
+    ):
+        knowing = await doc.stream(doc.operation(op, **fields), CANVAS, way=way).rest()
+        assert names(knowing)[0] == "submitted"
+        assert names(knowing)[-2:] == ["replaced", "completed"]
+        (change,) = (event for event in knowing.seen if event.HasField("artifact_update"))
+        assert {"artifactVersion": version, "author": author}.items() <= canvas_of(change).items()
+        assert folded(knowing.seen).versions == {"doc": {"artifactVersion": version, "author": author}}
+
+
+async def test_a_new_change_after_an_undo_ends_the_redo_line_and_deletes_nothing(served: Served) -> None:
+    doc = await three(served)
+    await done(doc, "undo")
+    assert (await done(doc, "put", text="other"))[1:] == (4, "other")
+    assert "nothing to redo" in await refused(doc, "redo")
+    assert await doc.versions() == [("agent", 0), ("user", 1), ("user", 2), ("user", 2)]
+    response = await served.http.get(f"/artifacts/{doc.context}/doc/versions/3?raw=1")
+    assert response.text == "three"
+    assert (await done(doc, "restore", version=3))[1:] == (5, "three")
+    assert [(await done(doc, "undo"))[1:] for _ in range(3)] == [(4, "other"), (2, "two"), (1, "one")]
+
+
+async def test_an_edit_after_an_undo_is_made_of_the_version_that_is_shown(served: Served) -> None:
+    doc = await three(served)
+    await done(doc, "undo")
+    task = await doc.run(doc.edit("say 2", selected("two", "two", text="two"), baseVersion=2))
+    assert text_of(task) == "2"
+    assert (await doc.read())[0] == 4
+    assert (await doc.versions())[3] == ("agent", 2)
+
+
+async def test_a_conversation_after_an_undo_goes_on_from_the_version_that_is_shown(served: Served) -> None:
+    doc = await three(served)
+    await done(doc, "undo")
+    served.gate.open()
+    await say(doc, "slowly append !")
+    assert await doc.read() == (4, "two!")
+    assert (await doc.versions())[3] == ("agent", 2)
+
+
+@pytest.mark.parametrize("op", ["undo", "redo", "restore", "put"])
+async def test_a_base_version_that_is_not_the_current_one_is_a_guard(served: Served, op: str) -> None:
+    doc = await three(served)
+    fields: dict[str, Any] = {"restore": {"version": 1}, "put": {"text": "mine"}}.get(op, {})
+    why = await refused(doc, op, baseVersion=2, **fields)
+    assert "current version is 3" in why
+    assert "version 2" in why
+
+
+@pytest.mark.parametrize("op", ["undo", "restore", "put"])
+async def test_a_base_version_that_is_the_current_one_lets_it_through(served: Served, op: str) -> None:
+    doc = await three(served)
+    fields: dict[str, Any] = {"restore": {"version": 1}, "put": {"text": "mine"}}.get(op, {})
+    assert (await done(doc, op, baseVersion=3, **fields))[1] == (2 if op == "undo" else 4)
+
+
+async def test_what_a_message_says_besides_its_operation_is_ignored(served: Served) -> None:
+    doc = await three(served)
+    task = await doc.run(doc.operation("undo", "Please write a poem, and make it async."))
+    assert text_of(task) == "two"
+    assert served.model.requests == []
+
+
+async def test_an_operation_while_the_artifact_is_written_is_told_to_try_again(served: Served) -> None:
+    doc = await three(served)
+    writing = doc.stream(asking("slowly append 0123456789", context=doc.context))
+    await writing.next()
+    await served.gate.reached.wait()
+    while not (await doc.now())["open"]:
+        served.gate.let(1)
+        await served.gate.reached.wait()
+    for op in ("undo", "put"):
+        task = await doc.run(doc.operation(op, **({"text": "mine"} if op == "put" else {})))
+        assert task.status.state == REJECTED
+        assert "being written by another task. Try again" in said(task.status)
+        now = {"artifactId": "doc", "artifactVersion": 3, "busy": True}
+        assert MessageToDict(task.status.message.metadata) == {CANVAS: now}
+    served.gate.open()
+    await writing.rest()
+    assert (await doc.read())[1] == "three0123456789"
+
+
+async def test_each_task_shows_the_artifact_as_it_left_it(served: Served) -> None:
+    doc = await three(served)
+    await done(doc, "undo")
+    await done(doc, "put", text="other")
+    tasks = [await served.client().get_task(pb.GetTaskRequest(id=task_id)) for task_id, _ in await doc.tasks()]
+    assert sorted(text_of(task) for task in tasks) == ["one", "other", "three", "two", "two"]
+    assert {task.status.state for task in tasks} == {COMPLETED}
