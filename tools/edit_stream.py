@@ -55,6 +55,17 @@ def updated_content(quote: str, written: str, strategy: Strategy) -> str:
             return quote + written
 
 
+def place_of(passage: Span, strategy: Strategy) -> Span:
+    """Which range the written text replaces: an insertion leaves the passage as it is, for others to edit."""
+    match strategy:
+        case "replace":
+            return passage
+        case "insert_before":
+            return Span(passage.start, passage.start)
+        case "insert_after":
+            return Span(passage.end, passage.end)
+
+
 class EditStream:
     """An edit that is being written.
 
@@ -101,8 +112,9 @@ class EditStream:
         """
         while True:
             target = self._target
-            updated = updated_content(target.quote, "".join(self._pieces), self._strategy)
-            change = EditText(target.span, updated, target.version)
+            written = "".join(self._pieces)
+            updated = updated_content(target.quote, written, self._strategy)
+            change = EditText(place_of(target.span, self._strategy), written, target.version)
             try:
                 return await self._store.complete(self._ref, change, self._completed(target, updated))
             except VersionConflict:

@@ -69,18 +69,16 @@ class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
 
 
-Count = Annotated[int, Field(ge=1)]
-Offset = Annotated[int, Field(ge=0)]
 Id = Annotated[str, Field(min_length=1)]
 
 
 class _SelectionForm(_Form):
-    start: Offset | None = None
-    end: Offset | None = None
+    start: int | None = None
+    end: int | None = None
     unit: Unit = "utf16"
     text: str | None = None
-    line_start: Count | None = None
-    line_end: Count | None = None
+    line_start: int | None = None
+    line_end: int | None = None
 
     @model_validator(mode="after")
     def _says_where(self) -> _SelectionForm:
@@ -93,19 +91,13 @@ class _SelectionForm(_Form):
         return self
 
     def marked(self) -> Marked:
-        for name, first, last in (
-            ("selection.end", self.start, self.end),
-            ("selection.lineEnd", self.line_start, self.line_end),
-        ):
-            if first is not None and last is not None and last < first:
-                raise InvalidOperation(name, f"must be {first} or more: the selection ends before it begins")
         last_line = self.line_start if self.line_end is None else self.line_end
         return Marked(self.start, self.end, self.unit, self.text, self.line_start, last_line)
 
 
 class _FocusForm(_Form):
     artifact_id: Id
-    base_version: Count | None = None
+    base_version: int | None = None
     selection: _SelectionForm | None = None
 
     def focus(self) -> Focus:
@@ -115,7 +107,7 @@ class _FocusForm(_Form):
 class _EditForm(_Form):
     op: Literal["edit"]
     artifact_id: Id
-    base_version: Count | None = None
+    base_version: int | None = None
     selection: _SelectionForm
     strategy: Strategy = "replace"
 
@@ -126,7 +118,7 @@ class _EditForm(_Form):
 class _StepForm(_Form):
     op: Literal["undo", "redo"]
     artifact_id: Id
-    base_version: Count | None = None
+    base_version: int | None = None
 
     def intent(self, message: UserMessage) -> Go:
         step = Undo if self.op == "undo" else Redo
@@ -136,8 +128,8 @@ class _StepForm(_Form):
 class _RestoreForm(_Form):
     op: Literal["restore"]
     artifact_id: Id
-    base_version: Count | None = None
-    version: Count
+    base_version: int | None = None
+    version: int
 
     def intent(self, message: UserMessage) -> Go:
         return Go(self.artifact_id, Restore(self.version, self.base_version))
@@ -146,7 +138,7 @@ class _RestoreForm(_Form):
 class _PutForm(_Form):
     op: Literal["put"]
     artifact_id: Id
-    base_version: Count | None = None
+    base_version: int | None = None
     text: str
 
     def intent(self, message: UserMessage) -> Put:
@@ -159,15 +151,18 @@ class _AgentStackForm(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     artifact_id: Id
-    start_index: Offset
-    end_index: Offset
+    start_index: int
+    end_index: int
     description: str = ""
 
     def intent(self, message: UserMessage) -> Edit:
-        if self.end_index < self.start_index:
-            raise InvalidOperation("end_index", f"must be {self.start_index} or more")
         return _edit(
-            self.artifact_id, Marked(self.start_index, self.end_index), "replace", message, None, self.description
+            self.artifact_id,
+            Marked(self.start_index, self.end_index, fields=("start_index", "end_index")),
+            "replace",
+            message,
+            None,
+            self.description,
         )
 
 

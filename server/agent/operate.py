@@ -67,7 +67,7 @@ def _check_versions(operation: Operation, count: int) -> None:
     if isinstance(operation, Go) and isinstance(operation.change, Restore):
         named["version"] = operation.change.version
     for field, version in named.items():
-        if version is not None and version > count:
+        if version is not None and not 1 <= version <= count:
             raise InvalidOperation(field, f"is {version} and must be 1 to {count}")
 
 
@@ -193,9 +193,10 @@ class _Run:
 async def _standing(edit: Edit, artifact: Artifact, ref: Ref, store: ArtifactStore) -> Standing:
     if not any(isinstance(part, TextPart) for part in artifact.parts):
         raise InvalidOperation("artifactId", "names an artifact without text: there is nothing to select in it")
-    base, versions = edit.base_version, await store.versions(ref)
-    text = versions[(base or artifact.version) - 1].content.text
-    return Standing(artifact.artifact_id, artifact.version, artifact.text, base, text, versions)
+    base = edit.base_version
+    seen = await store.version(ref, base or artifact.version)
+    versions = await store.versions(ref)
+    return Standing(artifact.artifact_id, artifact.version, artifact.text, base, seen.content.text, versions)
 
 
 def _went(go: Go, applied: Applied) -> Ending:

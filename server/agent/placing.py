@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from server.agent.operations import InvalidOperation, Marked
 from store.errors import PassageLost
 from store.models import Version
-from store.text import Span, line_count, lines_of, lines_span, to_codepoints
+from store.text import Span, length, line_count, lines_of, lines_span, to_codepoints
 from store.tracking import track
 from tools.edit_stream import Target
 
@@ -75,6 +75,9 @@ def _span(marked: Marked, text: str) -> Span:
         return lines
     start, end = marked.fields
     span = Span(_offset(start, marked.start, marked, text), _offset(end, marked.end, marked, text))
+    if span.end < span.start:
+        most = length(text, marked.unit)
+        raise InvalidOperation(end, f"is {marked.end} and must be {marked.start} to {most}: it ends before it begins")
     if lines:
         _check_lines(marked, span, text)
     return span
@@ -90,9 +93,9 @@ def _offset(name: str, offset: int, marked: Marked, text: str) -> int:
 def _lines(marked: Marked, text: str) -> Span | None:
     if marked.line_start is None or marked.line_end is None:
         return None
-    for name, line in (("lineStart", marked.line_start), ("lineEnd", marked.line_end)):
-        if line > line_count(text):
-            raise InvalidOperation(f"selection.{name}", f"is {line} and must be 1 to {line_count(text)}")
+    for name, line, least in (("lineStart", marked.line_start, 1), ("lineEnd", marked.line_end, marked.line_start)):
+        if not least <= line <= line_count(text):
+            raise InvalidOperation(f"selection.{name}", f"is {line} and must be {least} to {line_count(text)}")
     return lines_span(text, marked.line_start, marked.line_end)
 
 

@@ -61,7 +61,7 @@ def to_a2a_error(error: Exception) -> A2AError:
     if isinstance(error, A2AError):
         return error
     if isinstance(error, InvalidOperation):
-        return InvalidParamsError(str(error))
+        return InvalidParamsError(str(error), {"errors": [{"field": error.field, "message": f"{error.reason}."}]})
     if isinstance(error, TaskError):
         return ERRORS[type(error)](str(error))
     logger.error("A request failed", exc_info=error)

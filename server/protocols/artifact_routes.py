@@ -14,7 +14,7 @@ import json
 import re
 from typing import Any, assert_never
 
-from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError, MethodNotFoundError
+from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError, TaskNotFoundError
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -234,7 +234,8 @@ def _refusal(refusal: Refusal, headers: dict[str, str] | None = None) -> Respons
 
 
 def _not_found(sentence: str) -> Refusal:
-    return Refusal(MethodNotFoundError, sentence)
+    # The only thing that A2A knows not to be found.
+    return Refusal(TaskNotFoundError, sentence)
 
 
 def _unacceptable(sentence: str) -> Refusal:

@@ -28,9 +28,9 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "no selection": (CURRENT, ("selection", "missing")),
     "selection without a place": ({**CURRENT, "selection": {"text": "one"}}, ("selection", "lineStart")),
     "half a range": ({**CURRENT, "selection": {"start": 3}}, ("selection", "start and end")),
-    "negative": ({**CURRENT, "selection": {"start": -1, "end": 2}}, ("selection.start", "0")),
+    "negative": ({**CURRENT, "selection": {"start": -1, "end": 2}}, ("selection.start", "is -1", "0 to 17")),
     "half a character": ({**CURRENT, "selection": {"start": 0.5, "end": 2}}, ("selection.start",)),
-    "reversed": ({**CURRENT, "selection": {"start": 6, "end": 3}}, ("selection.end", "6 or more")),
+    "reversed": ({**CURRENT, "selection": {"start": 6, "end": 3}}, ("selection.end", "is 3", "6 to 17")),
     "behind the text": ({**CURRENT, "selection": {"start": 3, "end": 18}}, ("selection.end", "is 18", "0 to 17")),
     "behind the text, in code points": (
         {**CURRENT, "selection": {"start": 3, "end": 17, "unit": "codepoint"}},
@@ -38,9 +38,12 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "in the middle of a character": ({**CURRENT, "selection": {"start": 1, "end": 4}}, ("selection.start", "is 1")),
     "unknown unit": ({**CURRENT, "selection": {**HERE, "unit": "byte"}}, ("selection.unit", "utf16", "codepoint")),
-    "line zero": ({**CURRENT, "selection": {"lineStart": 0}}, ("selection.lineStart", "1")),
-    "behind the last line": ({**CURRENT, "selection": {"lineStart": 2, "lineEnd": 5}}, ("selection.lineEnd", "1 to 4")),
-    "lines reversed": ({**CURRENT, "selection": {"lineStart": 3, "lineEnd": 2}}, ("selection.lineEnd", "3 or more")),
+    "line zero": ({**CURRENT, "selection": {"lineStart": 0}}, ("selection.lineStart", "is 0", "1 to 4")),
+    "behind the last line": ({**CURRENT, "selection": {"lineStart": 2, "lineEnd": 5}}, ("selection.lineEnd", "2 to 4")),
+    "lines reversed": (
+        {**CURRENT, "selection": {"lineStart": 3, "lineEnd": 2}},
+        ("selection.lineEnd", "is 2", "3 to 4"),
+    ),
     "lines of another place": (
         {**CURRENT, "selection": {**HERE, "lineStart": 2, "lineEnd": 2}},
         ("selection.lineStart", "must be 1"),
@@ -51,7 +54,7 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("strategy", "replace", "insert_before", "insert_after"),
     ),
     "a version to come": ({**CURRENT, "baseVersion": 2, "selection": HERE}, ("baseVersion", "is 2", "1 to 1")),
-    "no version": ({**CURRENT, "baseVersion": 0, "selection": HERE}, ("baseVersion", "1")),
+    "no version": ({**CURRENT, "baseVersion": 0, "selection": HERE}, ("baseVersion", "is 0", "1 to 1")),
     "restoring no version": ({"op": "restore", "artifactId": "doc"}, ("version", "missing")),
     "restoring a version to come": (
         {"op": "restore", "artifactId": "doc", "version": 9},
@@ -108,7 +111,9 @@ async def test_bad_input_names_the_field_and_what_it_must_be_and_leaves_nothing(
     for given, told in BAD.values():
         await refused(doc, with_metadata(doc.context, "say 1", {CANVAS: given}), way, *told)
     agentstack = {"artifact_id": "doc", "start_index": 3, "end_index": 18, "description": ""}
-    await refused(doc, with_metadata(doc.context, "say 1", {AGENTSTACK: agentstack}), way, "end", "is 18", "0 to 17")
+    await refused(
+        doc, with_metadata(doc.context, "say 1", {AGENTSTACK: agentstack}), way, "end_index", "is 18", "0 to 17"
+    )
     await refused(doc, with_metadata("", "say 1", {CANVAS: {**CURRENT, "selection": HERE}}), way, "message.contextId")
     await refused(doc, with_metadata(doc.context, "say 1", {CANVAS: "edit"}), way, CANVAS, "object")
 

@@ -161,6 +161,16 @@ async def test_of_edits_at_the_same_place_the_second_is_lost_and_changes_nothing
     assert watcher.reads().text == TEXT.replace(FIRST, "One.") == (await store.get(by("t1"))).text
 
 
+@pytest.mark.parametrize(("strategy", "text"), [("insert_before", "Before. One."), ("insert_after", "One. After.")])
+async def test_an_insertion_leaves_the_passage_for_others_to_edit(strategy: Strategy, text: str) -> None:
+    store = await saved()
+    one, _ = await opened(store, FIRST, "Before. " if strategy == "insert_before" else " After.", strategy=strategy)
+    two, _ = await opened(store, FIRST, "One.", task="t2")
+    await one.complete()
+    await two.complete()
+    assert (await store.get(by("t1"))).text == TEXT.replace(FIRST, text)
+
+
 async def test_an_edit_that_others_undo_meanwhile_is_followed_from_version_to_version() -> None:
     store = await saved()
     edit, _ = await opened(store, SECOND, "Second!")

@@ -242,3 +242,17 @@ def test_a_passage_whose_quote_is_unmistakable_is_found_wherever_others_have_put
     text = "one\nTHE PASSAGE\ntwo"
     at = standing(f"{before}\nTHE PASSAGE\n{after}", base_text=text, base=1)
     assert place(Marked(4, 15), at).span == Span(len(before) + 1, len(before) + 12)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (Marked(-1, 2), "selection.start is -1 and must be 0 to 5, the length of the text, in utf16 units."),
+        (Marked(4, 2), "selection.end is 2 and must be 4 to 5: it ends before it begins."),
+        (Marked(line_start=0, line_end=1), "selection.lineStart is 0 and must be 1 to 2."),
+        (Marked(line_start=2, line_end=1), "selection.lineEnd is 1 and must be 2 to 2."),
+        (Marked(4, 9, fields=("start_index", "end_index")), "end_index is 9 and must be 0 to 5, the length"),
+    ],
+)
+def test_a_range_that_the_text_does_not_have_is_told_from_what_it_has(wrong, said) -> None:
+    assert str(refused(wrong, standing("ab\ncd"))).startswith(said)
