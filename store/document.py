@@ -19,6 +19,7 @@ class Applied:
         last_chunk: no draft is open: `version` has been made, or made the current one.
         version: the number of the version that this is part of, closed or still a draft.
         author: who wrote that version.
+        parent: the number of the version it was made from; 0 for none.
     """
 
     artifact: Artifact
@@ -27,6 +28,7 @@ class Applied:
     last_chunk: bool
     version: int
     author: Author
+    parent: int
 
     @property
     def parts(self) -> Parts:

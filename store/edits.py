@@ -58,6 +58,7 @@ class EditCompleted:
 
     Attributes:
         selection: where it landed, which is elsewhere than where it began if others changed the artifact meanwhile.
+        version: the version that `selection` is a range of: the parent of the one that follows.
         updated_content: the whole new text of the selected range.
         written: the range of the new text that the chunks came to occupy.
     """
@@ -68,6 +69,7 @@ class EditCompleted:
     updated_content: str
     written: Selection
     strategy: Strategy
+    version: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,11 +84,11 @@ class EventedArtifactStore:
         writer = self._drafts.get(ref.artifact_id)
         if artifact.open and (writer or not versions):
             author = writer.author if writer else ref.author
-            await self._tell(Applied(artifact, False, (), False, len(versions) + 1, author))
+            await self._tell(Applied(artifact, False, (), False, len(versions) + 1, author, artifact.version))
             return
         version = versions[artifact.version - 1]
         closed = replace(artifact, content=version.content, open=False)
-        await self._tell(Applied(closed, False, (), True, version.number, version.author))
+        await self._tell(Applied(closed, False, (), True, version.number, version.author, version.parent))
 
     async def close_all(self) -> None:
         """Close every draft of this turn: before the task asks for input, and when it ends.

@@ -217,4 +217,5 @@ def _applied(document: Document, append: bool, new: Parts = ()) -> Applied:
     draft = document.draft
     writer = draft or document.versions[document.current - 1]
     version = len(document.versions) + 1 if draft else document.current
-    return Applied(document.artifact, append, new if append else (), draft is None, version, writer.author)
+    parent = document.current if draft else document.parent(version)
+    return Applied(document.artifact, append, new if append else (), draft is None, version, writer.author, parent)

@@ -134,7 +134,7 @@ class EditStream:
         selection = target.selection
         begin = selection.end if self._strategy == "insert_after" else selection.start
         written = Selection(begin, begin + length("".join(self._pieces), target.unit), target.unit)
-        return EditCompleted(self._id, target.artifact_id, selection, updated, written, self._strategy)
+        return EditCompleted(self._id, target.artifact_id, selection, updated, written, self._strategy, target.version)
 
     async def _found_again(self) -> Target:
         target = self._target

@@ -185,7 +185,12 @@ class FinalMessageStarted:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactChanged:
-    """An artifact changed: `parts` are the new ones (`append`) or all of them."""
+    """An artifact changed: `parts` are the new ones (`append`) or all of them.
+
+    Attributes:
+        version: the number of the version this is part of, closed (`last_chunk`) or still a draft.
+        parent: the number of the version that one is made from; 0 for none.
+    """
 
     artifact_id: str
     name: str
@@ -195,6 +200,7 @@ class ArtifactChanged:
     last_chunk: bool
     version: int
     author: Author
+    parent: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,4 +61,5 @@ def artifact_changed(applied: Applied) -> ArtifactChanged:
         last_chunk=applied.last_chunk,
         version=applied.version,
         author=applied.author,
+        parent=applied.parent,
     )

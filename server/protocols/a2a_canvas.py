@@ -29,7 +29,7 @@ def turn_data(event: EditEvent) -> tuple[str, dict[str, Any]]:
 
 def of_change(event: ArtifactChanged) -> dict[str, Any]:
     """What is told with a change of an artifact."""
-    return {"artifactVersion": event.version, "author": event.author}
+    return {"artifactVersion": event.version, "author": event.author, "parentVersion": event.parent}
 
 
 def of_snapshot(record: TaskRecord) -> dict[str, Any]:
@@ -59,8 +59,9 @@ def _phase(event: EditEvent) -> tuple[str, Mapping[str, Any]]:
             counted = {"unit": event.selection.unit, "baseVersion": event.version}
             return "start", {"selection": selection, "strategy": event.strategy, **counted}
         case EditCompleted():
-            written = {"updatedContent": event.updated_content, "written": range_of(event.written)}
-            return "complete", {"selection": selection, "strategy": event.strategy, **written}
+            written: dict[str, Any] = {"updatedContent": event.updated_content, "written": range_of(event.written)}
+            written |= {"strategy": event.strategy, "baseVersion": event.version}
+            return "complete", {"selection": selection, **written}
         case EditAborted():
             return "abort", {"selection": selection}
 

@@ -58,7 +58,7 @@ class _View:
     """An artifact as the state shows it.
 
     Attributes:
-        base: the closed version that is shown, or that the draft goes on from; 0 for none.
+        parent: of the version that is being written; 0 for none.
         versions: `{number, author, parent}` by number, in order.
         pieces: the text stands in more than one element of `parts`.
     """
@@ -68,7 +68,7 @@ class _View:
     version: int = 0
     author: Author = "agent"
     open: bool = False
-    base: int = 0
+    parent: int = 0
     versions: dict[int, Json] = field(default_factory=dict)
     pieces: bool = False
 
@@ -99,15 +99,15 @@ class _View:
         made = []
         if self.open and event.version > self.version:  # a replacement closes the draft before it without a word
             made += self._close(self.version, self.author)
+        self.parent = event.parent
         if event.last_chunk:
             made += self._close(event.version, event.author)
         return made
 
     def _close(self, number: int, author: Author) -> list[Json]:
-        parent, self.base = self.base, number
         if number in self.versions:  # undo and redo, or rule 4
             return []
-        self.versions[number] = _listed(number, author, parent)
+        self.versions[number] = _listed(number, author, self.parent)
         return [self.versions[number]]
 
     def _parts(self, event: ArtifactChanged) -> list[Op]:
@@ -210,15 +210,13 @@ def _status(state: State, message: AgentMessage | None) -> Json:
 def _view(artifact_id: str, changed: TaskArtifact | None, stored: Artifact | None, versions: Versions) -> _View:
     known = {version.number: version for version in versions.get(artifact_id, ())}
     listed = {number: _listed(number, version.author, version.parent) for number, version in known.items()}
-    base = stored.version if stored else max(known, default=0)
-    view = _View(artifact_id, base=base, versions=listed)
+    view = _View(artifact_id, parent=stored.version if stored else max(known, default=0), versions=listed)
     if changed:
         view.content, view.version, view.author = changed.content, changed.version, changed.author
     elif stored:
         view.content, view.version = stored.content, len(known) + 1 if stored.open else stored.version
         view.author = known[view.version].author if view.version in known else "agent"
     view.open = view.version not in known
-    view.base = base if view.open else view.version
     return view
 
 

@@ -26,7 +26,7 @@ from tests.store.making import KINDS, PARTS, StockClient, appending, by, delta, 
 TASKS = ("t1", "t2")
 TASK, ARTIFACT = st.sampled_from(TASKS), st.sampled_from(["a", "b"])
 SMALL = Limits(artifact_bytes=40, parts=8)
-COMPLETED = EditCompleted("e", "a", Selection(0, 1), "new", Selection(0, 3), "replace")
+COMPLETED = EditCompleted("e", "a", Selection(0, 1), "new", Selection(0, 3), "replace", 1)
 
 
 class Watched(RuleBasedStateMachine):

@@ -172,7 +172,7 @@ async def test_in_the_schemas_order_it_is_announced_at_the_quotes_end_and_grows_
     assert watched.watcher.told[:-1] == [
         EditStarted("edit-1", "a", at, "replace", 1),
         *(EditChunk("edit-1", "a", at, character) for character in "Hi!"),
-        EditCompleted("edit-1", "a", at, "Hi!", Selection(3, 6), "replace"),
+        EditCompleted("edit-1", "a", at, "Hi!", Selection(3, 6), "replace", 1),
     ]
     [change] = watched.watcher.changes()
     assert (change.append, change.version, change.artifact.text) == (False, 2, "a😀Hi!c")

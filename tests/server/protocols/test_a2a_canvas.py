@@ -25,7 +25,7 @@ BEGIN = TaskRecord(task_id="t", context_id="c", owner="", changed_at=AT)
 WHERE = Selection(4, 7)
 START = EditStarted("e", "doc", WHERE, "replace", 3)
 CHUNK = EditChunk("e", "doc", WHERE, "two")
-COMPLETE = EditCompleted("e", "doc", Selection(5, 8), "twofold", Selection(5, 12), "replace")
+COMPLETE = EditCompleted("e", "doc", Selection(5, 8), "twofold", Selection(5, 12), "replace", 1)
 ABORT = EditAborted("e", "doc", WHERE)
 PHASES: list[tuple[EditEvent, dict[str, Any]]] = [
     (
@@ -49,6 +49,7 @@ PHASES: list[tuple[EditEvent, dict[str, Any]]] = [
             "updatedContent": "twofold",
             "written": {"start": 5, "end": 12},
             "strategy": "replace",
+            "baseVersion": 1,
         },
     ),
     (ABORT, {"phase": "abort", "artifactId": "doc", "selection": {"start": 4, "end": 7}}),
@@ -65,7 +66,7 @@ def records(*events: ev.TurnEvent) -> list[TaskRecord]:
 
 
 def changed(version: int, text: str = "x", *, append: bool = False, author: Any = "agent") -> ev.ArtifactChanged:
-    return ev.ArtifactChanged("doc", "", "", append, (text_part(text),), True, version, author)
+    return ev.ArtifactChanged("doc", "", "", append, (text_part(text),), True, version, author, version - 1)
 
 
 @pytest.mark.parametrize(("event", "fields"), PHASES, ids=[fields["phase"] for _, fields in PHASES])
@@ -90,7 +91,11 @@ def test_the_senders_unit_and_strategy_are_told() -> None:
 
 @pytest.mark.parametrize("author", ["agent", "user"])
 def test_a_change_says_which_version_it_is_and_whose(author: Any) -> None:
-    assert a2a_canvas.of_change(changed(7, author=author)) == {"artifactVersion": 7, "author": author}
+    assert a2a_canvas.of_change(changed(7, author=author)) == {
+        "artifactVersion": 7,
+        "author": author,
+        "parentVersion": 6,
+    }
 
 
 def test_a_snapshot_says_which_versions_there_are_and_which_edits_are_open() -> None:
@@ -151,7 +156,7 @@ def story(steps: list[tuple[str, str, str]]) -> list[ev.TurnEvent]:
         else:
             open_edits.remove(edit_id)
             version += 1
-            told += [EditCompleted(edit_id, "doc", where, text, where, "replace"), changed(version, text)]
+            told += [EditCompleted(edit_id, "doc", where, text, where, "replace", version - 1), changed(version, text)]
     return [*told, ev.StatusChanged(ev.State.COMPLETED)]
 
 

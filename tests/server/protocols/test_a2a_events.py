@@ -58,7 +58,7 @@ def said(text: str) -> ev.AgentMessage:
 
 
 def grows(append: bool, text: str, last_chunk: bool = False) -> ev.ArtifactChanged:
-    return ev.ArtifactChanged("r", "r.md", "about", append, (text_part(text),), last_chunk, 1, "agent")
+    return ev.ArtifactChanged("r", "r.md", "about", append, (text_part(text),), last_chunk, 1, "agent", 0)
 
 
 # ---------------------------------------------------------------------- standard events
@@ -115,7 +115,7 @@ def test_a_task_shows_its_status_history_and_artifacts() -> None:
 
 
 def test_data_of_an_artifact_is_json_on_the_wire() -> None:
-    change = ev.ArtifactChanged("d", "", "", False, (DataPart({"n": [1, None]}),), True, 1, "agent")
+    change = ev.ArtifactChanged("d", "", "", False, (DataPart({"n": [1, None]}),), True, 1, "agent", 0)
     (update,) = told(change, turn=False)
     assert MessageToDict(update)["artifact"]["parts"] == [{"data": {"n": [1, None]}}]
 
@@ -236,8 +236,8 @@ EDIT = (
     EditStarted("e2", "r", WHERE, "replace", 1),
     EditChunk("e2", "r", WHERE, "tw"),
     EditChunk("e2", "r", WHERE, "o"),
-    EditCompleted("e2", "r", WHERE, "two", WHERE, "replace"),
-    ev.ArtifactChanged("r", "r.md", "", False, (text_part("one two"),), True, 2, "user"),
+    EditCompleted("e2", "r", WHERE, "two", WHERE, "replace", 1),
+    ev.ArtifactChanged("r", "r.md", "", False, (text_part("one two"),), True, 2, "user", 1),
     ev.StatusChanged(ev.State.COMPLETED, said("Edited.")),
 )
 PHASES = ["start", "chunk", "abort", "start", "chunk", "chunk", "complete"]
@@ -304,7 +304,8 @@ def test_complete_comes_just_before_the_change_which_says_its_version_and_author
     *_, complete, change, end = seen(Activated(canvas=True), *EDIT)
     assert fields_of(complete, CANVAS)["edit"]["phase"] == "complete"
     assert isinstance(change, pb.TaskArtifactUpdateEvent)
-    assert fields_of(change, CANVAS) == {"artifactVersion": 2, "author": "user", "epoch": 1, "generation": 10}
+    version = {"artifactVersion": 2, "author": "user", "parentVersion": 1}
+    assert fields_of(change, CANVAS) == {**version, "epoch": 1, "generation": 10}
     assert isinstance(end, pb.TaskStatusUpdateEvent)
     assert end.status.state == COMPLETED
 

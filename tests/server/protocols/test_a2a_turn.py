@@ -54,7 +54,7 @@ def test_every_streaming_event_has_its_row(event: ev.TurnEvent, event_type: str,
 @pytest.mark.parametrize(
     "event",
     [
-        ev.ArtifactChanged("a", "n", "", False, (text_part("x"),), False, 1, "agent"),
+        ev.ArtifactChanged("a", "n", "", False, (text_part("x"),), False, 1, "agent", 0),
         ev.StatusChanged(ev.State.WORKING),
         ev.Remembered(()),
         ev.MessageReceived(ev.UserMessage("m", (text_part("x"),))),

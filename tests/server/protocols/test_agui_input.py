@@ -233,7 +233,7 @@ def test_what_they_ask_for_is_what_a2as_metadata_ask_for() -> None:
         ("x", f"metadata[{CANVAS}]"),
         ({"op": "eat", "artifactId": "doc"}, "op"),
         ({**EDIT, "baseVersions": 2}, "baseVersions"),
-        ({**EDIT, "selection": {"start": 3, "end": 1}}, "selection.end"),
+        ({**EDIT, "selection": {"start": 3, "end": "1"}}, "selection.end"),
     ],
 )
 def test_an_operation_that_cannot_be_read_is_refused(given: Any, field: str) -> None:

@@ -284,9 +284,16 @@ def version(number: int, text: str, name: str = "", **metadata: Any) -> Version:
 
 
 def change(
-    text: str, number: int, *, append: bool = False, last_chunk: bool = False, name: str = ""
+    text: str,
+    number: int,
+    *,
+    append: bool = False,
+    last_chunk: bool = False,
+    name: str = "",
+    parent: int | None = None,
 ) -> ev.ArtifactChanged:
-    return ev.ArtifactChanged("doc", name, "", append, (text_part(text),), last_chunk, number, "agent")
+    parent = number - 1 if parent is None else parent
+    return ev.ArtifactChanged("doc", name, "", append, (text_part(text),), last_chunk, number, "agent", parent)
 
 
 def test_the_state_tells_of_the_task_and_of_the_artifacts_of_its_context() -> None:
@@ -354,8 +361,14 @@ def test_an_undo_moves_the_version_and_what_is_made_after_it_is_its_child() -> N
     state = of(doc=[version(1, "a"), version(2, "b")])
     ops = state.follow(change("a", 1, last_chunk=True))
     assert [op["path"] for op in ops] == ["/artifacts/doc/parts", "/artifacts/doc/version"]
-    ops = state.follow(change("c", 3, last_chunk=True))
+    ops = state.follow(change("c", 3, last_chunk=True, parent=1))
     assert {"number": 3, "author": "agent", "parent": 1} in [op["value"] for op in ops]
+
+
+def test_a_version_that_others_have_made_meanwhile_is_the_parent_all_the_same() -> None:
+    state = of(doc=[version(1, "a")])
+    ops = state.follow(change("c", 3, last_chunk=True, parent=2))
+    assert {"number": 3, "author": "agent", "parent": 2} in [op["value"] for op in ops]
 
 
 @pytest.mark.parametrize(
@@ -460,7 +473,7 @@ def test_an_edit_of_the_artifact_is_a_partial_update_until_it_is_aborted() -> No
     action = {"op": "replace", "path": "/artifactAction"}
     assert state.follow(EditStarted("e", "other", PLACE, "replace", 1)) == []
     assert state.follow(start) == [{**action, "value": "partial_update"}]
-    assert state.follow(EditCompleted("e", "doc", PLACE, "b", PLACE, "replace")) == []
+    assert state.follow(EditCompleted("e", "doc", PLACE, "b", PLACE, "replace", 1)) == []
     assert state.follow(start) == []
     assert state.follow(EditAborted("e", "doc", PLACE)) == [{**action, "value": None}]
 

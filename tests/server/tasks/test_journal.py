@@ -199,7 +199,7 @@ async def test_whoever_joins_whenever_sees_exactly_what_follows_its_snapshot(mak
 
 
 def changed(artifact_id: str, words: str, *, append: bool = False, version: int = 1, done: bool = False) -> TurnEvent:
-    return ArtifactChanged(artifact_id, f"{artifact_id}.md", "", append, parts(words), done, version, "agent")
+    return ArtifactChanged(artifact_id, f"{artifact_id}.md", "", append, parts(words), done, version, "agent", 0)
 
 
 @every_journal
@@ -365,7 +365,7 @@ class Watch:
 
     def changes(self, count: int) -> list[TurnEvent]:
         """Each of them replaces the whole artifact."""
-        made = [WatchedChange("doc", "", "", False, parts("x"), False, 1, "agent") for _ in range(count)]
+        made = [WatchedChange("doc", "", "", False, parts("x"), False, 1, "agent", 0) for _ in range(count)]
         return self._watched([*made])
 
     def _watched(self, events: list[Any]) -> list[TurnEvent]:
@@ -449,7 +449,7 @@ class WatchedName(str):
 async def test_who_reads_on_in_a_context_does_not_keep_what_it_once_was(journal) -> None:
     name = WatchedName("old.md")
     old = weakref.ref(name)
-    await journal.append("task", ArtifactChanged("doc", name, "", False, parts("old"), False, 1, "agent"))
+    await journal.append("task", ArtifactChanged("doc", name, "", False, parts("old"), False, 1, "agent", 0))
     changes = aiter(await journal.follow_context("context"))
     del name
     await journal.append("task", changed("doc", "new"))

@@ -50,7 +50,7 @@ def after(*events: TurnEvent, record: TaskRecord = NEW) -> TaskRecord:
 
 
 def wrote(words: str, *, append: bool = True, artifact_id: str = "doc", version: int = 1) -> ArtifactChanged:
-    return ArtifactChanged(artifact_id, "Doc", "", append, parts(words), False, version, "agent")
+    return ArtifactChanged(artifact_id, "Doc", "", append, parts(words), False, version, "agent", 0)
 
 
 def status(state: State, text: str = "", *, label: bool = False) -> StatusChanged:
@@ -106,7 +106,7 @@ def test_artifacts_stand_in_the_order_in_which_the_task_first_changed_them() -> 
 
 
 def test_parts_are_joined_by_kind() -> None:
-    data = ArtifactChanged("doc", "Doc", "", True, (DataPart(1), text_part("!")), False, 1, "agent")
+    data = ArtifactChanged("doc", "Doc", "", True, (DataPart(1), text_part("!")), False, 1, "agent", 0)
     record = after(wrote("Hello", append=False), data)
     assert record.artifacts["doc"].content.parts == (text_part("Hello!"), DataPart(1))
 
@@ -267,7 +267,7 @@ def chunk(text: str, edit_id: str = "e") -> EditChunk:
 
 def ended(edit_id: str, completed: bool) -> EditEvent:
     if completed:
-        return EditCompleted(edit_id, "doc", HERE, "x", HERE, "insert_after")
+        return EditCompleted(edit_id, "doc", HERE, "x", HERE, "insert_after", 1)
     return EditAborted(edit_id, "doc", HERE)
 
 
