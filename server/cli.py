@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import logging
 import os
 import shlex
@@ -16,6 +17,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TextIO
 
 import uvicorn
 
@@ -58,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
         case "send":
             return _send(options)
         case _:
-            return asyncio.run(command(options, program(sys.argv[0]), sys.stdout, sys.stderr))
+            return asyncio.run(command(options, program(sys.argv[0]), *_streams()))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -107,7 +109,12 @@ def _send(options: argparse.Namespace) -> int:
         json=options.json,
         program=program(sys.argv[0]),
     )
-    return asyncio.run(send(chosen, sys.stdout, sys.stderr))
+    return asyncio.run(send(chosen, *_streams()))
+
+
+def _streams() -> tuple[TextIO, TextIO]:
+    """Where output and failures go. Python has none where the shell has closed it (`>&-`): then nobody reads it."""
+    return sys.stdout or io.StringIO(), sys.stderr or io.StringIO()
 
 
 def _serve(options: argparse.Namespace) -> int:

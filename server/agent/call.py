@@ -1,6 +1,7 @@
 """One model call: its stream in, turn events out, and what it has completed.
 
-Rule 1: block indices, visible text and thinking go through their pure modules; here they only meet.
+Rule 1: blocks and thinking are those of any answer (`answer.py`), visible text and phases go through their pure
+        modules; here they only meet.
 Rule 2: what is complete is handed over in order (`completed` after each call that has acted, `rest` at the end):
         the thinking and text that led to a call go with it, what follows the last completed call goes last.
 """
@@ -10,32 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, assert_never
+from typing import Any, Literal
 
 from server.agent import events as ev
-from server.agent.blocks import BlockError
-from server.agent.model import (
-    BlockStart,
-    BlockStop,
-    InputDelta,
-    MessageDelta,
-    MessageStart,
-    MessageStop,
-    ModelError,
-    ModelEvent,
-    SignatureDelta,
-    StopReason,
-    Text,
-    TextDelta,
-    Thinking,
-    ThinkingDelta,
-    ToolUse,
-    Usage,
-)
+from server.agent.answer import Answer, Block
+from server.agent.model import BlockStart, Text, Thinking, ToolUse, Usage
 from server.agent.outcomes import told
 from server.agent.phases import Signal, advance
 from server.agent.progress import Progress
-from server.agent.thinking import ThinkingDeltas
 from server.agent.visible import VisibleText
 from store.models import repaired
 from tools.base import Failed, Outcome, Tool, ToolStream, Workspace
@@ -45,14 +28,10 @@ PARAGRAPH = "\n\n"
 
 
 @dataclass(slots=True)
-class _Block:
-    place: ev.Place
-    kind: Literal["text", "thinking", "tool_use"]
+class _Block(Block):
     visible: VisibleText = field(default_factory=VisibleText)
     pieces: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
-    signature: str = ""
-    redacted: str = ""
     tool_use_id: str = ""
     name: str = ""
     input: Mapping[str, Any] | None = None
@@ -61,16 +40,16 @@ class _Block:
     acts_last: bool = False
 
 
-class Call:
+class Call(Answer[_Block]):
     """Takes a model's events one after the other and acts on them.
+
+    `take` raises `LimitReached` if a tool reached a limit; the turn must end.
 
     Attributes:
         outcomes: those of the calls that have acted, in order.
         asked: ids of the calls that wait for the user's answer.
         text: the visible text so far.
         final_text: the text that the adapter marked as the final message, if it did.
-        stop_reason: why the model stopped.
-        ended: whether the model has said that its answer is over.
     """
 
     def __init__(
@@ -82,22 +61,22 @@ class Call:
         tell_label: Callable[[str], Awaitable[None]],
         thinking: Literal["delta", "accumulated"],
     ) -> None:
-        self.progress = progress.next_call()
+        super().__init__(progress, emit, thinking, _Block)
         self.outcomes: list[Outcome] = []
         self.asked: list[str] = []
         self.final_text = ""
-        self.stop_reason: StopReason = "error"
+        self._phase = progress.phase
         self._tools = tools
         self._workspace = workspace
-        self._emit = emit
         self._tell_label = tell_label
-        self._thinking = ThinkingDeltas(thinking)
-        self._open: dict[int, _Block] = {}
         self._deferred: list[_Block] = []
         self._pending: list[Text | Thinking | ToolUse] = []
         self._completed: list[ev.Item] = []
         self._shown: list[str] = []
-        self.ended = False
+
+    @property
+    def progress(self) -> Progress:
+        return replace(self._progress, phase=self._phase)
 
     @property
     def text(self) -> str:
@@ -113,11 +92,6 @@ class Call:
         self._hand_over()
         return self.completed()
 
-    def check_ended(self) -> None:
-        """Raises `ModelError` if the stream ended without the model having said so."""
-        if not self.ended:
-            raise ModelError("The connection to the model ended in the middle of its answer.", retryable=True)
-
     async def abort(self) -> None:
         """The stream broke: take back what unfinished calls did, and say that the model call is over."""
         try:
@@ -126,40 +100,7 @@ class Call:
                     await block.tool.abort()
             self._open.clear()
         finally:
-            await self._end("error", Usage())
-
-    async def take(self, event: ModelEvent) -> None:
-        """Act on the next event.
-
-        Raises:
-            BlockError: it is for a block that never started, or of another kind.
-            LimitReached: a tool reached a limit; the turn must end.
-        """
-        match event:
-            case MessageStart():
-                await self._emit(ev.MessageStarted(self.progress.round))
-            case BlockStart():
-                await self._start(event)
-            case TextDelta():
-                await self._text(self._block(event.llm_index, "text"), repaired(event.text))
-            case ThinkingDelta():
-                await self._think(self._block(event.llm_index, "thinking"), repaired(event.text))
-            case SignatureDelta():
-                block = self._block(event.llm_index, "thinking")
-                block.signature += event.signature
-                block.redacted += event.redacted
-            case InputDelta():
-                await self._input(self._block(event.llm_index, "tool_use"), repaired(event.partial_json))
-            case BlockStop():
-                await self._stop(event.llm_index)
-            case MessageDelta():
-                await self._emit(ev.MessageDelta(self.progress.round))
-            case MessageStop():
-                self.stop_reason = event.stop_reason
-                await self._end_open()
-                await self._end(event.stop_reason, event.usage)
-            case _:
-                assert_never(event)
+            await self.end("error", Usage())
 
     async def act_last(self) -> list[Outcome]:
         """Let those calls act that end or pause the turn."""
@@ -167,38 +108,17 @@ class Call:
         self._deferred.clear()
         return outcomes
 
-    async def _end_open(self) -> None:
-        """A provider may leave blocks open: they end with the answer."""
-        for index in tuple(self._open):
-            await self._end_block(self._open.pop(index))
-
-    async def _end(self, reason: StopReason, usage: Usage) -> None:
-        if not self.ended:
-            self.ended = True
-            await self._emit(ev.LlmCallCompleted(self.progress.round, reason, usage))
-
     # ------------------------------------------------------------------- blocks
 
-    def _block(self, llm_index: int, kind: Literal["text", "thinking", "tool_use"]) -> _Block:
-        block = self._open[self.progress.blocks.index_of(llm_index)]
-        if block.kind != kind:
-            raise BlockError(llm_index, f"is a {block.kind} block and was sent a piece of a {kind} block")
-        return block
-
-    async def _start(self, event: BlockStart) -> None:
-        blocks, index = self.progress.blocks.start(event.llm_index)
-        self.progress = replace(self.progress, blocks=blocks)
-        place = ev.Place(index, self.progress.round, event.llm_index)
-        block = _Block(place, event.kind, tool_use_id=event.tool_use_id, name=event.name, final=event.final)
-        self._open[index] = block
+    async def _begin_block(self, block: _Block, event: BlockStart) -> None:
+        block.tool_use_id, block.name, block.final = event.tool_use_id, event.name, event.final
         if event.kind == "tool_use":
             tool = self._tools.get(event.name)
             block.tool = tool.open(self._workspace) if tool else None
             block.acts_last = bool(tool and tool.acts_last)
-            await self._emit(ev.ToolUseStarted(place, event.tool_use_id, event.name))
+            await self._emit(ev.ToolUseStarted(block.place, event.tool_use_id, event.name))
         else:
-            self._thinking.begin_block()
-            await self._emit(ev.TextBlockStarted(place, event.kind))
+            await super()._begin_block(block, event)
 
     async def _text(self, block: _Block, delta: str) -> None:
         block.pieces.append(delta)
@@ -209,27 +129,24 @@ class Call:
             text = text.lstrip()  # blank lines alone are no visible text
         if not text:
             return
-        await self._advance(Signal.TEXT)
+        await self._tell_writing()
         if self._shown and not block.shown:
             text = PARAGRAPH + text
         self._shown.append(text)
         block.shown.append(text)
         await self._emit(ev.TextAdded(block.place, text))
 
-    async def _think(self, block: _Block, content: str) -> None:
-        piece = self._thinking.feed(content)
-        if piece:
-            block.pieces.append(piece)
-            await self._advance(Signal.THINKING)
-            await self._emit(ev.ThinkingAdded(block.place, piece))
-
-    async def _advance(self, signal: Signal) -> None:
-        phase, final_message_starts = advance(self.progress.phase, signal)
-        self.progress = replace(self.progress, phase=phase)
-        if signal is Signal.TEXT:
-            await self._tell_label("Writing reply…")
+    async def _tell_writing(self) -> None:
+        self._phase, final_message_starts = advance(self._phase, Signal.TEXT)
+        await self._tell_label("Writing reply…")
         if final_message_starts:
             await self._emit(ev.FinalMessageStarted())
+
+    async def _think(self, block: _Block, piece: str) -> None:
+        if piece:
+            block.pieces.append(piece)
+            self._phase, _ = advance(self._phase, Signal.THINKING)
+            await self._emit(ev.ThinkingAdded(block.place, piece))
 
     async def _input(self, block: _Block, fragment: str) -> None:
         if not fragment:
@@ -239,11 +156,6 @@ class Call:
         if block.tool:
             await block.tool.feed(fragment)
             await self._tell_label(block.tool.label)
-
-    async def _stop(self, llm_index: int) -> None:
-        blocks, index = self.progress.blocks.stop(llm_index)
-        self.progress = replace(self.progress, blocks=blocks)
-        await self._end_block(self._open.pop(index))
 
     async def _end_block(self, block: _Block) -> None:
         await self._show(block, block.visible.flush())
@@ -286,7 +198,7 @@ class Call:
 
     def _hand_over(self) -> None:
         if self._pending:
-            self._completed.append(ev.AssistantSaid(self.progress.call, tuple(self._pending)))
+            self._completed.append(ev.AssistantSaid(self._progress.call, tuple(self._pending)))
             self._pending = []
 
 

@@ -88,11 +88,10 @@ class Passage:
     """A passage of an artifact's text, and what is asked to be done with it. `passage.py` makes one.
 
     Attributes:
-        name: what the artifact is called.
-        language: as `language_of` tells it; empty if it is not known.
-        before: the text just before the selection, at most 200 characters.
-        selected: the selection; empty if only a place was selected.
-        after: the text just after the selection, at most 200 characters.
+        name: what the artifact is called; `language`, as `language_of` tells it, is empty if it is not known.
+        before, selected, after: the selection, empty if it is only a place, and at most 200 characters on either side.
+        lines: whether whoever selected it named its lines.
+        line_end: what ends every line of the artifact; "\\n", too, if there is no such thing.
     """
 
     name: str
@@ -102,14 +101,15 @@ class Passage:
     after: str
     instruction: str
     strategy: Strategy
+    lines: bool = False
+    line_end: Literal["\n", "\r\n"] = "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One model call. Everything that decides the answer is in here: adapters keep no conversation.
 
-    `edit` is set if the call asks for the new text of a passage; `messages` says the same in words, so a language
-    model need not look at it.
+    `edit` is set if the call asks for the new text of a passage; `messages` says the same in words.
     """
 
     system: str

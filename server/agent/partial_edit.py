@@ -2,52 +2,42 @@
 
 Rule 1: the reply streams into an `EditStream`. Nothing but the passage changes, and that only when the reply is whole.
 Rule 2: a stream that breaks is asked for again, at most twice; each try is an edit of its own to watchers.
-Rule 3: whatever ends the edit before it is whole aborts it: an error, a cancel, a reply that was cut off. A cancel
+Rule 3: so is a reply of which nobody can tell what is the passage and what is not (`rewritten.py`).
+Rule 4: whatever ends the edit before it is whole aborts it: an error, a cancel, a reply that was cut off. A cancel
         that comes while the change is being made comes too late.
 """
 
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import assert_never
+from dataclasses import dataclass
 
 from server.agent import events as ev
+from server.agent.answer import Answer, Block
 from server.agent.blocks import BlockError
+from server.agent.fences import inside_fence
 from server.agent.language import is_markdown, language_of
-from server.agent.model import (
-    LLM,
-    BlockStart,
-    BlockStop,
-    InputDelta,
-    MessageDelta,
-    MessageStart,
-    MessageStop,
-    ModelError,
-    ModelEvent,
-    ModelRequest,
-    Passage,
-    SignatureDelta,
-    StopReason,
-    TextDelta,
-    ThinkingDelta,
-    Usage,
-)
+from server.agent.model import LLM, ModelError, ModelRequest, Passage, Usage
 from server.agent.operations import Edit
 from server.agent.outcomes import Ending, retryable, stopped, why
 from server.agent.passage import edit_request, passage_of
 from server.agent.progress import Progress
-from server.agent.rewritten import Rewritten, inside_fence
+from server.agent.rewritten import Rewritten
 from server.agent.telling import to_the_end, whole
-from server.agent.thinking import ThinkingDeltas
 from store.document import Applied
-from store.models import Artifact, TextPart, repaired
+from store.models import Artifact, TextPart
 from store.text import lines_of
 from tools.base import Workspace
 from tools.edit_stream import EditStream, Target
 
 TRIES = 3
 """A model call is made once, and again at most twice."""
+
+NOT_ALONE = (
+    "The model did not return the passage alone, so nothing was changed. "
+    "Ask again, in other words or for less at a time."
+)
+"""Said of a reply in which the passage's end cannot be told from what the model said beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +62,15 @@ async def rewrite(edit: Edit, artifact: Artifact, target: Target, message_id: st
     progress = Progress().next_round()
     for tries_left in reversed(range(TRIES)):
         stream = EditStream(writer.workspace, target, edit.strategy)
-        reply = _Reply(progress, writer)
         rewritten = Rewritten(passage, inside_fence=fenced)
+        reply = _Reply(progress, writer, rewritten, stream)
         try:
             await whole(stream.start())
             await _write(request, reply, rewritten, stream, writer.llm)
             if ending := stopped(reply.stop_reason):
                 await to_the_end(stream.abort())
                 return ending
+            _check_alone(rewritten)
             applied = await to_the_end(stream.complete())
             return _edited(applied, stream.target, passage.name, rewritten.remarks)
         except (ModelError, BlockError) as error:
@@ -104,6 +95,7 @@ def _passage(edit: Edit, artifact: Artifact, target: Target) -> Passage:
         language=language_of(artifact.name, text.media_type, text.metadata),
         instruction=edit.instruction,
         strategy=edit.strategy,
+        lines=edit.marked.line_start is not None,
     )
 
 
@@ -111,11 +103,16 @@ async def _write(request: ModelRequest, reply: _Reply, rewritten: Rewritten, str
     try:
         async with aclosing(llm.stream(request)) as events:
             async for event in events:
-                await stream.feed(rewritten.feed(await reply.take(event)))
+                await reply.take(event)
         reply.check_ended()
     finally:
         await reply.end("error", Usage())
     await stream.feed(rewritten.flush())
+
+
+def _check_alone(rewritten: Rewritten) -> None:
+    if not rewritten.alone:
+        raise ModelError(NOT_ALONE, retryable=True)
 
 
 def _edited(applied: Applied, target: Target, name: str, remarks: str) -> Ending:
@@ -125,79 +122,13 @@ def _edited(applied: Applied, target: Target, name: str, remarks: str) -> Ending
     return Ending(ev.State.COMPLETED, f"{said}\n\n{remarks}" if remarks else said)
 
 
-class _Reply:
-    """Takes a model's events: tells of its thinking, and gives the text. There are no tools."""
+class _Reply(Answer[Block]):
+    """What the model answers: its text goes into the edit. There are no tools."""
 
-    def __init__(self, progress: Progress, writer: Writer) -> None:
-        self.progress = progress.next_call()
-        self.stop_reason: StopReason = "error"
-        self._emit = writer.emit
-        self._thinking = ThinkingDeltas(writer.llm.thinking)
-        self._open: dict[int, tuple[ev.Place, str]] = {}
-        self._ended = False
+    def __init__(self, progress: Progress, writer: Writer, rewritten: Rewritten, stream: EditStream) -> None:
+        super().__init__(progress, writer.emit, writer.llm.thinking, Block)
+        self._rewritten = rewritten
+        self._stream = stream
 
-    async def take(self, event: ModelEvent) -> str:
-        """The text that an event adds.
-
-        Raises:
-            BlockError: it is for a block that never started, or of another kind.
-        """
-        match event:
-            case TextDelta():
-                self._block(event.llm_index, "text")
-                return repaired(event.text)
-            case ThinkingDelta():
-                await self._think(self._block(event.llm_index, "thinking"), repaired(event.text))
-            case MessageStart():
-                await self._emit(ev.MessageStarted(self.progress.round))
-            case BlockStart():
-                await self._start(event)
-            case BlockStop():
-                await self._stop(event.llm_index)
-            case MessageDelta():
-                await self._emit(ev.MessageDelta(self.progress.round))
-            case MessageStop():
-                self.stop_reason = event.stop_reason
-                await self.end(event.stop_reason, event.usage)
-            case SignatureDelta() | InputDelta():
-                pass
-            case _:
-                assert_never(event)
-        return ""
-
-    async def end(self, reason: StopReason, usage: Usage) -> None:
-        """Say that the model call is over, once."""
-        if not self._ended:
-            self._ended = True
-            await whole(self._emit(ev.LlmCallCompleted(self.progress.round, reason, usage)))
-
-    def check_ended(self) -> None:
-        """Raises `ModelError` if the stream ended without the model having said so."""
-        if not self._ended:
-            raise ModelError("The connection to the model ended in the middle of its answer.", retryable=True)
-
-    def _block(self, llm_index: int, kind: str) -> ev.Place:
-        place, of_kind = self._open[self.progress.blocks.index_of(llm_index)]
-        if of_kind != kind:
-            raise BlockError(llm_index, f"is a {of_kind} block and was sent a piece of a {kind} block")
-        return place
-
-    async def _start(self, event: BlockStart) -> None:
-        blocks, index = self.progress.blocks.start(event.llm_index)
-        self.progress = replace(self.progress, blocks=blocks)
-        place = ev.Place(index, self.progress.round, event.llm_index)
-        self._open[index] = place, event.kind
-        self._thinking.begin_block()
-        if event.kind != "tool_use":
-            await self._emit(ev.TextBlockStarted(place, event.kind))
-
-    async def _think(self, place: ev.Place, content: str) -> None:
-        if piece := self._thinking.feed(content):
-            await self._emit(ev.ThinkingAdded(place, piece))
-
-    async def _stop(self, llm_index: int) -> None:
-        blocks, index = self.progress.blocks.stop(llm_index)
-        self.progress = replace(self.progress, blocks=blocks)
-        place, kind = self._open.pop(index)
-        if kind != "tool_use":
-            await self._emit(ev.BlockStopped(place))
+    async def _text(self, block: Block, delta: str) -> None:
+        await self._stream.feed(self._rewritten.feed(delta))

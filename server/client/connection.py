@@ -132,6 +132,8 @@ def explain(error: Exception, url: str) -> str:
             return f"{url} is not an address: {error}"
         case SendError():
             return str(error)
+        case OSError() if error.strerror and not isinstance(error, ConnectionError):
+            return f"The output cannot be written: {error.strerror}"
         case _:
             return f"The server's answer cannot be used: {type(error).__name__}: {error}"
 

@@ -5,21 +5,24 @@ Rule 1: an operation goes only to a server whose card lists `urn:a2a-canvas:canv
 Rule 2: on a terminal the new passage is shown while it is written. What is no terminal gets it once, when the edit is
         done, so that what comes of an edit that broke off is nothing, and with the end of its last line. What else
         there is to say goes to `err`.
-Rule 3: the artifact itself is not shown: `show` and `diff` do that.
+Rule 3: the artifact itself is not shown: `show` and `diff` do that. It is read first, for its name, and so that
+        one that there is not is told in the same words whatever is to be done with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shutil
-from typing import TextIO, assert_never
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, TextIO, assert_never
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
 from server.agent.intent import CANVAS
 from server.client import connection
-from server.client.artifacts import Artifacts, address, text_of
+from server.client.artifacts import Artifacts, NotServed, address, text_of
 from server.client.connection import ConnectionLost, SendError
 from server.client.ending import ended
 from server.client.exchange import Exchange, Pause
@@ -54,7 +57,10 @@ async def operate(
         async with connection.connected(where.url) as (http, card):
             if not connection.offers(card, CANVAS):
                 raise SendError(f"The agent at {where.url} takes no edits: its card does not list {CANVAS}")
-            operation = await _operation(wish, where, Artifacts(http, address(card, where.url)))
+            artifacts = Artifacts(http, address(card, where.url))
+            standing = await _standing(where, artifacts)
+            view.name = str(standing.get("name", "")) if standing else ""
+            operation = await _operation(wish, where, artifacts, standing)
             return view.conclude(await exchange.run(http, card, message(operation, where.context, where.artifact)))
 
     return await ended(
@@ -65,25 +71,41 @@ async def operate(
     )
 
 
-async def _operation(wish: Operation | Edit, where: Where, artifacts: Artifacts) -> Operation:
+async def _standing(where: Where, artifacts: Artifacts) -> dict[str, Any] | None:
+    """The artifact as it stands; None if the server does not let it be read, which most operations can do without."""
+    try:
+        return await artifacts.read(Current(where.context, where.artifact))
+    except NotServed as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            raise
+    except SendError:
+        pass
+    return None
+
+
+async def _operation(
+    wish: Operation | Edit, where: Where, artifacts: Artifacts, standing: dict[str, Any] | None
+) -> Operation:
     if isinstance(wish, Operation):
         return wish
     match wish.place:
         case Lines() as lines:
             return edit_lines(wish, lines)
         case Match() as match:
-            text, version = await _seen_text(where, wish.base, artifacts)
+            text, version = await _seen_text(where, wish.base, artifacts, standing)
             return edit_match(wish, match, text, version)
         case _:
             assert_never(wish.place)
 
 
-async def _seen_text(where: Where, base: int | None, artifacts: Artifacts) -> tuple[str, int]:
+async def _seen_text(
+    where: Where, base: int | None, artifacts: Artifacts, standing: dict[str, Any] | None
+) -> tuple[str, int]:
     """The text that the user saw, and the number of its version."""
     if base is not None:
         said = await artifacts.read(OneVersion(where.context, where.artifact, str(base)))
         return text_of(said), base
-    said = await artifacts.read(Current(where.context, where.artifact))
+    said = standing or await artifacts.read(Current(where.context, where.artifact))
     if said.get("open"):
         raise SendError(f"{where.artifact} is being written just now. Try again when that task is done")
     return text_of(said), int(said.get("version", 0))
@@ -91,7 +113,7 @@ async def _seen_text(where: Where, base: int | None, artifacts: Artifacts) -> tu
 
 class _View:
     def __init__(self, where: Where, edits: bool, terminal: Terminal, out: TextIO) -> None:
-        self.terminal = terminal
+        self.terminal, self.name = terminal, ""
         self._where, self._edits, self._out = where, edits, out
         self._live = out.isatty()
         self._written: dict[str, str] = {}
@@ -105,7 +127,9 @@ class _View:
                 self.terminal.show(event)
         for step in steps(response):
             if self._live:
-                self.terminal.show(step.shown)
+                # Under one id: what is written when an answer broke off takes the place of what was.
+                name = self.name or step.shown.name
+                self.terminal.show(replace(step.shown, artifact_id=self._where.artifact, name=name))
             else:
                 self._gather(step)
 

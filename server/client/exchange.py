@@ -19,7 +19,7 @@ from a2a.utils.errors import MethodNotFoundError, TaskNotFoundError, Unsupported
 
 from server.client import connection
 from server.client.connection import ConnectionLost, SendError, TaskForgotten
-from server.client.reading import TURN, Seen, fold
+from server.client.reading import BROKE_OFF, TURN, Seen, asked_again, fold
 
 Pause = Callable[[float], Awaitable[object]]
 """Waits that many seconds, between tries."""
@@ -35,7 +35,7 @@ class View(Protocol):
         """Show what the server said."""
 
     def announce(self, text: str) -> None:
-        """Show what this program does about a connection."""
+        """Show what is done about a connection or an answer that broke off."""
 
 
 class Exchange:
@@ -89,9 +89,11 @@ class Exchange:
         return self.seen.over and not self._stale
 
     def _take(self, response: pb.StreamResponse) -> None:
-        self.seen = fold(self.seen, response)
+        before, self.seen = self.seen, fold(self.seen, response)
         self._updates += not response.HasField("task")
         self._stale = self._stale and _asks(response)
+        if asked_again(before, self.seen, response):
+            self._view.announce(BROKE_OFF)
         self._view.take(response)
 
     # -------------------------------------------------- a task that is not over yet

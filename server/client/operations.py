@@ -2,11 +2,13 @@
 
 Rule 1: a text to be matched is looked for in what the user saw, and must stand there exactly once. It is sent with its
         range, as a quote and with the version it was found in, so that the server finds it again if others write.
+        Its line breaks match those of the text, because on a screen "\\r\\n" and "\\n" are the same.
 Rule 2: lines are sent as lines. They are those of the current version, unless the user says of which.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
@@ -85,15 +87,16 @@ def edit_match(edit: Edit, match: Match, text: str, version: int) -> Operation:
         CannotBeDone: it stands there more than once or not at all.
     """
     span = find(match, text, f"version {version}")
-    selection = {"start": span.start, "end": span.end, "unit": "codepoint", "text": match.text}
+    selection = {"start": span.start, "end": span.end, "unit": "codepoint", "text": span.of(text)}
     return _edit(edit, selection, version)
 
 
 def find(match: Match, text: str, name: str) -> Span:
     """Where a text stands in another one, called `name`. Raises `CannotBeDone` if that is not one place."""
-    starts = _starts(match.text, text)
+    needle = match.text if match.text in text else re.sub("\r?\n", "\r\n", match.text)
+    starts = _starts(needle, text)
     if len(starts) == 1:
-        return Span(starts[0], starts[0] + len(match.text))
+        return Span(starts[0], starts[0] + len(needle))
     if not starts:
         raise CannotBeDone(f"{_shown(match.text)} does not occur in {name}")
     lines = _lines_at(starts, text)

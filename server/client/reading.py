@@ -26,7 +26,10 @@ OVER = {pb.TASK_STATE_COMPLETED, pb.TASK_STATE_INPUT_REQUIRED, *ENDED_BADLY}
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A task as far as the server told. `artifacts` are pairs of id and name, oldest first."""
+    """A task as far as the server told. `artifacts` are pairs of id and name, oldest first.
+
+    `broke_off` says that the model's answer broke off, and that it has not begun another one.
+    """
 
     task_id: str = ""
     context_id: str = ""
@@ -34,6 +37,7 @@ class Seen:
     message: str = ""
     artifacts: tuple[tuple[str, str], ...] = ()
     answered: bool = False
+    broke_off: bool = False
 
     @property
     def over(self) -> bool:
@@ -55,9 +59,11 @@ def fold(seen: Seen, response: pb.StreamResponse) -> Seen:
             seen = _with_status(_with_ids(seen, task.id, task.context_id), task.status)
             for artifact in task.artifacts:
                 seen = _with_artifact(seen, artifact)
+            seen = replace(seen, broke_off=False)  # what came between is not known
         case "status_update":
             update = response.status_update
             seen = _with_status(_with_ids(seen, update.task_id, update.context_id), update.status)
+            seen = _with_turn(seen, _turn(update.metadata))
         case "artifact_update":
             change = response.artifact_update
             seen = _with_artifact(_with_ids(seen, change.task_id, change.context_id), change.artifact)
@@ -82,6 +88,21 @@ def _with_artifact(seen: Seen, artifact: pb.Artifact) -> Seen:
     return replace(seen, artifacts=tuple(names.items()))
 
 
+def _with_turn(seen: Seen, turn: dict[str, Any] | None) -> Seen:
+    match turn:
+        case {"event_type": "llm_call_completed", "data": {"stop_reason": "error"}}:
+            return replace(seen, broke_off=True)
+        case {"event_type": "message_start"}:
+            return replace(seen, broke_off=False)
+        case _:
+            return seen
+
+
+def asked_again(before: Seen, after: Seen, response: pb.StreamResponse) -> bool:
+    """Whether the response, between the two, says that the model answers anew after its answer broke off."""
+    return before.broke_off and not after.broke_off and response.HasField("status_update")
+
+
 def events(response: pb.StreamResponse) -> list[Event]:
     """What one response has to show before the end; closing words are shown at the end."""
     match response.WhichOneof("payload"):
@@ -104,14 +125,21 @@ def _status_events(status: pb.TaskStatus) -> list[Event]:
 
 
 def _update_events(update: pb.TaskStatusUpdateEvent) -> list[Event]:
-    if TURN not in update.metadata or not isinstance(turn := update.metadata[TURN], Struct):
+    said = _turn(update.metadata)
+    if said is None:
         return _status_events(update.status)
-    said = MessageToDict(turn)
     if "event_type" in said:
         data = said.get("data")
         return _turn_events(said["event_type"], data if isinstance(data, dict) else {})
     # What is no label is the text of a round that is over: it was shown while it was said.
     return _status_events(update.status) if said.get("label") is True else [Status("")]
+
+
+def _turn(metadata: Struct) -> dict[str, Any] | None:
+    """What the turn extension says, if it says anything."""
+    if TURN not in metadata or not isinstance(turn := metadata[TURN], Struct):
+        return None
+    return MessageToDict(turn)
 
 
 def _turn_events(event_type: object, data: dict[str, Any]) -> list[Event]:
@@ -125,8 +153,6 @@ def _turn_events(event_type: object, data: dict[str, Any]) -> list[Event]:
             return [Status("\n", thinking=True)]
         case "final_message_start" | "completed":
             return [Status("")]
-        case "llm_call_completed" if data.get("stop_reason") == "error":
-            return [Status(BROKE_OFF)]
         case _:
             return []
 

@@ -6,8 +6,10 @@ for byte, so that they can be kept, patched with and put back.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 from typing import Any, TextIO
 
 from server.client import connection
@@ -22,6 +24,7 @@ from server.protocols.artifact_paths import Current, Diff, Listing, OneVersion, 
 
 _BOLD, _RED, _GREEN, _CYAN, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
 _NONE = "–"
+_RETURN = "␍"
 _NOT_ACCEPTABLE = 406
 
 
@@ -91,7 +94,7 @@ async def diff(where: Where, version: int | None, since: int | None, out: TextIO
             same = f"Version {said.get('from')} and version {said.get('to')} have the same text."
             terminal.show(Line(same) if out.isatty() else Status(same))
         else:
-            exact(out, coloured(clean(text)) if out.isatty() else text)
+            exact(out, coloured(clean(line_breaks_marked(text))) if out.isatty() else text)
 
     return await _reading(where, out, err, run)
 
@@ -164,6 +167,16 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 def _padded(text: str, width: int) -> str:
     return text + " " * (width - cells(text))
+
+
+def line_breaks_marked(diff: str) -> str:
+    """A unified diff whose carriage returns can be seen, if only some of its lines end with one.
+
+    Where all lines do there is nothing to be told apart, and what is missing is the last one's line break at most.
+    """
+    lines = diff.split("\n")
+    ends = {line.endswith("\r") for line, below in pairwise(lines[2:]) if line[:1] in " +-" and below[:1] != "\\"}
+    return "\n".join(re.sub("\r$", _RETURN, line) for line in lines) if len(ends) > 1 else diff
 
 
 def coloured(diff: str) -> str:

@@ -222,6 +222,15 @@ def test_a_program_is_called_by_what_can_be_typed_again(called: str, shown: str)
     assert program(called) == shown
 
 
+@pytest.mark.parametrize("command", [["send", "hello"], ["show", "doc", "--context", "c"]])
+def test_a_standard_output_that_is_closed_is_no_reason_to_fail(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main([*command, "--url", "nowhere"]) == 1
+    assert capsys.readouterr().err == "nowhere is not an http:// or https:// address\n"
+
+
 def test_send_is_told_everything_that_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = []
 

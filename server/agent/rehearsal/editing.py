@@ -18,7 +18,7 @@ from server.agent.model import Passage
 from server.agent.rehearsal.wishes import Add, Draft, Replace, read_wish
 from server.agent.rehearsal.writing import capital, section, substituted
 
-_QUOTED: Final = re.compile(r'"([^"]*)"|“([^”]*)”|(?<!\w)\'([^\']*)\'(?!\w)|‘([^’]*)’|`([^`]*)`|«([^»]*)»')
+QUOTED: Final = re.compile(r'"([^"]*)"|“([^”]*)”|(?<!\w)\'([^\']*)\'(?!\w)|‘([^’]*)’|`([^`]*)`|«([^»]*)»')
 _IT: Final = re.compile(
     r"(?:all(?: of)? )?(?:it|this|that|these|everything"
     r"|(?:(?:the|this|that|these|those) )?(?:whole )?"
@@ -69,7 +69,7 @@ _Edit = Callable[[Passage], str | None]
 def _replaced(passage: Passage) -> str:
     text = passage.selected.rstrip("\r\n")
     ends = passage.selected[len(text) :]
-    said = _QUOTED.sub("", passage.instruction)
+    said = QUOTED.sub("", passage.instruction)
     for words, edit in _REPLACING:
         if words.search(said) and (new := edit(replace(passage, selected=text))) is not None:
             return new and new + ends
@@ -226,13 +226,13 @@ def _new(passage: Passage) -> str:
 
 def _quoted(text: str) -> str | None:
     """What stands in the last quotation marks."""
-    found = list(_QUOTED.finditer(text))
+    found = list(QUOTED.finditer(text))
     return found[-1][found[-1].lastindex or 0] if found else None
 
 
 def _bare(words: str) -> str:
     """What is quoted, else the words without the end of their sentence."""
-    quoted = _QUOTED.match(words)
+    quoted = QUOTED.match(words)
     return quoted[quoted.lastindex or 0] if quoted else _END.split(words, maxsplit=1)[0].strip()
 
 

@@ -25,7 +25,20 @@ from typing import Any, Literal, assert_never
 from server.agent.model import ModelEvent, ModelRequest, Text, Thinking, ToolUse
 from server.agent.playback import Block, NewId, Sleep, answer, fresh_tool_id, paced
 from server.agent.rehearsal.editing import edited
-from server.agent.rehearsal.reading import Step, entries_in, mapping, name_of, named, situation, was_said
+from server.agent.rehearsal.passages import Edit, read_edit
+from server.agent.rehearsal.reading import (
+    Step,
+    entries_in,
+    entry_of,
+    looked_at,
+    mapping,
+    name_of,
+    named,
+    situation,
+    was_said,
+)
+from server.agent.rehearsal.revising import revise
+from server.agent.rehearsal.saying import call, listing, say
 from server.agent.rehearsal.wishes import Add, Ask, Decline, Draft, Replace, Talk, Wish, read_wish
 from server.agent.rehearsal.writing import addressed, outline, section, slug, substituted
 
@@ -38,11 +51,13 @@ NOTICE = (
 HELP = (
     "I can draft an outline (“Write about tea”), add to it (“Add a section on milk”), "
     "replace words in it (“Replace tea by coffee”) and ask you something (“Ask me my name”). "
-    "Select a passage, and I make it “shorter”, “longer” or “upper case”, delete it or replace words in it."
+    "Select a passage, and I make it “shorter”, “longer” or “upper case”, delete it or replace words in it; "
+    "or tell me which one (“Make the second paragraph shorter”)."
 )
 
 _MARKDOWN = "text/markdown"
-_NEEDS: Mapping[type[Wish], tuple[str, ...]] = {
+_NEEDS: Mapping[type[Wish | Edit], tuple[str, ...]] = {
+    Edit: ("artifact_list", "artifact_read", "artifact_edit", "ask_user"),
     Draft: ("artifact_update",),
     Add: ("artifact_list", "artifact_update"),
     Replace: ("artifact_list", "artifact_read", "artifact_update"),
@@ -91,35 +106,37 @@ class Rehearsal:
 def plan(request: ModelRequest) -> tuple[Block, ...]:
     """What comes next in the conversation. Calls have no id yet: that is given when they are said."""
     if request.edit is not None:
-        return _say(edited(request.edit))
+        return say(edited(request.edit))
     text, steps = situation(request.messages)
-    blocks = _next(text, steps, frozenset(tool.name for tool in request.tools))
+    blocks = _next(*looked_at(text), steps, frozenset(tool.name for tool in request.tools))
     if was_said(NOTICE, request.messages):
         return blocks
     return tuple(_with_notice(block, blocks) for block in blocks)
 
 
-def _next(text: str, steps: Sequence[Step], tools: frozenset[str]) -> tuple[Block, ...]:
-    wish = read_wish(text)
+def _next(focus: str, text: str, steps: Sequence[Step], tools: frozenset[str]) -> tuple[Block, ...]:
+    wish = read_edit(text) or read_wish(text)
     missing = [name for name in _NEEDS[type(wish)] if name not in tools]
     if missing:
-        return _say(f"I would need the tool {missing[0]} for that, and it is not there.")
+        return say(f"I would need the tool {missing[0]} for that, and it is not there.")
     last = steps[-1] if steps else None
     if last is not None and last.is_error:
-        return _say(f"That did not work: {last.content[:300]}")
+        return say(f"That did not work: {last.content[:300]}")
     match wish:
+        case Edit():
+            return revise(wish, focus, steps)
         case Draft():
             return _wrote(last, "drafted") if last else _draft(wish.topic)
         case Add():
-            return _add(wish, last)
+            return _add(wish, focus, last)
         case Replace():
-            return _replace(wish, steps)
+            return _replace(wish, focus, steps)
         case Ask():
-            return _say(f"You answered: {last.content[:300]}") if last else _ask(wish)
+            return say(f"You answered: {last.content[:300]}") if last else _ask(wish)
         case Decline():
-            return _say("I have declined.") if last else (_call("decline_task", reason="You asked me to decline."),)
+            return say("I have declined.") if last else (call("decline_task", reason="You asked me to decline."),)
         case Talk():
-            return _say(HELP)
+            return say(HELP)
         case _:
             assert_never(wish)
 
@@ -135,9 +152,9 @@ def _draft(topic: str, opening: str = "") -> tuple[Block, ...]:
     )
 
 
-def _add(wish: Add, last: Step | None) -> tuple[Block, ...]:
+def _add(wish: Add, focus: str, last: Step | None) -> tuple[Block, ...]:
     if last is None:
-        return Text("Let me see which documents there are."), _call("artifact_list")
+        return listing()
     if last.name != "artifact_list":
         return _wrote(last, "added to" if last.input.get("append") else "drafted")
     entries = entries_in(last.content)
@@ -145,22 +162,23 @@ def _add(wish: Add, last: Step | None) -> tuple[Block, ...]:
         return _draft(wish.topic_without_place or "notes", "There is no document yet, so I start one.")
     placed = named(entries, wish.place)
     topic = wish.topic if placed else wish.topic_without_place
-    entry = placed or named(entries, wish.before) or entries[-1]
+    entry = placed or named(entries, wish.before) or entry_of(entries, focus) or entries[-1]
     added = f"\n{wish.text}\n" if wish.text else section(topic)
     update = _update(entry["artifact_id"], name_of(entry), added, append=True)
     return Text(f"I am adding to “{name_of(entry)}”."), update
 
 
-def _replace(wish: Replace, steps: Sequence[Step]) -> tuple[Block, ...]:
+def _replace(wish: Replace, focus: str, steps: Sequence[Step]) -> tuple[Block, ...]:
     match steps:
         case []:
-            return Text("Let me see which documents there are."), _call("artifact_list")
+            return listing()
         case [*_, Step(name="artifact_list")]:
             entries = entries_in(steps[-1].content)
             if not entries:
-                return _say("There is no document yet in which I could replace something. Ask me to write one.")
-            entry = named(entries, wish.place) or named(entries, wish.before) or entries[-1]
-            return Text(f"I am reading “{name_of(entry)}”."), _call("artifact_read", artifact_id=entry["artifact_id"])
+                return say("There is no document yet in which I could replace something. Ask me to write one.")
+            placed = named(entries, wish.place) or named(entries, wish.before)
+            entry = placed or entry_of(entries, focus) or entries[-1]
+            return Text(f"I am reading “{name_of(entry)}”."), call("artifact_read", artifact_id=entry["artifact_id"])
         case [*earlier, Step(name="artifact_read")]:
             listed = entries_in(earlier[-1].content) if earlier else []
             new = wish.new if named(listed, wish.place) else wish.new_without_place
@@ -175,31 +193,23 @@ def _rewrite(old: str, new: str, artifact: Mapping[str, Any]) -> tuple[Block, ..
     name = name_of(artifact)
     text, count = substituted(text, old, new)
     if not count:
-        return _say(f'“{old}” does not stand in “{name}”. Quote the whole of it: replace "old" by "new".')
+        return say(f'“{old}” does not stand in “{name}”. Quote the whole of it: replace "old" by "new".')
     media_type = str(parts[0].get("mimeType", ""))
     return Text(f"I am rewriting “{name}”."), _update(artifact.get("artifact_id", ""), name, text, media_type)
 
 
 def _ask(wish: Ask) -> tuple[Block, ...]:
     what = f"Please tell me {addressed(wish.what.removeprefix('for '))}." if wish.what else "What shall I know?"
-    return (_call("ask_user", question=wish.question or what),)
+    return (call("ask_user", question=wish.question or what),)
 
 
 def _wrote(last: Step, did: str) -> tuple[Block, ...]:
     artifact = last.input.get("artifact")
     name = name_of(artifact) if isinstance(artifact, Mapping) else "the document"
-    return _say(f"I have {did} “{name}”. Ask me to add to it, or to replace words in it.")
+    return say(f"I have {did} “{name}”. Ask me to add to it, or to replace words in it.")
 
 
 # ------------------------------------------------------------------- blocks
-
-
-def _say(text: str) -> tuple[Block, ...]:
-    return (Text(text),)
-
-
-def _call(name: str, **given: Any) -> ToolUse:
-    return ToolUse("", name, given)
 
 
 def _update(
@@ -208,7 +218,7 @@ def _update(
     part = {"kind": "text", **({"mimeType": media_type} if media_type else {}), "text": text}
     about = {"description": description} if description else {}
     artifact = {"artifact_id": artifact_id, "name": name, **about, "parts": [part]}
-    return _call("artifact_update", append=append, last_chunk=True, artifact=artifact)
+    return call("artifact_update", append=append, last_chunk=True, artifact=artifact)
 
 
 def _with_notice(block: Block, blocks: Sequence[Block]) -> Block:

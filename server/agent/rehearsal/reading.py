@@ -6,9 +6,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from server.agent.model import Content, ModelMessage, Text, ToolResult, ToolUse
+
+_NOTE: Final = re.compile(r'\[The user is looking at artifact (?P<id>"(?:[^"\\\n]|\\.)*")[^\n]*\](?:\n|\Z)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,18 @@ def situation(messages: Iterable[ModelMessage]) -> tuple[str, tuple[Step, ...]]:
         said = "\n".join(item.text for item in message.content if isinstance(item, Text))
         results = [_step(calls[r.tool_use_id], r) for r in _results(message) if r.tool_use_id in calls]
         if any(step.name == "ask_user" and not step.is_error for step in results):
-            steps += [replace(step, content=said or step.content) for step in results]
+            steps += [replace(step, content=said or looked_at(step.content)[1]) for step in results]
         elif said:
             text, steps = said, []
         else:
             steps += results
     return text, tuple(steps)
+
+
+def looked_at(text: str) -> tuple[str, str]:
+    """The id of the artifact that the user is looking at, by the note before a message (`notes.py`), and the rest."""
+    note = _NOTE.match(text)
+    return (str(json.loads(note["id"])), text[note.end() :]) if note else ("", text)
 
 
 def _results(message: ModelMessage) -> Iterable[ToolResult]:
@@ -87,6 +95,11 @@ def _json(content: str) -> object:
 def name_of(artifact: Mapping[str, Any]) -> str:
     """What the user calls the artifact."""
     return str(artifact.get("name") or artifact.get("artifact_id") or "the document")
+
+
+def entry_of(entries: Iterable[Mapping[str, Any]], artifact_id: str) -> Mapping[str, Any] | None:
+    """The entry of an artifact."""
+    return next((entry for entry in entries if entry["artifact_id"] == artifact_id), None)
 
 
 def named(entries: Sequence[Mapping[str, Any]], phrase: str) -> dict[str, Any] | None:

@@ -65,9 +65,11 @@ class Talk:
 
 Wish = Draft | Add | Replace | Ask | Decline | Talk
 
-_COMMAND = re.compile(
-    r"(?:^|[.!?;:,\n]|\b(?:please|you|to|and|then|now|just|also|me)\s)\s{0,9}"
-    r"(?P<verb>write|draft|create|compose|outline|add|append|replace|ask\s+me|decline|refuse)\b",
+CLAUSE = r"(?:^|[.!?;:,\n]|\b(?:please|you|to|and|then|now|just|also|me)\s)\s{0,9}"
+"""What comes before a command."""
+
+COMMAND = re.compile(
+    rf"{CLAUSE}(?P<verb>write|draft|create|compose|outline|add|append|replace|ask\s+me|decline|refuse)\b",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r'"([^"]*)"|“([^”]*)”|\'([^\']*)\'|‘([^’]*)’|`([^`]*)`|«([^»]*)»')
@@ -85,7 +87,7 @@ _SOME_DOCUMENT = re.compile(
 
 def read_wish(text: str) -> Wish:
     """What `text` asks for; `Talk` when it is nothing that could be done."""
-    command = _COMMAND.search(text)
+    command = COMMAND.search(text)
     if command is None:
         return Talk()
     before, rest = text[: command.start("verb")], text[command.end("verb") :].strip()

@@ -1,5 +1,6 @@
 """One model call: its stream in, turn events out, and what it has completed."""
 
+import asyncio
 from typing import Literal
 
 import pytest
@@ -11,6 +12,7 @@ from server.agent.call import Call
 from server.agent.events import (
     AssistantSaid,
     BlockStopped,
+    Emit,
     FinalMessageStarted,
     LlmCallCompleted,
     MessageDelta,
@@ -46,13 +48,13 @@ from server.agent.progress import Progress
 from server.agent.turn import TurnLimits
 from store.evented import EventedArtifactStore
 from store.memory import InMemoryArtifactStore
-from tests.fakes import BROKEN, Told, answer, ask, broken, decline, stop, text, thinking, tool, write
+from tests.fakes import BROKEN, Hold, Told, answer, ask, broken, decline, stop, text, thinking, tool, write
 from tests.server.agent.stage import Stage
 from tools.base import Ask, Decline, Workspace
 from tools.registry import TOOLS
 
 
-def call_of(told: Told, mode: Literal["delta", "accumulated"] = "delta", progress: Progress | None = None) -> Call:
+def call_of(told: Emit, mode: Literal["delta", "accumulated"] = "delta", progress: Progress | None = None) -> Call:
     async def ignore(thing: object) -> None: ...
 
     store = EventedArtifactStore(InMemoryArtifactStore(), ignore)
@@ -249,6 +251,24 @@ async def test_an_abort_after_a_whole_answer_says_nothing() -> None:
     call = await play(call_of(told), text("Hi"), stop("stop_sequence"))
     await call.abort()
     assert told.stop_reasons == ["stop_sequence"]
+
+
+async def test_a_cancel_that_comes_while_the_end_is_told_does_not_keep_it_from_being_told() -> None:
+    told, hold = Told(), Hold()
+
+    async def emit(event) -> None:
+        if isinstance(event, LlmCallCompleted):
+            await hold()
+        await told(event)
+
+    running = asyncio.create_task(play(call_of(emit), text("Hi"), stop()))
+    await hold.reached.wait()
+    running.cancel()
+    await asyncio.sleep(0)
+    hold.release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert told.stop_reasons == ["end_turn"]
 
 
 async def test_blocks_that_are_still_open_end_with_the_answer() -> None:

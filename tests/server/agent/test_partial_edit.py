@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.agent.events import ArtifactChanged, LlmCallCompleted, StatusChanged, TextAdded, ThinkingAdded
+from server.agent.events import ArtifactChanged, BlockStopped, LlmCallCompleted, StatusChanged, TextAdded, ThinkingAdded
+from server.agent.model import InputDelta, SignatureDelta
+from server.agent.operations import Edit, Marked
+from server.agent.partial_edit import NOT_ALONE
 from server.agent.passage import edit_request, passage_of
 from store.changes import AppendParts
 from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
@@ -43,7 +46,7 @@ async def test_its_reply_streams_as_start_chunks_complete_and_then_the_whole_art
     assert start == EditStarted(edit_id, "doc", here, "replace", 1)
     assert [chunk.chunk for chunk in chunks] == ["TW", "O!"]
     assert all(chunk == EditChunk(edit_id, "doc", here, chunk.chunk) for chunk in chunks)
-    assert complete == EditCompleted(edit_id, "doc", here, "TWO!", here, "replace")
+    assert complete == EditCompleted(edit_id, "doc", here, "TWO!", here, "replace", 1)
     [changed] = desk.told.of(ArtifactChanged)
     assert (changed.append, changed.last_chunk, changed.version, changed.author) == (False, True, 2, "agent")
     assert changed.parts[0].text == (await desk.doc()).text == NEW
@@ -122,6 +125,31 @@ async def test_a_selection_that_ended_in_a_line_end_keeps_it(end) -> None:
     assert (await desk.doc()).text == f"a{end}B{end}c"
 
 
+@pytest.mark.parametrize(
+    ("strategy", "text_after"),
+    [("insert_before", "a\r\nx\r\ny\r\nb\r\nc"), ("insert_after", "a\r\nb\r\nx\r\ny\r\nc")],
+)
+async def test_beside_lines_it_stands_on_lines_of_its_own_which_end_as_all_the_others(strategy, text_after) -> None:
+    desk = await Desk(answer(text("x\ny")), text="a\r\nb\r\nc").ready()
+    await desk.run(Edit("doc", Marked(line_start=2, line_end=2), strategy, "More", 1))
+    assert (await desk.doc()).text == text_after
+    assert desk.llm.requests[0].edit.lines
+
+
+async def test_a_blank_reply_is_text_and_an_empty_one_deletes() -> None:
+    for reply, left in ((" ", "a b\n"), ("", "ab\n")):
+        desk = await Desk(answer(text(reply)), text="a—b\n").ready()
+        await desk.run(edit(Span(1, 2)))
+        assert (await desk.doc()).text == left
+
+
+async def test_thinking_that_is_written_as_text_does_not_go_into_the_document() -> None:
+    desk = await edited(answer(text("<think>Lou", "der?</th", "ink>\n\nTWO!")))
+    assert (await desk.doc()).text == NEW
+    assert [chunk.chunk for chunk in desk.told.of(EditChunk)] == ["TWO!"]
+    assert desk.end.message.text == "Edited notes.md at line 4: version 2 is saved."
+
+
 FENCED = "```python\nasync def f():\n```\nI made it `async`."
 
 
@@ -177,6 +205,20 @@ async def untouched(desk: Desk) -> None:
     assert shown.parts == (await desk.doc()).parts
 
 
+@pytest.mark.parametrize("reply", ["```md\nTWO!\n```\nOr:\n```md\n2!\n```", "<think>Two, or"])
+async def test_a_reply_that_is_not_the_passage_alone_is_asked_for_again_and_never_half_taken(reply) -> None:
+    desk = await edited(answer(text(reply)), LOUDER)
+    told = [phase for phase in phases(desk.told.events) if phase != "chunk"]
+    assert told == ["start", "abort", "start", "complete", "artifact"]
+    assert (await desk.doc()).text == NEW
+    desk = await edited(*[answer(text(reply))] * 3)
+    assert desk.told.statuses == [("failed", NOT_ALONE)]
+    await untouched(desk)
+    cut_off = await edited(answer(text(reply), reason="max_tokens"))
+    assert "cut off" in cut_off.told.statuses[0][1]
+    await untouched(cut_off)
+
+
 async def test_a_call_that_cannot_succeed_is_not_made_again() -> None:
     desk = await edited(broken(text("T"), REFUSED))
     assert phases(desk.told.events) == ["start", "chunk", "abort", "artifact"]
@@ -205,6 +247,21 @@ async def test_a_fault_of_the_house_fails_the_task_and_aborts_the_edit() -> None
     desk = await edited(broken(text("T"), ValueError("?")))
     assert desk.told.statuses[0][0] == "failed"
     await untouched(desk)
+
+
+async def test_blocks_that_the_model_leaves_open_end_with_its_reply() -> None:
+    desk = await edited(answer(thinking("Hm")[:-1], text("TWO!", at=1)[:-1], tool("T1", "nope", at=2, stopped=False)))
+    assert [event.place.index for event in desk.told.of(BlockStopped)] == [0, 1]
+    ends = [event for event in desk.told.events if isinstance(event, BlockStopped | LlmCallCompleted)]
+    assert isinstance(ends[-1], LlmCallCompleted)
+    assert (await desk.doc()).text == NEW
+
+
+@pytest.mark.parametrize("stray", [InputDelta(7, "{}"), SignatureDelta(7, "s")])
+async def test_any_piece_for_a_block_that_never_started_breaks_the_stream(stray) -> None:
+    desk = await edited(answer(text("T"), [stray]), LOUDER)
+    assert desk.told.stop_reasons == ["error", "end_turn"]
+    assert (await desk.doc()).text == NEW
 
 
 async def test_a_call_of_a_tool_that_was_not_offered_is_no_text() -> None:

@@ -1,13 +1,14 @@
 """A passage with its surroundings, and the message that asks a model for its new text."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from server.agent.model import ModelMessage, Passage
-from server.agent.passage import EDIT_SYSTEM, SURROUNDINGS, edit_request, passage_of, to_content
+from server.agent.passage import EDIT_SYSTEM, SURROUNDINGS, edit_request, on_own_lines, passage_of, to_content
 from store.text import Span
 
 
@@ -65,6 +66,43 @@ def test_what_stands_around_it_is_what_stands_there(text, data) -> None:
     assert len(found.before) == min(SURROUNDINGS, start)
     assert len(found.after) == min(SURROUNDINGS, len(text) - span.end)
     assert found.selected == text[start : span.end]
+
+
+@pytest.mark.parametrize(
+    ("text", "line_end"),
+    [
+        ("a\r\nb\r\n", "\r\n"),
+        ("a\r\nb", "\r\n"),
+        ("a\r\nb\nc\r\n", "\n"),
+        ("a\rb\n", "\n"),
+        ("a\r\r\n", "\r\n"),
+        ("a\rb", "\n"),
+        ("a\n", "\n"),
+        ("", "\n"),
+    ],
+)
+def test_it_knows_what_all_lines_of_the_text_end_in(text, line_end) -> None:
+    found = passage_of(text, Span(0, 0), name="", language="", instruction="", strategy="replace", lines=True)
+    assert (found.line_end, found.lines) == (line_end, True)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "before", "selected", "after", "own"),
+    [
+        ("insert_before", "", "b", "", True),
+        ("insert_before", "a\r\n", "b", " c", True),
+        ("insert_before", "a ", "b", "\n", False),
+        ("insert_after", "a ", "b", "\r\nc", True),
+        ("insert_after", "a ", "b\n", "c", True),
+        ("insert_after", "", "b", "", True),
+        ("insert_after", "", "b", " c", False),
+        ("replace", "", "b", "", False),
+    ],
+)
+def test_what_is_put_beside_whole_lines_stands_on_its_own(strategy, before, selected, after, own) -> None:
+    of = passage(selected, before, after, strategy=strategy)
+    assert on_own_lines(replace(of, lines=True)) is own
+    assert not on_own_lines(of)
 
 
 # ------------------------------------------------------------------- the message
@@ -125,6 +163,14 @@ def test_the_model_is_told_what_becomes_of_its_reply(strategy, selected, rule) -
     assert rule in rules
     inserts = strategy != "replace" or not selected
     assert ("the line breaks that it needs" in rules) is inserts
+
+
+@pytest.mark.parametrize("strategy", ["insert_before", "insert_after"])
+@pytest.mark.parametrize("selected", ["b", ""])
+def test_the_model_is_told_that_what_goes_beside_lines_stands_on_its_own(selected, strategy) -> None:
+    rules = pieces(replace(passage(selected, "a\n", "\nc", strategy=strategy), lines=True))[-1]
+    assert "It stands on lines of its own" in rules
+    assert "the line breaks that it needs" not in rules
 
 
 @pytest.mark.parametrize(("selected", "told"), [("b\n", True), ("b\r\n", True), ("b", False), ("b\nc", False)])

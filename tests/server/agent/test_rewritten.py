@@ -3,29 +3,46 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from server.agent.fences import FENCE_LINE, inside_fence
 from server.agent.model import Passage
-from server.agent.rewritten import FENCE_LINE, Rewritten, inside_fence
+from server.agent.rewritten import Rewritten
+from server.agent.thought import OPENING
 
 
-def passage(selected: str = "old", language: str = "python", strategy: str = "replace") -> Passage:
-    return Passage("a.py", language, "", selected, "", "change it", strategy)
+def passage(
+    selected: str = "old", language: str = "python", strategy: str = "replace", *, after: str = "", lines: bool = False
+) -> Passage:
+    return Passage("a.py", language, "", selected, after, "change it", strategy, lines)
 
 
 CODE, LINE, WINDOWS_LINE = passage(), passage("old\n"), passage("old\r\n")
 MARKDOWN, INSERT, PLACE = passage(language="markdown"), passage("old\n", "", "insert_after"), passage("")
+BEFORE, AFTER = passage(strategy="insert_before", lines=True), passage(strategy="insert_after", lines=True)
+AFTER_LINE = passage("old\n", "markdown", "insert_after", after="more", lines=True)
+ABOVE = passage(strategy="insert_before", after="\n")
 PASSAGES = [CODE, LINE, WINDOWS_LINE, MARKDOWN, INSERT, PLACE, passage("```py\nx\n```\n", "markdown")]
+PASSAGES += [BEFORE, AFTER, AFTER_LINE, ABOVE, passage("<think>x"), passage(" <THINKING>", "markdown")]
+PASSAGES += [replace(of, line_end="\r\n") for of in (WINDOWS_LINE, CODE, MARKDOWN, PLACE, BEFORE, AFTER, ABOVE)]
+
+
+def judged(of: Passage, *deltas: str, inside_fence: bool = False) -> tuple[str, str, bool]:
+    """The text that a reply makes, the remarks, and whether it is the passage alone."""
+    edit = Rewritten(of, inside_fence=inside_fence)
+    text = "".join([edit.feed(delta) for delta in deltas]) + edit.flush()
+    return text, edit.remarks, edit.alone
 
 
 def rewritten(of: Passage, *deltas: str, inside_fence: bool = False) -> tuple[str, str]:
-    """The text that a reply makes, and the remarks."""
-    edit = Rewritten(of, inside_fence=inside_fence)
-    text = "".join([edit.feed(delta) for delta in deltas]) + edit.flush()
-    return text, edit.remarks
+    """The text that a reply makes, which is the passage alone, and the remarks."""
+    text, remarks, alone = judged(of, *deltas, inside_fence=inside_fence)
+    assert alone
+    return text, remarks
 
 
 # ------------------------------------------------------------------- the rules at once, over whole texts
@@ -37,15 +54,17 @@ def fence_of(line: str) -> tuple[str, str, int] | None:
     return (hit[2], hit[3].strip(), len(hit[1].expandtabs(4))) if hit and len(line) <= FENCE_LINE else None
 
 
-def unwrapped(reply: str, wrappers: str) -> tuple[str, str]:
+def unwrapped(reply: str, wrappers: str) -> tuple[str, str, bool]:
+    """The text, the remarks, and whether there was a wrapper."""
     body = re.sub(r"^(?:[ \t]*\r?\n)*", "", reply)
     first, line_break, rest = body.partition("\n")
     fence = fence_of(first)
     too_far = len(reply) - len(rest) > FENCE_LINE
     if not fence or not line_break or too_far or wrappers == "none":
-        return reply, ""
+        return reply, "", False
     if wrappers == "of text" and (fence[1].lower().split() or [""])[0] not in ("", "markdown", "md", "text"):
-        return reply, ""
+        return reply, "", False
+    bare = wrappers == "of text" and not fence[1]
     opened, lines = [fence[0]], re.split("(?<=\n)", rest)
     for n, line in enumerate(lines):
         found = fence_of(re.sub(r"\r?\n\Z", "", line) if line.endswith("\n") else line)
@@ -56,23 +75,48 @@ def unwrapped(reply: str, wrappers: str) -> tuple[str, str]:
         elif found[0].startswith(opened[-1]):
             opened.pop()
         if not opened:
-            return re.sub(r"\r?\n\Z", "", "".join(lines[:n])), "".join(lines[n + 1 :]).strip()
-    return rest, ""
+            remarks = "".join(lines[n + 1 :]).strip()
+            whole = re.sub(r"\r?\n\Z", "", "".join(lines[:n]))
+            return (reply, "", False) if bare and remarks else (whole, remarks, True)
+    return (reply, "", False) if bare else (rest, "", True)
 
 
-def oracle(of: Passage, reply: str, inside: bool) -> tuple[str, str]:
+def unthought(of: Passage, reply: str) -> tuple[str, bool]:
+    """The reply without its thinking, and whether that has ended."""
+    tag = r"(?is)[ \t\r\n]*<(think|thinking)>"
+    begun = re.match(tag, reply)
+    if not begun or begun.end() > OPENING or re.match(tag, of.selected):
+        return reply, True
+    _, closing, rest = re.sub(rf"(?i)</{begun[1]}>", "\0", reply[begun.end() :], count=1).partition("\0")
+    return re.sub(r"^[ \t]*(\r?\n([ \t]*\r?\n)*)?", "", rest), bool(closing)
+
+
+def ended(of: Passage, text: str, wrapped: bool) -> str:
+    if of.strategy == "replace" and of.selected:
+        if end := re.search(r"\r?\n\Z", of.selected):
+            return text and re.sub(r"(\r?\n)?\Z", "", text, count=1) + end[0]
+        return re.sub(r"(\r?\n)+\Z", "", text) if text.strip("\r\n") else text
+    if not text:
+        return ""
+    if not of.lines:
+        begins_line = of.strategy == "insert_before"  # the passages here begin a text
+        return text + of.line_end * (wrapped and begins_line)
+    if of.strategy == "insert_before" or of.selected.endswith("\n"):
+        return text if text.endswith("\n") else text + of.line_end
+    begin, rest = re.fullmatch(r"(?s)(\r?\n)?(.*)", text).groups()
+    return (begin or of.line_end) + re.sub(r"\r?\n\Z", "", rest)
+
+
+def oracle(of: Passage, reply: str, inside: bool) -> tuple[str, str, bool]:
     if fence_of(of.selected.lstrip(" \t\r\n").split("\n")[0]):
         wrappers = "none"
     else:
         wrappers = "of text" if of.language == "markdown" and not inside else "any"
-    text, remarks = unwrapped(reply, wrappers)
-    if of.strategy != "replace" or not of.selected:
-        return text, remarks
-    if not text.strip():
-        return "", remarks
-    if end := re.search(r"\r?\n\Z", of.selected):
-        return re.sub(r"(\r?\n)?\Z", "", text, count=1) + end[0], remarks
-    return re.sub(r"(\r?\n)+\Z", "", text), remarks
+    reply, over = unthought(of, reply)
+    reply = re.sub("\r?\n", "\r\n", reply) if of.line_end == "\r\n" else reply
+    text, remarks, wrapped = unwrapped(reply, wrappers)
+    alone = over and not any(fence_of(line) for line in remarks.split("\n"))
+    return ended(of, text, wrapped), remarks, alone
 
 
 MARKS = ["`", "``", "```", "````", "~~~", "~~~~"]
@@ -97,6 +141,15 @@ REPLIES = st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join)
 WRAPPED = st.tuples(
     st.sampled_from(["", "\n", "  "]), st.sampled_from(["```py\n", "```\n", "~~~ md\r\n"]), REPLIES
 ).map("".join)
+THOUGHT = st.tuples(
+    st.sampled_from(["", "\n", " \r\n", " " * 249, " " * 250]),
+    st.sampled_from(["<think>", "<THINKING>", "<think", "<thinking >"]),
+    st.lists(st.sampled_from([*FRAGMENTS[:12], "</think>", "</thinking>", "</thin", "<", "hm"]), max_size=8).map(
+        "".join
+    ),
+    st.sampled_from(["</think>", "</Thinking>", "</think>\n\n", "</thinking> \r\n\t\n", ""]),
+    REPLIES | WRAPPED,
+).map("".join)
 
 
 def cut(reply: str, places: list[int]) -> list[str]:
@@ -105,15 +158,18 @@ def cut(reply: str, places: list[int]) -> list[str]:
 
 
 @settings(max_examples=600, deadline=None)
-@given(st.sampled_from(PASSAGES), REPLIES | WRAPPED, st.booleans(), st.lists(st.integers(0, 2000), max_size=8))
+@given(
+    st.sampled_from(PASSAGES), REPLIES | WRAPPED | THOUGHT, st.booleans(), st.lists(st.integers(0, 2000), max_size=8)
+)
 @example(CODE, "```py\nx\r\n```\r\nbye", False, [10, 11, 12])
 @example(CODE, "```" + "a" * 252 + "\nx", False, [])
 @example(CODE, "```" + "a" * 253 + "\nx", False, [256])
+@example(CODE, "```py\n```\n\r```", False, [])
 def test_any_cut_gives_what_the_whole_reply_gives(of: Passage, reply: str, inside: bool, places: list[int]) -> None:
     expected = oracle(of, reply, inside)
-    assert rewritten(of, reply, inside_fence=inside) == expected
-    assert rewritten(of, *cut(reply, places), inside_fence=inside) == expected
-    assert rewritten(of, *reply, inside_fence=inside) == expected
+    assert judged(of, reply, inside_fence=inside) == expected
+    assert judged(of, *cut(reply, places), inside_fence=inside) == expected
+    assert judged(of, *reply, inside_fence=inside) == expected
 
 
 # ------------------------------------------------------------------- fences
@@ -180,6 +236,20 @@ def test_in_markdown_a_block_of_another_language_is_text(info: str) -> None:
     assert rewritten(MARKDOWN, reply, inside_fence=True) == ("y", "And so on.")
 
 
+@pytest.mark.parametrize(
+    "reply",
+    ["```\ny\n```\n\nAnd so on.", "\n```\ny\n```\n\n```\nz\n```\n\nEnd", "```\ny", "~~~\ny\n```", "```\n```py\n```"],
+)
+def test_in_markdown_a_bare_fence_that_does_not_wrap_the_whole_reply_is_text(reply: str) -> None:
+    assert rewritten(MARKDOWN, reply) == rewritten(MARKDOWN, *reply) == (reply, "")
+
+
+def test_in_markdown_a_bare_fence_is_held_back_to_the_end() -> None:
+    edit = Rewritten(MARKDOWN, inside_fence=False)
+    assert [edit.feed(delta) for delta in ("```\n", "y\n", "```", "\n")] == [""] * 4
+    assert (edit.flush(), edit.remarks) == ("y", "")
+
+
 @pytest.mark.parametrize("info", ["", "markdown", " MD", "text"])
 def test_in_markdown_a_block_of_markdown_is_a_wrapper(info: str) -> None:
     assert rewritten(MARKDOWN, f"```{info}\nIt *is*.\n\n```py\nx\n```\n```") == ("It *is*.\n\n```py\nx\n```", "")
@@ -196,10 +266,15 @@ def test_the_text_within_a_wrapper_streams() -> None:
 
 
 def test_what_follows_the_wrapper_is_kept_apart() -> None:
-    assert rewritten(LINE, "```py\nx\n```\n\nI made it *short*.\n\n```py\ny\n```\n") == (
-        "x\n",
-        "I made it *short*.\n\n```py\ny\n```",
-    )
+    assert rewritten(LINE, "```py\nx\n```\n\nI made it *short*, `y` too.\n") == ("x\n", "I made it *short*, `y` too.")
+
+
+@pytest.mark.parametrize("of", [LINE, MARKDOWN, BEFORE])
+@pytest.mark.parametrize("more", ["Or:\n\n```py\ny\n```", "```\nz\n```", "  ~~~", "```"])
+def test_a_fence_in_what_follows_means_that_it_is_not_the_passage_alone(of: Passage, more: str) -> None:
+    reply = f"```md\nx\n```\n\n{more}\n"
+    _, remarks, alone = judged(of, reply)
+    assert (remarks, alone) == (more.strip(), False)
 
 
 def test_blanks_after_the_wrapper_are_no_remark() -> None:
@@ -220,6 +295,7 @@ def test_blanks_after_the_wrapper_are_no_remark() -> None:
         (WINDOWS_LINE, "x\ny\n", "x\ny\r\n"),
         (CODE, "x\n", "x"),
         (CODE, "x\n\r\n\n", "x"),
+        (CODE, " \n", " "),
         (CODE, "\n x \n", "\n x "),
         (CODE, "x\r", "x\r"),
         (LINE, "```\nx\n```\n", "x\n"),
@@ -257,10 +333,126 @@ def test_an_unwrapped_insertion_does_not_join_the_line_behind_it(
     assert rewritten(of, "import x") == ("import x", "")
 
 
-@pytest.mark.parametrize("of", [LINE, WINDOWS_LINE, CODE])
-@pytest.mark.parametrize("reply", ["", "\n", " \n\t", "```\n```", "```\n\n  \n```\n"])
-def test_a_blank_reply_deletes_the_selection_whole(of: Passage, reply: str) -> None:
+@pytest.mark.parametrize("of", [LINE, WINDOWS_LINE, CODE, passage("\n\n\n")])
+@pytest.mark.parametrize("reply", ["", "```\n```", "```py\n\n```\n", "<think>Away with it.</think>\n"])
+def test_an_empty_reply_deletes_the_selection_whole(of: Passage, reply: str) -> None:
+    assert rewritten(of, reply) == rewritten(of, *reply) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("selected", "reply", "text"),
+    [
+        ("—", " ", " "),
+        ("—", "\n", "\n"),
+        ("—", "\r\n\n", "\r\n\n"),
+        ("—", "```\n \n```", " "),
+        ("\n\n\n", "\n\n", "\n\n"),
+        ("\n\n\n", "\n", "\n"),
+        ("\n\n\n", " ", " \n"),
+        ("old\n", "\n", "\n"),
+        ("old\r\n", "\t\n", "\t\r\n"),
+    ],
+)
+def test_a_reply_of_blanks_is_text(selected: str, reply: str, text: str) -> None:
+    assert rewritten(passage(selected), reply) == rewritten(passage(selected), *reply) == (text, "")
+
+
+@pytest.mark.parametrize(
+    ("of", "reply", "text"),
+    [
+        (CODE, "a\nb\r\nc", "a\r\nb\r\nc"),
+        (WINDOWS_LINE, "a\n\nb\n", "a\r\n\r\nb\r\n"),
+        (CODE, "a\rb", "a\rb"),
+        (PLACE, "a\n", "a\r\n"),
+        (BEFORE, "a", "a\r\n"),
+        (AFTER, "a\nb\n", "\r\na\r\nb"),
+        (ABOVE, "```\na\n```", "a\r\n"),
+    ],
+)
+def test_where_all_lines_end_in_crlf_so_do_those_of_the_reply(of: Passage, reply: str, text: str) -> None:
+    of = replace(of, line_end="\r\n")
+    assert rewritten(of, reply) == rewritten(of, *reply) == (text, "")
+
+
+# ------------------------------------------------------------------- beside lines
+
+
+@pytest.mark.parametrize(
+    ("of", "reply", "text"),
+    [
+        (BEFORE, "new", "new\n"),
+        (BEFORE, "new\n", "new\n"),
+        (BEFORE, "new\r\n", "new\r\n"),
+        (BEFORE, "\nnew\n\n", "\nnew\n\n"),
+        (BEFORE, "```\nnew\n```", "new\n"),
+        (AFTER, "new", "\nnew"),
+        (AFTER, "new\n", "\nnew"),
+        (AFTER, "\nnew\n", "\nnew"),
+        (AFTER, "\r\nnew\r\n", "\r\nnew"),
+        (AFTER, "\n\nnew\n\n", "\n\nnew\n"),
+        (AFTER, "```\nnew\n```", "\nnew"),
+        (AFTER, "\n", "\n"),
+        (AFTER_LINE, "new", "new\n"),
+        (AFTER_LINE, "new\n", "new\n"),
+        (AFTER_LINE, "```md\nnew\n```", "new\n"),
+        (passage("", strategy="insert_after", after="\nb", lines=True), "new\n", "\nnew"),
+        (passage("", strategy="insert_before", after="\nb", lines=True), "new", "new\n"),
+    ],
+)
+def test_what_is_inserted_beside_lines_stands_on_lines_of_its_own(of: Passage, reply: str, text: str) -> None:
+    assert rewritten(of, reply) == rewritten(of, *reply) == (text, "")
+
+
+@pytest.mark.parametrize("of", [BEFORE, AFTER, AFTER_LINE, ABOVE, INSERT])
+@pytest.mark.parametrize("reply", ["", "```\n```"])
+def test_of_nothing_nothing_is_inserted(of: Passage, reply: str) -> None:
     assert rewritten(of, reply) == ("", "")
+
+
+def test_beside_a_word_whose_line_is_named_too_the_text_stands_as_it_is() -> None:
+    before = Passage("a", "", "a = [", "b", "]\n", "", "insert_before", lines=True)
+    after = replace(before, strategy="insert_after")
+    assert rewritten(before, "x, ") == ("x, ", "")
+    assert rewritten(after, ", x") == (", x", "")
+
+
+# ------------------------------------------------------------------- thinking
+
+
+@pytest.mark.parametrize("tag", ["think", "thinking", "THINK"])
+@pytest.mark.parametrize("after", ["", "\n", "\n\n", "  \r\n \n"])
+def test_thinking_at_the_beginning_is_no_text_and_no_remark(tag: str, after: str) -> None:
+    reply = f"\n<{tag}>Is it </thin or\n```py\nx?\n```</{tag}>{after}"
+    assert rewritten(CODE, f"{reply}y = 1") == rewritten(CODE, *reply, "y = 1") == ("y = 1", "")
+    assert rewritten(CODE, f"{reply}```py\ny = 1\n```\nDone.") == ("y = 1", "Done.")
+
+
+def test_after_thinking_the_indentation_of_the_text_stays() -> None:
+    assert rewritten(CODE, "<think>Hm</think>\n\n    y = 1") == ("    y = 1", "")
+
+
+@pytest.mark.parametrize("reply", ["<think>Hm", "<think>Hm</thinking> y", "<thinking>y</think", "<think>"])
+def test_thinking_that_never_ends_is_not_the_passage_alone(reply: str) -> None:
+    assert judged(CODE, reply) == judged(CODE, *reply) == ("", "", False)
+
+
+@pytest.mark.parametrize(
+    "reply", ["<thin", "<thinker>x</thinker>", "x <think>y</think>", "`<think>`", "<", " <b>x</b>"]
+)
+def test_no_other_tags_are_thinking(reply: str) -> None:
+    assert rewritten(CODE, reply) == rewritten(CODE, *reply) == (reply, "")
+
+
+@pytest.mark.parametrize("selected", ["<think>old</think>", "\n <thinking>\n", "<Think>"])
+def test_a_selection_that_begins_with_such_a_tag_gets_one(selected: str) -> None:
+    reply = "<think>new</think>"
+    assert rewritten(passage(selected), reply)[0].strip() == reply
+
+
+def test_the_text_after_the_thinking_streams() -> None:
+    edit = Rewritten(CODE, inside_fence=False)
+    fed = ["<thi", "nk>Hm", "</think", ">", "\n", "\n  x", " = 1"]
+    assert [edit.feed(delta) for delta in fed] == ["", "", "", "", "", "  x", " = 1"]
 
 
 # ------------------------------------------------------------------- inside a fence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 from collections.abc import AsyncIterator
 from io import StringIO
 from typing import Any
@@ -26,7 +27,7 @@ from tests.server.serving import Served, asking, serving
 
 TEXT = "one\ntwo\n🦀 three\ntwo\n"
 RULE = "─" * 40 + "\n"
-HEAD = "── doc " + "─" * 33 + "\n"
+HEAD = "── doc.txt " + "─" * 29 + "\n"
 
 
 @pytest.fixture
@@ -134,10 +135,18 @@ async def test_an_edit_that_breaks_off_and_succeeds_is_on_out_once(doc: Doc) -> 
     assert "The answer broke off, asking again…\n" in got.err
 
 
+async def test_on_a_terminal_a_passage_that_broke_off_is_rewritten_below(doc: Doc) -> None:
+    out = Screen(tty=True)
+    assert await operate(where(doc), Edit("break 1 times, then say wonderful", Lines(1, 1)), out, StringIO()) == 0
+    heads = [line for line in re.sub(r"\x1b\[\w+", "", out.getvalue()).splitlines() if line.startswith("── ")]
+    assert [head.strip("─ ") for head in heads] == ["doc.txt", "doc.txt (rewritten)"]
+
+
 async def test_an_edit_that_fails_leaves_nothing_on_out_and_exits_1(doc: Doc) -> None:
     got = await do(doc, Edit("fail", Lines(1, 1)))
     assert (got.code, got.out) == (1, "")
     assert "Task failed: " in got.err.splitlines()[-1]
+    assert "asking again" not in got.err
     assert await doc.read() == (1, TEXT)
 
 
@@ -228,11 +237,12 @@ async def test_a_text_for_a_version_that_is_no_longer_current_is_not_saved(doc: 
     assert await doc.read() == (2, "theirs")
 
 
-async def test_an_artifact_that_is_not_known_is_refused(doc: Doc) -> None:
-    for wish in (UNDO, Edit("say x", Lines(1, 1)), Edit("say x", Match("x"))):
-        got = await do(doc, wish, artifact="none")
-        assert (got.code, got.out, got.err.count("\n")) == (1, "", 1)
-        assert "'none'" in got.err
+async def test_an_artifact_that_is_not_known_is_told_in_the_same_words_whatever_is_asked(doc: Doc) -> None:
+    said = "There is no artifact 'none' in this context. List the artifacts to see their ids.\n"
+    tasks = await doc.tasks()
+    for wish in (UNDO, REDO, restore(1), put("x", None), Edit("say x", Lines(1, 1)), Edit("say x", Match("x"))):
+        assert await do(doc, wish, artifact="none") == Result(1, "", said)
+    assert await doc.tasks() == tasks
 
 
 # ----------------------------------------------------------------------- other servers

@@ -26,6 +26,7 @@ from server.client.operations import (
 )
 from server.protocols.a2a_parts import user_message
 from store.changes import Redo, Restore, Undo
+from store.text import Span
 
 TEXT = "one\ntwo 🦀 two\nthree\n"
 
@@ -61,6 +62,17 @@ def test_a_match_is_sent_as_a_range_of_code_points_with_its_text_and_version() -
     sent = read(edit_match(Edit("shorter", match, "insert_after"), match, TEXT, 7))
     marked = Marked(start=10, end=19, unit="codepoint", text="two\nthree")
     assert sent == EditIntent("doc", marked, "insert_after", "shorter", 7)
+
+
+def test_line_breaks_match_those_of_the_text_and_its_own_are_sent() -> None:
+    match = Match("two\nthree\n")
+    sent = read(edit_match(Edit("shorter", match), match, "one\r\ntwo\r\nthree\r\n", 7))
+    assert sent.marked == Marked(start=5, end=17, unit="codepoint", text="two\r\nthree\r\n")
+
+
+def test_a_text_that_stands_there_as_it_was_given_is_taken_so() -> None:
+    assert find(Match("a\nb"), "a\r\nb, a\nb", "it") == Span(6, 9)
+    assert find(Match("a\r\nb"), "a\r\nb", "it") == Span(0, 4)
 
 
 def test_a_message_is_a_users_in_the_context_with_an_id_of_its_own() -> None:

@@ -35,13 +35,13 @@ def test_a_passage_begins_grows_and_is_complete() -> None:
     written = Selection(2, 4)
     assert read(EditStarted("e", "doc", PLACE, "replace", 1)) == [Step(ArtifactUpdate("e", (), "doc"))]
     assert read(EditChunk("e", "doc", PLACE, "ab")) == [Step(ArtifactUpdate("e", ("ab",), append=True))]
-    completed = EditCompleted("e", "doc", PLACE, "abc", written, "replace")
+    completed = EditCompleted("e", "doc", PLACE, "abc", written, "replace", 1)
     assert read(completed) == [Step(ArtifactUpdate("e", ("abc",), "doc"), complete=True)]
 
 
 @pytest.mark.parametrize("strategy", ["insert_before", "insert_after"])
 def test_what_is_inserted_is_complete_without_the_passage_beside_it(strategy: Strategy) -> None:
-    completed = EditCompleted("e", "doc", PLACE, "new and old", PLACE, strategy)
+    completed = EditCompleted("e", "doc", PLACE, "new and old", PLACE, strategy, 1)
     assert read(completed) == [Step(ArtifactUpdate("e", (), "doc", append=True), complete=True)]
 
 

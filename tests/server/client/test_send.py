@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -458,6 +459,7 @@ async def test_an_answer_that_broke_off_is_announced() -> None:
         task(),
         turn("assistant", content="Half", replace=True),
         turn("llm_call_completed", round=1, stop_reason="error"),
+        turn("message_start", round=1),
         turn("assistant", content="Whole.", replace=True),
         turn("llm_call_completed", round=1, stop_reason="end_turn"),
         update("COMPLETED", "Whole."),
@@ -465,6 +467,21 @@ async def test_an_answer_that_broke_off_is_announced() -> None:
     async with serving(Script([spoken], TURN).app) as url:
         got = await run(url)
     assert (got.out, got.err) == (f"Half\nWhole.\n{FACTS}", "The answer broke off, asking again…\n")
+
+
+async def test_an_answer_that_broke_off_and_is_not_asked_for_again_is_a_failure_alone() -> None:
+    broken = [turn("message_start", round=1), turn("llm_call_completed", round=1, stop_reason="error")]
+    async with serving(Script([[task(), *broken, update("FAILED", "The key is wrong.")]], TURN).app) as url:
+        got = await run(url)
+    assert (got.code, got.err) == (1, "Task failed: The key is wrong.\n")
+
+
+async def test_a_stream_that_broke_with_the_answer_does_not_say_that_it_is_asked_again() -> None:
+    broken = [turn("message_start", round=1), turn("llm_call_completed", round=1, stop_reason="error")]
+    later = [task(), turn("message_start", round=2), update("COMPLETED", "Done.")]
+    async with serving(Script([[task(), *broken, BREAK], later], TURN).app) as url:
+        got = await run(url)
+    assert (got.code, got.err) == (0, "Connection lost, trying again (1 of 3)…\n")
 
 
 async def test_a_server_that_forgot_the_task_is_told_as_such() -> None:
@@ -620,6 +637,17 @@ async def test_a_reader_that_goes_away_ends_it_quietly() -> None:
     async with serving(sdk_app(jsonrpc)) as url:
         assert await send(SendOptions("go", url), Gone(), err) == 1
     assert err.getvalue() == "Working…\n"
+
+
+async def test_output_that_cannot_be_written_is_not_blamed_on_the_server() -> None:
+    class Full(StringIO):
+        def write(self, _: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    err = StringIO()
+    async with serving(sdk_app(jsonrpc)) as url:
+        assert await send(SendOptions("go", url, json=True), Full(), err) == 1
+    assert err.getvalue().startswith("The output cannot be written: No space left on device (task ")
 
 
 # ------------------------------------------------------------------ no such server

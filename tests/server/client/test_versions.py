@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from io import StringIO
 from typing import Any
@@ -21,7 +22,7 @@ from starlette.types import ASGIApp
 from server.client.artifacts import address
 from server.client.options import Where
 from server.client.shown import cells
-from server.client.versions import aligned, artifacts, coloured, diff, show, versions
+from server.client.versions import aligned, artifacts, coloured, diff, line_breaks_marked, show, versions
 from server.protocols.artifact_diff import unified_diff
 from tests.server.client.test_send import Result, Screen, card, card_route, unused_url
 from tests.server.client.test_send import serving as serving_app
@@ -105,6 +106,22 @@ async def test_versions_with_the_same_text_are_told_apart_from_a_failure(doc: Do
 async def test_only_a_terminal_gets_colours(doc: Doc) -> None:
     assert "\x1b" not in (await read(diff, at(doc), 2, None)).out
     assert "\x1b[32m+🦀\x1b[0m\n" in (await read(diff, at(doc), 2, None, tty=True)).out
+
+
+async def test_line_breaks_that_differ_are_seen_on_a_terminal_and_only_there(doc: Doc) -> None:
+    for text in ("one\r\ntwo\r\n", "one\ntwo\r\n"):
+        await doc.run(doc.operation("put", text=text))
+    shown, plain = [await read(diff, at(doc), None, None, tty=tty) for tty in (True, False)]
+    lines = re.sub(r"\x1b\[\d*m", "", shown.out).splitlines()
+    assert lines[3:] == ["-one␍", "+one", " two␍"]
+    assert plain.out.endswith("\n-one\r\n+one\n two\r\n")
+
+
+@pytest.mark.parametrize("text", ["", "a", "a\n", "a\r\n", "a\r\nb", "a\nb"])
+@pytest.mark.parametrize("last", ["", "\n\\ No newline at end of file"])
+def test_line_breaks_are_not_marked_where_all_are_alike(text: str, last: str) -> None:
+    alike = "--- version 1\n+++ version 2\n@@ -0,0 +1 @@\n" + text.replace("a", "+a").replace("b", f"+b{last}")
+    assert line_breaks_marked(alike) == alike
 
 
 async def test_an_artifact_is_shown_under_its_name_on_a_terminal(doc: Doc) -> None:

@@ -1,0 +1,177 @@
+"""A model's answer while it streams in: its blocks, and what watchers are told of any answer, whoever asked for it.
+
+Rule 1: here an answer's places are given, and here it is said that it has begun, that blocks of text and thinking begin
+        and end, what is thought, and once, whenever a cancel comes, that the call is over.
+Rule 2: text and tool input are for who asked: a subclass takes them. What it does not take is not told.
+Rule 3: a piece is for an open block of its own kind; anything else is an error, and never guessed.
+Rule 4: a provider may leave blocks open: they end with the answer. Those of a stream that broke do not end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, Literal, TypeVar, assert_never
+
+from server.agent import events as ev
+from server.agent.blocks import BlockError
+from server.agent.model import (
+    BlockStart,
+    BlockStop,
+    InputDelta,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    ModelError,
+    ModelEvent,
+    SignatureDelta,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
+from server.agent.progress import Progress
+from server.agent.telling import whole
+from server.agent.thinking import ThinkingDeltas
+from store.models import repaired
+
+Kind = Literal["text", "thinking", "tool_use"]
+
+
+@dataclass(slots=True)
+class Block:
+    """A block of an answer. `signature` and `redacted` are what has sealed it, if it is thinking."""
+
+    place: ev.Place
+    kind: Kind
+    signature: str = ""
+    redacted: str = ""
+
+
+B = TypeVar("B", bound=Block)
+
+
+class Answer(Generic[B]):
+    """Takes a model's events one after the other.
+
+    Args:
+        progress: where the turn stood before the call.
+        thinking: what the adapter declares (`LLM.thinking`).
+        new_block: makes the block of a place and a kind.
+
+    Attributes:
+        stop_reason: why the model stopped.
+        ended: whether it has been said that the call is over.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        emit: ev.Emit,
+        thinking: Literal["delta", "accumulated"],
+        new_block: Callable[[ev.Place, Kind], B],
+    ) -> None:
+        self.stop_reason: StopReason = "error"
+        self.ended = False
+        self._progress = progress.next_call()
+        self._emit = emit
+        self._thinking = ThinkingDeltas(thinking)
+        self._new_block = new_block
+        self._open: dict[int, B] = {}
+
+    @property
+    def progress(self) -> Progress:
+        """Where the turn stands."""
+        return self._progress
+
+    async def take(self, event: ModelEvent) -> None:
+        """Act on the next event.
+
+        Raises:
+            BlockError: it is for a block that never started, or of another kind.
+        """
+        match event:
+            case TextDelta():
+                await self._text(self._block(event.llm_index, "text"), repaired(event.text))
+            case InputDelta():
+                await self._input(self._block(event.llm_index, "tool_use"), repaired(event.partial_json))
+            case ThinkingDelta():
+                block = self._block(event.llm_index, "thinking")
+                await self._think(block, self._thinking.feed(repaired(event.text)))
+            case SignatureDelta():
+                block = self._block(event.llm_index, "thinking")
+                block.signature += event.signature
+                block.redacted += event.redacted
+            case BlockStart():
+                await self._start(event)
+            case BlockStop():
+                await self._stop(event.llm_index)
+            case MessageStart():
+                await self._emit(ev.MessageStarted(self._progress.round))
+            case MessageDelta():
+                await self._emit(ev.MessageDelta(self._progress.round))
+            case MessageStop():
+                await self._whole(event)
+            case _:
+                assert_never(event)
+
+    async def end(self, reason: StopReason, usage: Usage) -> None:
+        """Say that the model call is over, once."""
+        if not self.ended:
+            self.ended = True
+            await whole(self._emit(ev.LlmCallCompleted(self._progress.round, reason, usage)))
+
+    def check_ended(self) -> None:
+        """Raises `ModelError` if the stream ended without the model having said so."""
+        if not self.ended:
+            raise ModelError("The connection to the model ended in the middle of its answer.", retryable=True)
+
+    # ------------------------------------------------------- what a subclass may take
+
+    async def _text(self, block: B, delta: str) -> None:
+        """Text was added to a block."""
+
+    async def _input(self, block: B, fragment: str) -> None:
+        """Input was added to a tool call."""
+
+    async def _think(self, block: B, piece: str) -> None:
+        """Thinking was added to a block: the newest piece, empty if nothing is new."""
+        if piece:
+            await self._emit(ev.ThinkingAdded(block.place, piece))
+
+    async def _begin_block(self, block: B, event: BlockStart) -> None:
+        """A block has begun. Nothing is told of a tool call."""
+        if event.kind != "tool_use":
+            self._thinking.begin_block()
+            await self._emit(ev.TextBlockStarted(block.place, event.kind))
+
+    async def _end_block(self, block: B) -> None:
+        """A block has ended. Nothing is told of a tool call."""
+        if block.kind != "tool_use":
+            await self._emit(ev.BlockStopped(block.place))
+
+    # ------------------------------------------------------------------------ blocks
+
+    def _block(self, llm_index: int, kind: Kind) -> B:
+        block = self._open[self._progress.blocks.index_of(llm_index)]
+        if block.kind != kind:
+            raise BlockError(llm_index, f"is a {block.kind} block and was sent a piece of a {kind} block")
+        return block
+
+    async def _start(self, event: BlockStart) -> None:
+        blocks, index = self._progress.blocks.start(event.llm_index)
+        self._progress = replace(self._progress, blocks=blocks)
+        block = self._new_block(ev.Place(index, self._progress.round, event.llm_index), event.kind)
+        self._open[index] = block
+        await self._begin_block(block, event)
+
+    async def _stop(self, llm_index: int) -> None:
+        blocks, index = self._progress.blocks.stop(llm_index)
+        self._progress = replace(self._progress, blocks=blocks)
+        await self._end_block(self._open.pop(index))
+
+    async def _whole(self, event: MessageStop) -> None:
+        self.stop_reason = event.stop_reason
+        for index in tuple(self._open):
+            await self._end_block(self._open.pop(index))
+        await self.end(event.stop_reason, event.usage)

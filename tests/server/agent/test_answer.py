@@ -1,0 +1,135 @@
+"""A model's answer while it streams in: its blocks, and what watchers are told of any answer."""
+
+import asyncio
+
+import pytest
+
+from server.agent.answer import Answer, Block
+from server.agent.blocks import BlockError
+from server.agent.events import (
+    BlockStopped,
+    LlmCallCompleted,
+    MessageDelta,
+    MessageStarted,
+    Place,
+    TextBlockStarted,
+    ThinkingAdded,
+)
+from server.agent.model import (
+    BlockStart,
+    BlockStop,
+    InputDelta,
+    MessageStop,
+    ModelError,
+    SignatureDelta,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
+from server.agent.progress import Progress
+from tests.fakes import Hold, Told, answer, broken, text, thinking, tool
+
+
+class Reader(Answer[Block]):
+    """Remembers what it is given."""
+
+    def __init__(self, emit, mode="delta") -> None:
+        super().__init__(Progress(round=1), emit, mode, Block)
+        self.given: list[tuple[int, str]] = []
+
+    async def _text(self, block: Block, delta: str) -> None:
+        self.given.append((block.place.index, delta))
+
+    _input = _text
+
+    async def play(self, steps) -> "Reader":
+        for step in steps:
+            await self.take(step)
+        return self
+
+
+async def test_what_is_told_of_an_answer_and_in_which_order() -> None:
+    told, usage = Told(), Usage(3, 4)
+    steps = broken(thinking("hm"), tool("T1", "artifact_list", at=1), text("Hi", at=2))
+    reader = await Reader(told).play([*steps, *answer(reason="stop_sequence")[1:-1], MessageStop("end_turn", usage)])
+    first, third = Place(0, 1, 0), Place(2, 1, 2)
+    assert told.events == [
+        MessageStarted(1),
+        TextBlockStarted(first, "thinking"),
+        ThinkingAdded(first, "hm"),
+        BlockStopped(first),
+        TextBlockStarted(third, "text"),
+        BlockStopped(third),
+        MessageDelta(1),
+        LlmCallCompleted(1, "end_turn", usage),
+    ]
+    assert (reader.stop_reason, reader.ended) == ("end_turn", True)
+
+
+async def test_text_and_tool_input_go_to_who_asked_with_their_blocks() -> None:
+    reader = await Reader(Told()).play(answer(text("Hi", " you"), tool("T1", "nope", "{}", at=4), text("!")))
+    assert reader.given == [(0, "Hi"), (0, " you"), (1, "{}"), (2, "!")]
+
+
+async def test_half_characters_go_no_further() -> None:
+    reader = await Reader(Told()).play(broken(text("a\ud83d"), tool("T1", "nope", "\ud83d", at=1)))
+    assert reader.given == [(0, "a\ufffd"), (1, "\ufffd")]
+
+
+async def test_thinking_that_says_nothing_new_is_not_told() -> None:
+    told = Told()
+    await Reader(told, "accumulated").play(broken(thinking("A", "AB", "AB", "")))
+    assert [event.content for event in told.of(ThinkingAdded)] == ["A", "B"]
+
+
+@pytest.mark.parametrize("piece", [TextDelta, ThinkingDelta, InputDelta, SignatureDelta])
+async def test_a_piece_for_a_block_that_is_not_there_or_is_another_is_an_error(piece) -> None:
+    kinds = {TextDelta: "text", InputDelta: "tool_use"}
+    reader = await Reader(Told()).play([BlockStart(n, k) for n, k in enumerate(("text", "thinking", "tool_use"))])
+    for block in reader._open.values():
+        if block.kind != kinds.get(piece, "thinking"):
+            with pytest.raises(BlockError, match=f"is a {block.kind} block"):
+                await reader.take(piece(block.place.llm_index, "x"))
+    with pytest.raises(BlockError, match="never started"):
+        await reader.take(piece(9, "x"))
+
+
+async def test_blocks_that_are_still_open_end_with_the_answer_and_not_with_a_break() -> None:
+    told = Told()
+    left_open = [BlockStart(0, "thinking"), BlockStart(1, "text"), BlockStart(2, "text"), BlockStop(1)]
+    reader = await Reader(told).play(broken(left_open))
+    await reader.take(MessageStop("end_turn"))
+    assert [event.place.index for event in told.of(BlockStopped)] == [1, 0, 2]
+    assert isinstance(told.events[-1], LlmCallCompleted)
+    told = Told()
+    await (await Reader(told).play(broken(left_open))).end("error", Usage())
+    assert [event.place.index for event in told.of(BlockStopped)] == [1]
+
+
+async def test_an_answer_is_over_once() -> None:
+    told = Told()
+    reader = await Reader(told).play(broken(text("Hi")))
+    with pytest.raises(ModelError, match="ended in the middle"):
+        reader.check_ended()
+    await reader.take(MessageStop("end_turn"))
+    await reader.end("error", Usage())
+    reader.check_ended()
+    assert told.stop_reasons == ["end_turn"]
+
+
+async def test_that_it_is_over_is_told_whenever_a_cancel_comes() -> None:
+    told, hold = Told(), Hold()
+
+    async def emit(event) -> None:
+        if isinstance(event, LlmCallCompleted):
+            await hold()
+        await told(event)
+
+    running = asyncio.create_task(Reader(emit).play(answer(text("Hi"))))
+    await hold.reached.wait()
+    running.cancel()
+    await asyncio.sleep(0)
+    hold.release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert told.stop_reasons == ["end_turn"]
