@@ -90,7 +90,7 @@ class Document:
     @property
     def artifact(self) -> Artifact:
         shown = self.draft.shown if self.draft else self.closed
-        return Artifact(self.artifact_id, shown, self.current, self.draft is not None)
+        return Artifact(self.artifact_id, shown, self.current, self.draft is not None, self.changed_by)
 
     def version(self, number: int) -> Version:
         """Raises `VersionNotFound`."""

@@ -129,12 +129,14 @@ class Artifact:
     Attributes:
         version: the number of the current version, which after an undo is not the newest; 0 while there is none.
         open: whether a draft is open.
+        changed_by: the task that changed it last.
     """
 
     artifact_id: str
     content: Content
     version: int
     open: bool
+    changed_by: str = ""
 
     @property
     def name(self) -> str:

@@ -25,7 +25,7 @@ import uvicorn
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from server.agent.events import State, StatusChanged, UserMessage
+from server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
 from server.agent.intent import CANVAS
 from server.agent.operations import InvalidOperation
 from server.agent.rehearsal import Rehearsal
@@ -148,7 +148,7 @@ def test_every_script_can_be_loaded(tmp_path: Path) -> None:
 EDIT_EVENTS = (
     EditStarted("e", "a", Selection(1, 2), "replace", 3),
     EditChunk("e", "a", Selection(1, 2), "new"),
-    EditCompleted("e", "a", Selection(1, 2), "new", Selection(1, 4), "replace"),
+    EditCompleted("e", "a", Selection(1, 2), "new", Selection(1, 4), "replace", 1),
     EditAborted("e", "a", Selection(1, 2)),
 )
 
@@ -214,6 +214,27 @@ def test_the_fold_of_canvas_v1_folds_the_stream_that_the_specification_shows() -
     assert texts == [FETCH.replace("def fetch(url):", new) for new in ("", "async def fe", "async def fetch(url):")]
     assert (view["state"], view["versions"], view["edits"]) == ("TASK_STATE_COMPLETED", {"fetch": 2}, {})
     assert view["artifacts"]["fetch"]["parts"][0]["text"] == texts[-1]
+
+
+async def test_both_folds_may_be_given_the_same_events_and_leave_them_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text(WATCHED + EDITED.removeprefix("\nrules:\n").replace("^write", "^doc"))
+    runtime, given = a_runtime(tmp_path / "script.yaml"), specified_folds()
+    operation = {CANVAS: {"op": "edit", "artifactId": "doc", "selection": TWO}}
+    for text, metadata in (("write", None), ("doc", None), ("say 2", operation)):
+        start, entries = await lived(runtime, text, metadata)
+        for joined in accumulate(entries, fold, initial=start):
+            projection = Projection(joined, Activated(turn=True, canvas=True), ends_at_pause=False)
+            rest = [entry for entry in entries if entry.generation > joined.generation]
+            events = [*projection.begin(), *(event for entry in rest for event in projection.project(entry))]
+            sent = [as_json(event) for event in events]
+            turn: dict[str, Any] = {}
+            canvas: dict[str, Any] = {}
+            for event in sent:
+                given.fold(turn, event)
+                given.fold_canvas(canvas, event)
+            assert sent == [as_json(event) for event in events]
+            assert turn["artifacts"] == canvas["artifacts"]
+    assert visible(canvas)["artifacts"] == {"doc": ("doc.md", "One 🎈 2.\nThree.\n")}
 
 
 @pytest.mark.parametrize(("unit", "start", "end"), [("utf16", 3, 5), ("codepoint", 2, 3)])
@@ -687,6 +708,27 @@ def test_the_edit_is_told_as_the_readme_shows_it(answers: list[tuple[Curl, Answe
         if phase != "chunk":
             assert_has(first, expected["edit"])
     assert version.items() <= next(fields for fields in told if "artifactVersion" in fields).items()
+
+
+def test_the_specification_of_canvas_v1_has_what_is_told_of_every_artifact_update() -> None:
+    event = ArtifactChanged("a", "", "", append=False, parts=(), last_chunk=True, version=1, author="agent", parent=0)
+    [row] = [row for row in rows(EXTENSIONS, "canvas:v1") if row[0] == "an artifact update"]
+    assert set(re.findall(r"`(\w+)`", row[1])) == {*a2a_canvas.of_change(event), "epoch", "generation"}
+
+
+@pytest.mark.parametrize("method", ["SendStreamingMessage", "SubscribeToTask"])
+def test_an_early_error_on_a_stream_of_json_rpc_is_plain_json(address: str, method: str) -> None:
+    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}})
+    answer = Curl(f"{ADDRESS}/", {"A2A-Version": "1.0", "Content-Type": "application/json"}, asked).send(address)
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
+    assert "error" in json.loads(answer.text)
+
+
+def test_what_is_not_there_is_told_as_the_readme_says(address: str) -> None:
+    answer = Curl(f"{ADDRESS}/artifacts/nowhere", {}, "").send(address)
+    assert answer.status == 404
+    [detail] = json.loads(answer.text)["error"]["details"]
+    assert f"`{detail['reason']}`" in section(README, "Read artifacts")
 
 
 def test_what_can_be_read_is_what_was_done(answers: list[tuple[Curl, Answer]]) -> None:

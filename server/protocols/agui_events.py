@@ -6,7 +6,10 @@ Rule 2: messages, reasoning and tool calls are AG-UI's own events (agui_messages
 Rule 3: what AG-UI has no event for is CUSTOM, with `event_type` as its name and `data` as its value: the events of the
         turn, and those of edits (docs/extensions.md). `assistant`, `completed` and `stream_end` are made here, as the
         journal keeps deltas; `stream_end` is the last of them.
-Rule 4: thinking is shown only to whom it is exposed.
+Rule 4: thinking is shown only to whom it is exposed. To anybody else a block that nothing was seen of may be one, so
+        its stop is not told.
+Rule 5: `assistant` is the whole reply, which cannot be added to. While the reply grows it is sent again whenever that
+        has grown by an eighth, and when a text ends: the pieces are told one by one besides.
 """
 
 from __future__ import annotations
@@ -59,7 +62,8 @@ class Run:
         self._state = CanvasState(snapshot, artifacts, versions, legacy)
         self._messages = Messages(snapshot.task_id, expose_thinking=expose_thinking)
         self._owes_reply = False
-        self._hidden: set[int] = set()
+        self._said = 0
+        self._seen: set[int] = set()
 
     def begin(self) -> Iterator[core.BaseEvent]:
         """The state as it stands, and what is being written so far; if the task has ended or waits, all there is."""
@@ -92,17 +96,17 @@ class Run:
             behind: the next entry is there already, so that a reply as it stands now would be stale at once.
         """
         event = entry.event
-        if self._owes_reply and not isinstance(event, ev.TextAdded | ev.MessageStarted):
+        if self._owes_reply and _ends_text(event):
             yield self._assistant()
         yield from self._messages.follow(event)
         if self._shows(event):
             yield from _told(event)
         match event:
             case ev.MessageStarted():
-                self._owes_reply = False
+                self._owes_reply, self._said = False, 0
             case ev.TextAdded():
-                self._owes_reply = behind
-                if not behind:
+                self._owes_reply = True
+                if not behind and len(self._messages.reply) > self._said * 9 / 8:
                     yield self._assistant()
             case _:
                 pass
@@ -113,19 +117,21 @@ class Run:
 
     def _shows(self, event: ev.TurnEvent) -> bool:
         """Whether the subscriber may see it (rule 4): not even that there is a block of thinking."""
+        if self._expose_thinking:
+            return True
         match event:
-            case ev.ThinkingAdded():
-                return self._expose_thinking
-            case ev.TextBlockStarted(kind="thinking") if not self._expose_thinking:
-                self._hidden.add(event.place.index)
+            case ev.ThinkingAdded() | ev.TextBlockStarted(kind="thinking"):
                 return False
+            case ev.TextBlockStarted() | ev.TextAdded() | ev.ToolUseStarted() | ev.ToolInputAdded():
+                self._seen.add(event.place.index)
+                return True
             case ev.BlockStopped():
-                return event.place.index not in self._hidden
+                return event.place.index in self._seen
             case _:
                 return True
 
     def _assistant(self) -> core.BaseEvent:
-        self._owes_reply = False
+        self._owes_reply, self._said = False, len(self._messages.reply)
         return _custom(a2a_turn.assistant(str(self._messages.reply)))
 
     def _delta(self, event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
@@ -143,13 +149,13 @@ class Run:
             yield from self._messages.say(message)
         yield from self._delta(event)
         if ends:
-            yield _custom(a2a_turn.completed(message.text if message else ""))
-            yield _custom(a2a_turn.STREAM_END)
             yield from self._end(event.state, message)
 
     def _end(self, state: ev.State, message: ev.AgentMessage | None) -> Iterator[core.BaseEvent]:
         self.over = True
         text = message.text if message else ""
+        yield _custom(a2a_turn.completed(text))
+        yield _custom(a2a_turn.STREAM_END)
         match state:
             case ev.State.COMPLETED:
                 yield self._finished(core.RunFinishedSuccessOutcome())
@@ -170,6 +176,17 @@ class Run:
 
 def _ends(state: ev.State) -> bool:
     return state.terminal or state is ev.State.INPUT_REQUIRED
+
+
+def _ends_text(event: ev.TurnEvent) -> bool:
+    """Whether no more is added to a text, as far as one can tell."""
+    match event:
+        case ev.BlockStopped() | ev.LlmCallCompleted():
+            return True
+        case ev.StatusChanged():
+            return _ends(event.state) or not (event.message and event.message.label)
+        case _:
+            return False
 
 
 def _custom(wire: a2a_turn.Wire) -> core.BaseEvent:

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ValidationError
 
 from server.agent.events import UserMessage
 from server.agent.intent import AGENTSTACK, CANVAS, intent_of
-from server.agent.operations import Converse
+from server.agent.operations import Converse, InvalidOperation
 from server.protocols.a2a_parts import MAX_ID
 from server.protocols.guard import MAX_VALUES, Refusal
 from store.models import FilePart, JsonValue, Part, Parts, TextPart, text_part
@@ -74,6 +74,16 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
     return RunInput(given.thread_id, given.run_id, message)
 
 
+def in_forwarded_props(error: InvalidOperation, value: Mapping[str, Any]) -> InvalidOperation:
+    """The same error, with its field named as in this request body."""
+    if error.field == "message.parts":
+        return InvalidOperation(f"messages.{len(value['messages']) - 1}.content", error.reason)
+    forwarded = value.get("forwardedProps", value.get("forwarded_props"))
+    uri = CANVAS if isinstance(forwarded, dict) and forwarded.get(CANVAS) is not None else AGENTSTACK
+    whole = error.field == f"metadata[{uri}]"
+    return InvalidOperation(f"forwardedProps.{uri}" if whole else f"forwardedProps.{uri}.{error.field}", error.reason)
+
+
 # ------------------------------------------------------------- what both bodies have in common
 
 
@@ -82,15 +92,19 @@ def wrong(field: str, reason: str) -> A2AError:
     return Refusal(InvalidParamsError, f"{field}: {reason}.", ((field, f"{reason}."),)).error()
 
 
-def read(form: type[F], value: Mapping[str, Any]) -> F:
-    """`value` as a `form`. Raises `InvalidParamsError` that names what is wrong farthest inside."""
+def read(form: type[F], value: Any, within: str = "") -> F:
+    """`value` as a `form`. Raises `InvalidParamsError` that names what is wrong farthest inside.
+
+    Args:
+        within: the field that `value` is; empty for the whole body.
+    """
     try:
         return form.model_validate(value)
     except ValidationError as error:
         # Of a union every member complains; the one that was meant gets farthest.
         first = max(error.errors(include_url=False, include_context=False), key=lambda found: len(found["loc"]))
-    field = ".".join(map(str, _path(first["loc"], value, missing=first["type"] == "missing")))
-    raise wrong(field, first["msg"].removeprefix("Value error, "))
+    path = map(str, _path(first["loc"], value, missing=first["type"] == "missing"))
+    raise wrong(".".join((within, *path) if within else path), first["msg"].removeprefix("Value error, "))
 
 
 def _path(loc: Sequence[int | str], value: Any, *, missing: bool) -> Iterator[int | str]:

@@ -158,4 +158,5 @@ class LegacyView:
         return [put(_text(content).text, *where, TEXT_FIELD[before.head["type"]])]
 
     def _place(self, number: int) -> int:
-        return number - next(iter(self._contents))
+        # Not counted from the first: versions that others make during the run are missing here.
+        return list(self._contents).index(number)

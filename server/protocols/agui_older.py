@@ -3,11 +3,15 @@
     {message, thread_id, artifact?: {currentIndex, contents: [{index, type, code | fullMarkdown, language, title}]},
      selectedText?: {start, end, text, lineStart, lineEnd}}
 
+The canvas is the artifact that such a client has made (ARTIFACT_ID), else the first with text that a task of the thread
+has made: it stays the same whatever else is written, so what a request is about is what the answer before it has shown.
+
 Rule 1: an artifact that the thread does not have yet is made of `contents`, as versions 1…n in their order; the one
         at `currentIndex` is the current one.
-Rule 2: of an artifact that it has, only the content at `currentIndex` counts. What differs there from our version of
-        that number, as the state shows it (agui_legacy.py), is the user's own edit, and is stored as a new version.
-        What the request does not say stays. A draft that is being written cannot have been edited.
+Rule 2: of an artifact that it has, only the content at `currentIndex` counts, and the others are not read. What
+        differs there from our version of that number, as the state shows it (agui_legacy.py), is the user's own edit,
+        and is stored as a new version. What the request does not say stays. A draft that is being written cannot
+        have been edited.
 Rule 3: `currentIndex` is the `baseVersion` of whatever is asked for: if others have moved on, nothing is overwritten.
 Rule 4: a selection makes the message an edit, whatever it says; without an artifact anywhere it is conversation.
 """
@@ -23,7 +27,8 @@ from server.agent.operations import Edit, InvalidOperation
 from server.agent.placing import Standing, place
 from server.protocols.agui_input import METADATA, RunInput, check_id, read, said, wrong
 from server.protocols.agui_legacy import content_json
-from server.protocols.agui_older_form import ArtifactForm, ContentForm, RequestForm
+from server.protocols.agui_older_form import ArtifactForm, ContentForm, KnownForm, RequestForm
+from server.tasks.record import TaskRecord
 from store.changes import Change, EditText, ReplaceParts, Undo
 from store.models import Artifact, Content, JsonValue, TextPart, Version, text_part
 from store.text import difference
@@ -63,12 +68,19 @@ class OlderRun:
     changes: tuple[tuple[str, Change], ...]
 
 
-def canvas_of(artifacts: Sequence[Artifact], title: str) -> Artifact | None:
-    """Which of a thread's artifacts is its canvas: the one made by such a client, or of that title, else the last."""
-    with_text = [artifact for artifact in artifacts if any(isinstance(part, TextPart) for part in artifact.parts)]
-    own = [artifact for artifact in with_text if artifact.artifact_id == ARTIFACT_ID]
-    titled = [artifact for artifact in with_text if title and artifact.name == title]
-    return next(iter((*own, *titled[-1:], *with_text[-1:])), None)
+def canvas_of(artifacts: Sequence[Artifact], tasks: Sequence[TaskRecord]) -> Artifact | None:
+    """Which of a thread's artifacts is its canvas.
+
+    Args:
+        tasks: those of the thread, oldest first.
+    """
+    with_text = {
+        artifact.artifact_id: artifact
+        for artifact in artifacts
+        if any(isinstance(part, TextPart) for part in artifact.parts)
+    }
+    made = (artifact_id for task in tasks for artifact_id in task.artifacts)
+    return next((with_text[artifact_id] for artifact_id in (ARTIFACT_ID, *made) if artifact_id in with_text), None)
 
 
 def in_its_words(error: InvalidOperation) -> InvalidOperation:
@@ -90,26 +102,22 @@ class OlderRequest:
     def thread_id(self) -> str:
         return self.form.thread_id
 
-    @property
-    def title(self) -> str:
-        artifact = self.form.artifact
-        return (artifact.current.title or "") if artifact else ""
-
     def meaning(self, canvas: Canvas | None) -> OlderRun:
         """What is asked for in a thread whose artifact is `canvas`.
 
         Raises:
             InvalidParamsError, InvalidOperation: it cannot be done.
         """
-        artifact_id = canvas.artifact.artifact_id if canvas else ARTIFACT_ID if self.form.artifact else ""
-        changes, base = self._changes(canvas)
+        given = self._given(canvas)
+        artifact_id = canvas.artifact.artifact_id if canvas else ARTIFACT_ID if given else ""
+        changes, base = _changes(given, canvas) if given else ((), None)
         metadata: dict[str, JsonValue] = {METADATA: {"runId": self.run_id}}
         if artifact_id:
             metadata[CANVAS] = self._asked(artifact_id, base)
         message = said("message", self.run_id, (text_part(self.form.message),), metadata)
         intent = intent_of(message)
-        if isinstance(intent, Edit) and changes and self.form.artifact:
-            text = self.form.artifact.current.text
+        if isinstance(intent, Edit) and changes and given:
+            text = given.current.text
             place(intent.marked, Standing(artifact_id, base or 0, text, base, text))
         run = RunInput(self.form.thread_id, self.run_id, message)
         return OlderRun(run, artifact_id, tuple((artifact_id, change) for change in changes))
@@ -123,21 +131,14 @@ class OlderRequest:
             asked |= {"op": "edit", "selection": selection}
         return asked
 
-    def _changes(self, canvas: Canvas | None) -> tuple[tuple[Change, ...], int | None]:
-        """What is to be stored first, and the version that the request is then about."""
+    def _given(self, canvas: Canvas | None) -> ArtifactForm | None:
+        """The artifact in the request; of one that the thread has, the current content alone (rule 2)."""
         given = self.form.artifact
-        if given is None:
-            return (), None
-        if canvas is None:
-            return _made(given), given.place + 1
-        count, index = len(canvas.versions), given.current_index
-        last = count + canvas.artifact.open
-        if not 1 <= index <= last:
-            raise wrong("artifact.currentIndex", f"is {index} and must be a version of the artifact, 1 to {last}")
-        if index > count:
-            return (), index
-        change = _own_edit(given.current, canvas.versions[index - 1])
-        return ((change,), count + 1) if change else ((), index)
+        if given is None or canvas is None:
+            return None if given is None else read(ArtifactForm, given, "artifact")
+        known = read(KnownForm, given, "artifact")
+        current = read(ContentForm, known.contents[known.place], f"artifact.contents.{known.place}")
+        return read(ArtifactForm, {"contents": [current], "currentIndex": current.index})
 
 
 def older_request(value: Mapping[str, Any], run_id: str) -> OlderRequest:
@@ -149,6 +150,20 @@ def older_request(value: Mapping[str, Any], run_id: str) -> OlderRequest:
     form = read(RequestForm, value)
     check_id("thread_id", form.thread_id)
     return OlderRequest(form, run_id)
+
+
+def _changes(given: ArtifactForm, canvas: Canvas | None) -> tuple[tuple[Change, ...], int]:
+    """What is to be stored first, and the version that the request is then about."""
+    if canvas is None:
+        return _made(given), given.place + 1
+    count, index = len(canvas.versions), given.current_index
+    last = count + canvas.artifact.open
+    if not 1 <= index <= last:
+        raise wrong("artifact.currentIndex", f"is {index} and must be a version of the artifact, 1 to {last}")
+    if index > count:
+        return (), index
+    change = _own_edit(given.current, canvas.versions[index - 1])
+    return ((change,), count + 1) if change else ((), index)
 
 
 def _made(given: ArtifactForm) -> tuple[Change, ...]:

@@ -5,7 +5,8 @@ Fields that are not ours are ignored: such clients send more than is meant for u
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from pydantic.alias_generators import to_camel
@@ -14,7 +15,7 @@ from server.protocols.agui_legacy import TEXT_FIELD
 from store.models import JsonValue
 
 MAX_CONTENTS = 1000
-"""Versions in one request."""
+"""Versions of which one request can make an artifact."""
 
 
 class _Form(BaseModel):
@@ -59,7 +60,7 @@ class ContentForm(_Form):
 
 
 class ArtifactForm(_Form):
-    """The artifact as the client has it."""
+    """An artifact as the client has it, with every content read."""
 
     contents: list[ContentForm] = Field(min_length=1, max_length=MAX_CONTENTS)
     current_index: int  # after the contents, which it is checked against
@@ -88,6 +89,29 @@ class ArtifactForm(_Form):
         return index
 
 
+class KnownForm(_Form):
+    """An artifact that the thread has: of its contents only the one at `currentIndex` is looked at."""
+
+    contents: list[Any] = Field(min_length=1)
+    current_index: int
+
+    @property
+    def place(self) -> int:
+        """Where in `contents` the current one is."""
+        return _places(self.contents, self.current_index)[0]
+
+    @field_validator("current_index")
+    @classmethod
+    def _is_that_of_one(cls, index: int, info: ValidationInfo) -> int:
+        if len(_places(info.data.get("contents", ()), index)) != 1:
+            raise ValueError("must be the index of one of contents, and of no other")
+        return index
+
+
+def _places(contents: Sequence[Any], index: int) -> list[int]:
+    return [place for place, one in enumerate(contents) if isinstance(one, dict) and one.get("index") == index]
+
+
 class SelectedForm(_Form):
     """A selection, by offsets (UTF-16), by lines, or both. Read as an operation's later: one set of rules."""
 
@@ -99,9 +123,9 @@ class SelectedForm(_Form):
 
 
 class RequestForm(_Form):
-    """The whole request."""
+    """The whole request. Its artifact is read when it is known whether the thread has it."""
 
     message: str
     thread_id: str = Field(alias="thread_id")
-    artifact: ArtifactForm | None = None
+    artifact: dict[str, Any] | None = None
     selected_text: SelectedForm | None = None

@@ -1,7 +1,7 @@
 """`POST /canvas/stream`: a run of AG-UI, which is an A2A task in the context that the thread's id names.
 
 Rule 1: what cannot be asked for is refused before there is a task, as in A2A's REST binding.
-Rule 2: a client that goes away does not stop the task, unless the operator wants it so.
+Rule 2: a client that goes away does not stop the task, unless the operator wants it so and no other client follows it.
 Rule 3: a thread whose newest conversation waits for an answer is given it by the next message that is no operation,
         whether or not it names the interrupt.
 Rule 4: a run that is sent again joins the task that it went to when it first came, even if that waits or has ended.
@@ -26,7 +26,7 @@ from server.agent.intent import intent_of
 from server.agent.operations import Converse, InvalidOperation
 from server.protocols.a2a_handler import to_a2a_error
 from server.protocols.agui_events import Run
-from server.protocols.agui_input import run_input
+from server.protocols.agui_input import in_forwarded_props, run_input
 from server.protocols.agui_older import Canvas, OlderRun, canvas_of, in_its_words, older_request
 from server.protocols.callers import owner_of
 from server.protocols.guard import Limits, Refusal, check_content_type, check_json
@@ -53,7 +53,7 @@ class AgUi:
 
     Attributes:
         expose_thinking: clients may see the model's thinking.
-        cancel_on_disconnect: a client that goes away takes its task with it.
+        cancel_on_disconnect: the last client that goes away takes its task with it.
     """
 
     runtime: Runtime
@@ -76,22 +76,31 @@ class _Stream:
         self._agui = agui
         self._runtime = agui.runtime
         self._store = agui.store
+        self._watched: dict[str, set[Run]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        if request.method == "POST":
-            response = await self._answer(request)
-        else:
-            response = _refused(router_error(405, request.method), {"Allow": "POST"})
-        await response(scope, receive, send)
-
-    async def _answer(self, request: Request) -> Response:
+        if request.method != "POST":
+            await _refused(router_error(405, request.method), {"Allow": "POST"})(scope, receive, send)
+            return
         try:
-            value = await self._body(request)
-            older = "message" in value and "messages" not in value
-            run, following = await (self._older if older else self._run)(value, owner_of(request))
+            run, following = await self._asked(request)
         except Exception as error:
-            return _refused(_refusal(error))
+            await _refused(_refusal(error))(scope, receive, send)
+            return
+        task_id = following.snapshot.task_id
+        self._watched.setdefault(task_id, set()).add(run)
+        try:
+            await self._answer(run, following)(scope, receive, send)
+        finally:
+            self._leave(run, task_id)
+
+    async def _asked(self, request: Request) -> tuple[Run, Following]:
+        value = await self._body(request)
+        older = "message" in value and "messages" not in value
+        return await (self._older if older else self._run)(value, owner_of(request))
+
+    def _answer(self, run: Run, following: Following) -> Response:
         return EventSourceResponse(
             _events(run, following),
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
@@ -112,8 +121,11 @@ class _Stream:
         return value
 
     async def _run(self, value: Mapping[str, JsonValue], owner: str) -> tuple[Run, Following]:
-        asked = OlderRun(run_input(value), "", ())
-        following = await self._accepted(asked, owner)
+        try:
+            asked = OlderRun(run_input(value), "", ())
+            following = await self._accepted(asked, owner)
+        except InvalidOperation as error:
+            raise in_forwarded_props(error, value) from None
         return await self._projection(asked, following), following
 
     async def _older(self, value: Mapping[str, JsonValue], owner: str) -> tuple[Run, Following]:
@@ -126,7 +138,8 @@ class _Stream:
 
     async def _older_run(self, value: Mapping[str, JsonValue]) -> OlderRun:
         older = older_request(value, self._agui.new_id())
-        artifact = canvas_of(await self._store.list(older.thread_id), older.title)
+        tasks = await self._runtime.journal.context(older.thread_id)
+        artifact = canvas_of(await self._store.list(older.thread_id), tasks)
         if artifact is None:
             return older.meaning(None)
         versions = await self._store.versions(Ref(older.thread_id, artifact.artifact_id, ""))
@@ -174,11 +187,19 @@ class _Stream:
         """What to do when the client goes away (rule 2)."""
 
         async def cancel(message: Message) -> None:
-            if not run.over:
+            if self._leave(run, record.task_id) and not run.over:
                 with suppress(TaskNotCancelable):
                     await self._runtime.cancel(record.task_id, record.owner)
 
         return cancel if self._agui.cancel_on_disconnect else None
+
+    def _leave(self, run: Run, task_id: str) -> bool:
+        """Whether nobody follows the task any more."""
+        watching = self._watched.get(task_id, set())
+        watching.discard(run)
+        if not watching:
+            self._watched.pop(task_id, None)
+        return not watching
 
 
 async def _events(run: Run, following: Following) -> AsyncIterator[ServerSentEvent]:

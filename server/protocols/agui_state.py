@@ -11,6 +11,9 @@ Rule 3: a patch is made from its event and costs what the event brings, not what
         Neighbouring texts mean the same joined.
 Rule 4: a version that the store knew of before its entry came is not listed twice.
 Rule 5: whoever goes back to an older version has no draft open: a draft that is left for one was taken back.
+Rule 6: the snapshot shows what stands in the store, except of what the task itself has changed last: there the record
+        is the moment that its entries go on from. What others change after the snapshot is not told, so `versions` may
+        have gaps.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from server.agent.intent import intent_of
 from server.agent.operations import Edit
 from server.protocols.agui_legacy import LegacyView
 from server.protocols.agui_patch import END, Json, Op, add, differing, put
-from server.tasks.record import TaskArtifact, TaskRecord
+from server.tasks.record import TaskRecord
 from store.changes import AppendParts, apply
 from store.edits import EditAborted, EditStarted
 from store.models import Artifact, Author, Content, DataPart, FilePart, Part, Parts, TextPart, Version
@@ -61,6 +64,8 @@ class _View:
         parent: of the version that is being written; 0 for none.
         versions: `{number, author, parent}` by number, in order.
         pieces: the text stands in more than one element of `parts`.
+        overtaken: the parts as the task had left them, if others have changed them since (rule 6). Entries from before
+            that may still come, and add to these.
     """
 
     artifact_id: str
@@ -71,6 +76,7 @@ class _View:
     parent: int = 0
     versions: dict[int, Json] = field(default_factory=dict)
     pieces: bool = False
+    overtaken: Parts | None = None
 
     def json(self) -> Json:
         parts = [part_json(part) for part in self.content.parts]
@@ -111,15 +117,17 @@ class _View:
         return [self.versions[number]]
 
     def _parts(self, event: ArtifactChanged) -> list[Op]:
-        before = self.content.parts
+        left, self.overtaken = self.overtaken, None
+        before = self.content.parts if left is None else left
         parts = apply(before, AppendParts(event.parts)) if event.append and before else event.parts
         self.content = Content(event.name, event.description, parts)
         new = [part for part in event.parts if not _adds_nothing(part, before)]
         where = ("artifacts", self.artifact_id, "parts")
-        if event.append and not event.last_chunk:
+        adds = event.append and left is None
+        if adds and not event.last_chunk:
             self.pieces = self.pieces or bool(new)
             return [add(part_json(part), *where, END) for part in new]
-        if event.append and not new and not self.pieces:
+        if adds and not new and not self.pieces:
             return []
         self.pieces = False
         return [put([part_json(part) for part in parts], *where)]
@@ -136,7 +144,8 @@ class CanvasState:
 
     Args:
         record: the task where the subscriber's stream begins.
-        artifacts: those of the context. What the task has changed is shown as the record has it.
+        artifacts: those of the context, read after the record. What the task has changed last is shown as the record
+            has it.
         versions: of every artifact of the context.
         legacy: adds the view of older clients, of the artifact with this id; if it is empty, of the first that the
             task changes. None adds nothing.
@@ -149,7 +158,7 @@ class CanvasState:
         self._status = _status(record.state, record.message)
         stored = {artifact.artifact_id: artifact for artifact in artifacts}
         self._views = {
-            artifact_id: _view(artifact_id, record.artifacts.get(artifact_id), stored.get(artifact_id), versions)
+            artifact_id: _view(artifact_id, record, stored.get(artifact_id), versions)
             for artifact_id in dict.fromkeys((*stored, *record.artifacts))
         }
         self._legacy = None if legacy is None else self._legacy_view(record, legacy, versions)
@@ -207,10 +216,13 @@ def _status(state: State, message: AgentMessage | None) -> Json:
     return {"phase": state.value, "status": message.text if message and message.label else ""}
 
 
-def _view(artifact_id: str, changed: TaskArtifact | None, stored: Artifact | None, versions: Versions) -> _View:
+def _view(artifact_id: str, record: TaskRecord, stored: Artifact | None, versions: Versions) -> _View:
     known = {version.number: version for version in versions.get(artifact_id, ())}
     listed = {number: _listed(number, version.author, version.parent) for number, version in known.items()}
     view = _View(artifact_id, parent=stored.version if stored else max(known, default=0), versions=listed)
+    changed = record.artifacts.get(artifact_id)
+    if changed and stored and stored.changed_by != record.task_id:
+        view.overtaken, changed = changed.content.parts, None
     if changed:
         view.content, view.version, view.author = changed.content, changed.version, changed.author
     elif stored:

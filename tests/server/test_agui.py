@@ -477,6 +477,27 @@ async def test_an_artifact_that_the_agent_has_made_is_the_threads_canvas(thread:
     assert run.outcome == "success"
 
 
+async def test_the_threads_canvas_stays_the_first_whatever_is_written_later(thread: Thread) -> None:
+    first = await thread.older("write report")
+    text = first.older["contents"][0]["fullMarkdown"]
+    await thread.run("write other")
+    assert (await thread.older("make it shorter")).older == first.older
+    edit = await thread.older("say Bye", selectedText={"start": text.index("Hello"), "end": text.index(",")})
+    assert edit.older["contents"][1]["fullMarkdown"] == text.replace("Hello", "Bye")
+    assert shown(edit, "other") == await thread.artifact("other")
+    assert (await thread.artifact("other"))["version"] == 1
+
+
+async def test_another_title_renames_it_even_if_another_artifact_has_that_name(thread: Thread) -> None:
+    first = await thread.older("write report")
+    await thread.run("write other")
+    mine = {**first.older["contents"][0], "title": "other.md", "fullMarkdown": "Mine"}
+    run = await thread.older("make it shorter", artifact={"currentIndex": 1, "contents": [mine]})
+    assert run.older["contents"] == [first.older["contents"][0], {**mine, "index": 2}]
+    assert (run.text("report"), run.state["artifacts"]["report"]["name"]) == ("Mine", "other.md")
+    assert (await thread.artifact("other"))["version"] == 1
+
+
 async def test_own_changes_are_stored_before_the_agent_sees_them_and_can_be_selected_in(thread: Thread) -> None:
     first = await thread.older("make it shorter", artifact=one("one two", title="X"))
     mine = {**first.older["contents"][0], "fullMarkdown": "one two three"}
@@ -536,18 +557,18 @@ async def test_while_the_agent_writes_the_canvas_its_draft_is_no_change_of_the_u
 # -------------------------------------------------------------------- what is refused
 
 
-EMPTY = {"text": "", "start": 0}
+PROPS = f"forwardedProps.{CANVAS}"
 
 
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
-        ({"forwardedProps": editing({"start": 0, "end": 99})}, "selection.end"),
-        ({"forwardedProps": editing({"start": 0, "end": 3, "text": "two"}, baseVersion=1)}, "selection.text"),
-        ({"forwardedProps": editing({"start": 0, "end": 3}, baseVersion=7)}, "baseVersion"),
-        ({"forwardedProps": {CANVAS: {"op": "undo", "artifactId": "none"}}}, "artifactId"),
-        ({"forwardedProps": {CANVAS: {"op": "eat", "artifactId": "doc"}}}, "op"),
-        ({"forwardedProps": {CANVAS: []}}, f"metadata[{CANVAS}]"),
+        ({"forwardedProps": editing({"start": 0, "end": 99})}, f"{PROPS}.selection.end"),
+        ({"forwardedProps": editing({"start": 0, "end": 3, "text": "two"}, baseVersion=1)}, f"{PROPS}.selection.text"),
+        ({"forwardedProps": editing({"start": 0, "end": 3}, baseVersion=7)}, f"{PROPS}.baseVersion"),
+        ({"forwardedProps": {CANVAS: {"op": "undo", "artifactId": "none"}}}, f"{PROPS}.artifactId"),
+        ({"forwardedProps": {CANVAS: {"op": "eat", "artifactId": "doc"}}}, f"{PROPS}.op"),
+        ({"forwardedProps": {CANVAS: []}}, PROPS),
         ({"context": 5}, "context"),
         ({"messages": []}, "messages"),
     ],

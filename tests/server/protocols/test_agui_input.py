@@ -13,7 +13,7 @@ from server.agent.events import UserMessage
 from server.agent.intent import AGENTSTACK, CANVAS, intent_of
 from server.agent.operations import Converse, Edit, Focus, Go, InvalidOperation, Put
 from server.protocols.a2a_parts import MAX_ID
-from server.protocols.agui_input import METADATA, RunInput, run_input
+from server.protocols.agui_input import METADATA, RunInput, in_forwarded_props, run_input
 from server.protocols.guard import MAX_VALUES
 from store.changes import Undo
 from store.models import FilePart, TextPart, text_part
@@ -227,19 +227,33 @@ def test_what_they_ask_for_is_what_a2as_metadata_ask_for() -> None:
     assert intent_of(asked(forwardedProps={CANVAS: {"artifactId": "doc"}})) == Converse(Focus("doc"))
 
 
+@pytest.mark.parametrize("props", ["forwardedProps", "forwarded_props"])
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("forwarded", "field"),
     [
-        ("x", f"metadata[{CANVAS}]"),
-        ({"op": "eat", "artifactId": "doc"}, "op"),
-        ({**EDIT, "baseVersions": 2}, "baseVersions"),
-        ({**EDIT, "selection": {"start": 3, "end": "1"}}, "selection.end"),
+        ({CANVAS: "x"}, f"forwardedProps.{CANVAS}"),
+        ({CANVAS: {"op": "eat", "artifactId": "doc"}}, f"forwardedProps.{CANVAS}.op"),
+        ({CANVAS: {**EDIT, "baseVersions": 2}}, f"forwardedProps.{CANVAS}.baseVersions"),
+        ({CANVAS: {**EDIT, "selection": {"start": 3, "end": "1"}}}, f"forwardedProps.{CANVAS}.selection.end"),
+        ({CANVAS: {"op": "eat"}, AGENTSTACK: THEIRS}, f"forwardedProps.{CANVAS}.op"),
+        ({CANVAS: None, AGENTSTACK: []}, f"forwardedProps.{AGENTSTACK}"),
+        ({AGENTSTACK: {**THEIRS, "end_index": "3"}}, f"forwardedProps.{AGENTSTACK}.end_index"),
     ],
 )
-def test_an_operation_that_cannot_be_read_is_refused(given: Any, field: str) -> None:
+def test_an_operation_that_cannot_be_read_is_refused_by_its_place(forwarded: Any, field: str, props: str) -> None:
+    value = body(**{props: forwarded})
     with pytest.raises(InvalidOperation) as raised:
-        run_input(body(forwardedProps={CANVAS: given}))
-    assert raised.value.field == field
+        run_input(value)
+    named = in_forwarded_props(raised.value, value)
+    assert (named.field, str(named)) == (field, f"{field} {raised.value.reason}.")
+
+
+def test_an_edit_that_does_not_say_what_is_to_be_changed_is_refused_by_the_message() -> None:
+    picture = {"type": "image", "source": {"type": "data", "value": "", "mimeType": "image/png"}}
+    value = body(user(message_id="1"), user([picture]), forwardedProps={CANVAS: EDIT})
+    with pytest.raises(InvalidOperation) as raised:
+        run_input(value)
+    assert in_forwarded_props(raised.value, value).field == "messages.1.content"
 
 
 def nested(levels: int) -> Any:

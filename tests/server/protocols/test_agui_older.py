@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from server.protocols.a2a_parts import MAX_ID
 from server.protocols.agui_legacy import LegacyView
 from server.protocols.agui_older import ARTIFACT_ID, Canvas, OlderRun, canvas_of, in_its_words, older_request
 from server.protocols.agui_older_form import MAX_CONTENTS
+from server.tasks.record import TaskArtifact, TaskRecord
 from store.changes import AppendParts, Change, EditText, ReplaceParts, Restore, Undo
 from store.errors import VersionConflict
 from store.memory import InMemoryArtifactStore
@@ -45,6 +47,12 @@ def request(**fields: Any) -> Json:
     return {"message": "Go on", "thread_id": "t", **fields}
 
 
+def made_by(*artifact_ids: str) -> TaskRecord:
+    """A task that has changed these artifacts, in this order."""
+    changed = {artifact_id: TaskArtifact(artifact_id, Content(), 1, "agent") for artifact_id in artifact_ids}
+    return TaskRecord("own", "t", "", datetime(2030, 1, 1, tzinfo=UTC), artifacts=changed)
+
+
 class Thread:
     """A thread's canvas artifact in a store."""
 
@@ -58,7 +66,7 @@ class Thread:
 
     @property
     def canvas(self) -> Canvas | None:
-        found = canvas_of(result(self.store.list("t")), "")
+        found = canvas_of(result(self.store.list("t")), [made_by(ARTIFACT_ID)])
         return Canvas(found, result(self.store.versions(AGENT))) if found else None
 
     def meaning(self, **fields: Any) -> OlderRun:
@@ -268,6 +276,41 @@ def test_only_the_content_at_the_current_index_counts() -> None:
     others = [{"index": index, "type": "text", "fullMarkdown": "quite another"} for index in (1, 3)]
     mine = {"index": 2, "type": "text", "fullMarkdown": "b"}
     assert thread.meaning(artifact=artifact(2, others[0], mine, others[1])).changes == ()
+    assert thread.meaning(artifact=artifact(2, mine)).changes == ()
+
+
+def test_the_other_contents_are_not_even_looked_at() -> None:
+    others: Any = [5, None, {}, {"index": "1"}, {"index": 1, "type": "poem"}, {"index": 1}]
+    run = with_versions("a", "b").meaning(
+        artifact=artifact(2, *others, {"index": 2, "type": "text", "fullMarkdown": "c"})
+    )
+    assert [change for _, change in run.changes] == [EditText(Span(0, 1), "c", 2, passage=False)]
+
+
+def test_an_artifact_of_more_versions_than_one_may_be_made_of_is_taken_back_as_it_was_shown() -> None:
+    thread = with_versions(*(str(number) for number in range(MAX_CONTENTS + 200)))
+    assert len(thread.shown["contents"]) == MAX_CONTENTS + 200
+    assert thread.meaning(artifact=thread.shown).changes == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({}, "artifact.contents"),
+        (artifact(2), "artifact.contents"),
+        (artifact(2, code(1)), "artifact.currentIndex"),
+        (artifact(2, code(1), code(2), code(2)), "artifact.currentIndex"),
+        ({"currentIndex": "2", "contents": [code(2)]}, "artifact.currentIndex"),
+        (artifact(2, code(1), code(2, type="poem")), "artifact.contents.1.type"),
+        (artifact(2, code(1), code(2, title=5)), "artifact.contents.1.title"),
+        (artifact(2, code(1), {"index": 2, "type": "code"}), "artifact.contents.1"),
+        (artifact(2, code(1), {"index": 2}), "artifact.contents.1.type"),
+        (artifact(2, code(1), {**code(2), "index": 2.0}), "artifact.contents.1.index"),
+    ],
+    ids=str,
+)
+def test_the_content_at_the_current_index_is_refused_by_its_place(given: Json, field: str) -> None:
+    assert refused(request(artifact=given), with_versions("a", "b")) == field
 
 
 @pytest.mark.parametrize("step", [EditText(Span(0, 1), "c", 2), Undo(), Restore(1)])
@@ -441,31 +484,36 @@ def test_whatever_is_sent_is_taken_or_refused_and_what_is_taken_can_be_stored(
 # ------------------------------------------------------------------- which artifact it is
 
 
-def of(artifact_id: str, name: str = "", *, text: bool = True) -> Artifact:
+def of(artifact_id: str, *, text: bool = True) -> Artifact:
     parts = (text_part("x"),) if text else (FilePart(b"x"),)
-    return Artifact(artifact_id, Content(name, parts=parts), 1, False)
+    return Artifact(artifact_id, Content(parts=parts), 1, False)
 
 
 @pytest.mark.parametrize(
-    ("artifacts", "title", "found"),
+    ("artifacts", "tasks", "found"),
     [
-        ([], "", None),
-        ([of("file", text=False)], "", None),
-        ([of("a"), of("b")], "", "b"),
-        ([of("a", "A"), of("b", "B")], "A", "a"),
-        ([of("a", "A"), of("b", "B")], "C", "b"),
-        ([of("a", "A"), of("a2", "A"), of("b")], "A", "a2"),
-        ([of(ARTIFACT_ID), of("a", "A")], "A", ARTIFACT_ID),
-        ([of("a"), of("file", "A", text=False)], "A", "a"),
+        ([], [], None),
+        ([of("file", text=False)], [("file",)], None),
+        ([of("a"), of("b")], [("a", "b")], "a"),
+        ([of("b"), of("a")], [("a", "b")], "a"),
+        ([of("b"), of("a")], [("a",), ("b",)], "a"),
+        ([of("a"), of("b")], [(), ("b",), ("a", "b")], "b"),
+        ([of("a"), of("file", text=False)], [("file", "a")], "a"),
+        ([of("b")], [("taken back",), ("b",)], "b"),
+        ([of("a"), of(ARTIFACT_ID)], [("a",), (ARTIFACT_ID,)], ARTIFACT_ID),
+        ([of("a"), of(ARTIFACT_ID, text=False)], [(ARTIFACT_ID,), ("a",)], "a"),
     ],
 )
-def test_a_threads_canvas_is_its_clients_own_or_that_of_the_title_or_the_last_changed(
-    artifacts: list[Artifact], title: str, found: str | None
+def test_a_threads_canvas_is_its_clients_own_or_the_first_with_text_that_a_task_has_made(
+    artifacts: list[Artifact], tasks: list[tuple[str, ...]], found: str | None
 ) -> None:
-    chosen = canvas_of(artifacts, title)
+    chosen = canvas_of(artifacts, [made_by(*changed) for changed in tasks])
     assert (chosen.artifact_id if chosen else None) == found
 
 
-def test_the_title_is_that_of_the_current_content() -> None:
-    assert older_request(request(artifact=artifact(2, code(1, title="A"), code(2, title="B"))), "run").title == "B"
-    assert older_request(request(), "run").title == ""
+@given(order=st.permutations(["a", "b", "c"]), later=st.lists(st.sampled_from(["a", "b", "c"]), max_size=4))
+def test_it_stays_the_same_whatever_is_changed_later(order: list[str], later: list[str]) -> None:
+    artifacts = [of(artifact_id) for artifact_id in order]
+    chosen = canvas_of(artifacts, [made_by("b", "a"), made_by("c"), *map(made_by, later)])
+    assert chosen
+    assert chosen.artifact_id == "b"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from starlette.authentication import SimpleUser
-from starlette.types import Message, Scope
+from starlette.types import ASGIApp, Message, Scope
 
 from server.agent.events import State
 from server.agent.model import ModelEvent
@@ -29,9 +29,9 @@ class Client:
         status: of the answer.
     """
 
-    def __init__(self, world: World, user: str = "", **settings: bool) -> None:
+    def __init__(self, world: World, user: str = "", app: ASGIApp | None = None, **settings: bool) -> None:
         agui = AgUi(world.runtime, world.store, Limits(), ids("run"), **settings)
-        self._app = agui_routes(agui)[0].app
+        self._app = app or agui_routes(agui)[0].app
         self._user = user
         self._gone = asyncio.Event()
         self._news = asyncio.Event()
@@ -117,6 +117,53 @@ async def test_a_client_that_leaves_stops_its_task_only_if_the_operator_wants_it
     assert bool(ends) is not cancels
     record = await world.runtime.get(client.task_id, "")
     assert record.state is (State.CANCELED if cancels else State.COMPLETED)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_only_the_last_one_that_leaves_takes_the_task_along(first: int) -> None:
+    world, hold = holding()
+    routes = agui_routes(AgUi(world.runtime, world.store, Limits(), ids("run"), cancel_on_disconnect=True))
+    clients = [Client(world, app=routes[0].app) for _ in range(2)]
+    sending = []
+    for client in clients:
+        sending.append(asyncio.create_task(client.send(body())))
+        await client.until("TEXT_MESSAGE_CONTENT")
+    assert clients[0].task_id == clients[1].task_id
+    clients[first].leave()
+    await sending[first]
+    assert (await world.runtime.get(clients[0].task_id, "")).state is State.WORKING
+    clients[1 - first].leave()
+    await sending[1 - first]
+    assert (await world.runtime.get(clients[0].task_id, "")).state is State.CANCELED
+    assert hold.release.is_set() is False
+
+
+async def test_two_that_leave_at_the_same_time_take_the_task_along() -> None:
+    world, _ = holding()
+    routes = agui_routes(AgUi(world.runtime, world.store, Limits(), ids("run"), cancel_on_disconnect=True))
+    clients = [Client(world, app=routes[0].app) for _ in range(2)]
+    sending = []
+    for client in clients:
+        sending.append(asyncio.create_task(client.send(body())))
+        await client.until("TEXT_MESSAGE_CONTENT")
+    for client in clients:
+        client.leave()
+    await asyncio.gather(*sending)
+    assert (await world.runtime.get(clients[0].task_id, "")).state is State.CANCELED
+
+
+async def test_whoever_has_read_their_run_to_its_end_does_not_hold_the_task_for_those_that_leave_later() -> None:
+    hold = Hold()
+    world = World([answer(ask("T1", "Which?")), answer(*text("Half"), hold)])
+    routes = agui_routes(AgUi(world.runtime, world.store, Limits(), ids("run"), cancel_on_disconnect=True))
+    first, second = (Client(world, app=routes[0].app) for _ in range(2))
+    await first.send(body())
+    sending = asyncio.create_task(second.send(body(run="r2")))
+    await second.until("TEXT_MESSAGE_CONTENT")
+    assert second.task_id == first.task_id
+    second.leave()
+    await sending
+    assert (await world.runtime.get(first.task_id, "")).state is State.CANCELED
 
 
 async def test_one_that_is_gone_before_its_stream_begins_is_no_exception() -> None:

@@ -126,9 +126,10 @@ class World:
         evented = EventedArtifactStore(self.store, listener(emit))
         for step in steps:
             try:
-                await step.take(evented, task_id)
+                await (step.take(self.store, "other") if step.foreign else step.take(evented, task_id))
             except StoreError:
                 continue
+            moments[-1] = await self.moment(record)
         await evented.close_all()
         return moments, events
 
@@ -140,12 +141,13 @@ class World:
 
 @dataclass(frozen=True)
 class Step:
-    """A change, or what ends a call: `keep`, `close`, `discard`."""
+    """A change, or what ends a call: `keep`, `close`, `discard`. A `foreign` one is taken by another task."""
 
     artifact_id: str
     what: Change | str
+    foreign: bool = False
 
-    async def take(self, store: EventedArtifactStore, task_id: str) -> None:
+    async def take(self, store: EventedArtifactStore | InMemoryArtifactStore, task_id: str) -> None:
         ref = Ref("c", self.artifact_id, task_id)
         if isinstance(self.what, str):
             await getattr(store, self.what)(ref)
@@ -187,9 +189,10 @@ hops = st.one_of(
     st.builds(Undo),
     st.builds(Redo),
 )
-steps = st.builds(
-    Step, st.sampled_from(NAMES), updates | updates | hops | st.sampled_from(["keep", "close", "discard"])
-)
+whats = updates | updates | hops | st.sampled_from(["keep", "close", "discard"])
+steps = st.builds(Step, st.sampled_from(NAMES), whats)
+whole = st.builds(ReplaceParts, some_parts, last_chunk=st.just(True)) | hops
+mixed_steps = st.builds(Step, st.just("a"), updates) | st.builds(Step, st.just("a"), whole, st.booleans()) | steps
 
 
 # ---------------------------------------------------------------------- the property
@@ -244,6 +247,39 @@ async def test_so_do_the_patches_of_the_older_view_with_a_text_that_may_lag_by_a
         assert older(document) == older(json_of(moments[-1].state(legacy).snapshot()))
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(mixed_steps, min_size=3, max_size=12),
+    st.integers(0, 30),
+    st.integers(0, 30),
+    st.sampled_from([None, "", "a"]),
+)
+async def test_every_patch_fits_what_a_client_has_even_if_others_change_the_artifacts_meanwhile(
+    steps: list[Step], joins: int, ahead: int, legacy: str | None
+) -> None:
+    moments, events = await World().task(steps)
+    joins %= len(moments)
+    state = moments[joins].state(legacy, moments[min(joins + ahead, len(moments) - 1)])
+    document = state.snapshot()
+    for event in events[joins:]:
+        document = patched(document, state.follow(event))
+        assert meaning(document)["artifacts"] == meaning(json_of(state.snapshot()))["artifacts"]
+    assert meaning(document) == meaning(json_of(state.snapshot()))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(mixed_steps, min_size=3, max_size=12))
+async def test_whoever_joins_sees_the_artifacts_as_they_stand_whoever_has_changed_them(steps: list[Step]) -> None:
+    moments, _ = await World().task(steps)
+    for moment in moments:
+        shown = json_of(moment.state().snapshot())["artifacts"]
+        for artifact in moment.artifacts:
+            there = shown[artifact.artifact_id]
+            count = len(moment.versions[artifact.artifact_id])
+            assert grouped(there["parts"]) == json_of([part_json(part) for part in artifact.parts])
+            assert there["version"] == (count + 1 if artifact.open else artifact.version)
+
+
 def caught_up(shown: Json, there: Json, growing: bool) -> None:
     if growing:
         *before, old = shown["artifact"]["contents"]
@@ -264,10 +300,9 @@ def older(state: Json) -> Json:
     return {name: state[name] for name in ("artifact", "artifactAction")}
 
 
-def json_of(state: Json) -> Json:
+def json_of(state: Any) -> Any:
     """As it goes over the wire."""
-    whole: Json = json.loads(json.dumps(state))
-    return whole
+    return json.loads(json.dumps(state))
 
 
 # ------------------------------------------------------------------------ the shapes
@@ -371,6 +406,35 @@ def test_a_version_that_others_have_made_meanwhile_is_the_parent_all_the_same() 
     assert {"number": 3, "author": "agent", "parent": 2} in [op["value"] for op in ops]
 
 
+def test_what_others_have_made_of_an_artifact_since_the_task_changed_it_is_shown() -> None:
+    state = overtaken()
+    shown = state.snapshot()["artifacts"]["doc"]
+    assert (shown["version"], shown["parts"], shown["author"]) == (2, [{"kind": "text", "text": "theirs"}], "user")
+    assert not shown["open"]
+    assert older(state.snapshot())["artifact"]["currentIndex"] == 2
+
+
+def test_what_the_task_has_changed_last_is_shown_as_the_task_knows_it() -> None:
+    shown = overtaken(changed_by="t").snapshot()["artifacts"]["doc"]
+    assert (shown["version"], shown["parts"]) == (1, [{"kind": "text", "text": "mine"}])
+
+
+def test_news_of_the_task_from_before_others_changed_its_artifact_add_to_what_it_had_written() -> None:
+    state = overtaken()
+    ops = state.follow(change(" too", 1, append=True))
+    assert ops[0] == {"op": "replace", "path": "/artifacts/doc/parts", "value": [{"kind": "text", "text": "mine too"}]}
+    ops = state.follow(change("!", 1, append=True))
+    assert ops[0] == {"op": "add", "path": "/artifacts/doc/parts/-", "value": {"kind": "text", "text": "!"}}
+
+
+def overtaken(changed_by: str = "other") -> CanvasState:
+    """The task has written "mine", which became version 1; the user has made it "theirs"."""
+    record = fold(NEW, Entry(1, 2, AT, change("mine", 1)))
+    theirs = Version(2, Content("", "", (text_part("theirs"),)), "user", "other", 1)
+    stored = Artifact("doc", theirs.content, 2, open=False, changed_by=changed_by)
+    return CanvasState(record, [stored], {"doc": [version(1, "mine too!"), theirs]}, "doc")
+
+
 @pytest.mark.parametrize(
     ("keys", "path"), [(("artifacts", "a/b~1", 0), "/artifacts/a~1b~01/0"), (("",), "/"), ((), "")]
 )
@@ -461,6 +525,15 @@ def test_a_draft_that_was_taken_back_leaves_the_older_view() -> None:
         ("remove", "/artifact/contents/1"),
         ("replace", "/artifact/currentIndex"),
     ]
+
+
+def test_the_older_view_grows_where_it_stands_though_others_have_made_versions_before_it() -> None:
+    state = of(legacy="doc", doc=[version(1, "a")])
+    state.follow(change("b", 4, parent=3))
+    ops = of_older(state.follow(change("c", 4, append=True)))
+    assert ops == [{"op": "replace", "path": "/artifact/contents/1/fullMarkdown", "value": "bc"}]
+    ops = of_older(state.follow(change("a", 1, last_chunk=True)))
+    assert ops[0] == {"op": "remove", "path": "/artifact/contents/1"}
 
 
 def of_older(ops: Iterable[Json]) -> list[Json]:

@@ -239,6 +239,23 @@ async def test_nobody_else_sees_any_of_it(play: str) -> None:
         assert not any(word in json.dumps(run) for word in ("short", "there.", "hm"))
 
 
+async def test_nor_does_who_joins_in_the_middle_of_it_see_it_end() -> None:
+    task = await played(*SAYS_AND_WRITES)
+    for joins in (task.at(ev.TextBlockStarted), task.at(ev.ThinkingAdded)):
+        stopped = [value["index"] for value in of(task.run(joins, thinking=False), "content_block_stop")]
+        assert stopped == [1, 2, 3, 5]
+        assert of(task.run(joins), "content_block_stop")[0]["index"] == 0
+
+
+async def test_a_block_that_a_newcomer_sees_grow_is_seen_to_stop() -> None:
+    task = await played(answer(text("Hel", "lo")))
+    run = task.run(task.at(ev.TextAdded), thinking=False)
+    assert [value["index"] for value in of(run, "content_block_stop")] == [0]
+    task = await played(*SAYS_AND_WRITES)
+    run = task.run(task.at(ev.ToolInputAdded), thinking=False)
+    assert [value["index"] for value in of(run, "content_block_stop")] == [2, 3, 5]
+
+
 # --------------------------------------------------------------------- turn events
 
 
@@ -260,6 +277,34 @@ async def test_who_lags_is_sent_the_reply_once_after_its_last_piece() -> None:
     run = task.run(behind=True)
     assert of(run, "assistant") == [{"content": "Hello", "replace": True}]
     assert kinds(run)[kinds(run).index("assistant") + 1] == "content_block_stop"
+
+
+@pytest.mark.parametrize("joins", [0, 900])
+async def test_a_long_reply_costs_what_it_is_long(joins: int) -> None:
+    pieces = [f"{number:08}" for number in range(2000)]
+    task = await played(answer(text(*pieces)))
+    whole = "".join(pieces)
+    said = [value["content"] for value in of(task.run(joins), "assistant")]
+    assert said[-1] == whole
+    assert all(len(after) > 9 / 8 * len(before) for before, after in pairwise(said[:-1]))
+    assert sum(map(len, said)) < 11 * len(whole)
+
+
+async def test_the_reply_is_whole_when_its_block_stops() -> None:
+    run = (await played(answer(text("x" * 80, "y")))).run()
+    assert [value["content"] for value in of(run, "assistant")] == ["x" * 80, "x" * 80 + "y"]
+    assert kinds(run)[kinds(run).index("content_block_stop") - 1] == "assistant"
+
+
+async def test_the_reply_is_whole_when_its_answer_breaks_off() -> None:
+    run = (await played(broken(text("x" * 80, "y"), REFUSED))).run()
+    assert of(run, "assistant")[-1]["content"] == "x" * 80 + "y"
+    assert kinds(run).index("llm_call_completed") > max(n for n, kind in enumerate(kinds(run)) if kind == "assistant")
+
+
+async def test_the_reply_is_whole_when_its_task_is_cancelled() -> None:
+    run = (await cancelled(answer(text("x" * 80, "y"), Hold()))).run()
+    assert of(run, "assistant")[-1]["content"] == "x" * 80 + "y"
 
 
 async def test_a_reply_that_a_new_round_overwrites_is_not_sent_any_more() -> None:
@@ -310,7 +355,9 @@ async def test_who_joins_after_the_end_gets_the_state_the_last_message_and_the_e
     message = task.records[-1].message
     assert message
     assert messages(run) == {message.message_id: message.text}
-    shown = ["RUN_STARTED", "STATE_SNAPSHOT", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
+    assert of(run, "completed") == [{"content": message.text}]
+    said = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
+    shown = ["RUN_STARTED", "STATE_SNAPSHOT", *said, "completed", "stream_end"]
     assert kinds(run)[:-1] in (shown, [*shown, "rejected"])
 
 
@@ -323,7 +370,9 @@ async def test_a_rejected_operation_says_what_the_artifact_is_like_now() -> None
 def test_a_failure_without_a_reason_still_has_a_message() -> None:
     record = fold(TaskRecord("t", CONTEXT, "", AT), Entry(1, 2, AT, ev.StatusChanged(ev.State.FAILED)))
     run = Run(record, thread_id=CONTEXT, run_id="r", artifacts=(), versions={}, expose_thinking=False)
-    assert [event.type.value for event in run.begin()] == ["RUN_STARTED", "STATE_SNAPSHOT", "RUN_ERROR"]
+    sent = [json.loads(event.model_dump_json(by_alias=True)) for event in run.begin()]
+    assert kinds(sent) == ["RUN_STARTED", "STATE_SNAPSHOT", "completed", "stream_end", "RUN_ERROR"]
+    assert sent[-1]["message"] == "The task is failed."
 
 
 # --------------------------------------------------------------------------- edits
