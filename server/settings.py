@@ -47,7 +47,7 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="bytes of one request")
     max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of a Claude model")
     expose_thinking: bool = Field(False, description="show the model's thinking to AG-UI clients")
-    on_disconnect: str = Field("continue", description="a task whose AG-UI client goes away: continue or cancel")
+    on_disconnect: str = Field("continue", description="a task whose last AG-UI client goes away: continue or cancel")
     log_level: str = Field("info", description="critical, error, warning, info or debug")
 
     @field_validator("database")
