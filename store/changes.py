@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, OutsideText, TooManyParts
-from store.models import Kind, Limits, Part, Parts, TextPart, repaired, text_part
+from store.models import Kind, Limits, Part, Parts, TextPart, repaired, text_of, text_part
 from store.text import Span
 
 
@@ -134,7 +134,7 @@ def _update(change: Update) -> Parts:
 
 
 def _edit(parts: Parts, change: EditText) -> Parts:
-    text = next((part for part in parts if isinstance(part, TextPart)), None)
+    text = text_of(parts)
     length, span = len(text.body) if text else 0, change.span
     if not 0 <= span.start <= span.end <= length:
         raise OutsideText(span.start, span.end, length)

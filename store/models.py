@@ -81,6 +81,11 @@ def text_part(text: str, media_type: str = "", metadata: Metadata | None = None)
     return TextPart(Rope(repaired(text)), media_type, metadata or NO_METADATA)
 
 
+def text_of(parts: Parts) -> TextPart | None:
+    """The one text part of grouped parts."""
+    return next((part for part in parts if isinstance(part, TextPart)), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Content:
     """What an artifact consists of at one moment."""
@@ -92,7 +97,8 @@ class Content:
     @property
     def text(self) -> str:
         """The text of its one text part, or nothing."""
-        return next((part.text for part in self.parts if isinstance(part, TextPart)), "")
+        part = text_of(self.parts)
+        return part.text if part else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,11 @@ class Artifact:
     @property
     def name(self) -> str:
         return self.content.name
+
+    @property
+    def title(self) -> str:
+        """What it is called: by its name, or by its id if it has none."""
+        return self.name or self.artifact_id
 
     @property
     def description(self) -> str:

@@ -39,7 +39,7 @@ from store.errors import (
     NothingToUndo,
     VersionConflict,
 )
-from store.models import Author, Content, Limits, Parts, Passage, Ref, TextPart, Version, repaired, text_part
+from store.models import Author, Content, Limits, Parts, Passage, Ref, Version, repaired, text_of, text_part
 
 
 def changed(document: Document, ref: Ref, change: Change, limits: Limits) -> tuple[Document, Applied]:
@@ -148,7 +148,7 @@ def closed(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
     """The draft becomes a version. None if `ref`'s task has no draft open."""
     if document.draft is None or document.draft.task_id != ref.task_id:
         return document, None
-    has_text = any(isinstance(part, TextPart) for part in document.artifact.parts)
+    has_text = text_of(document.artifact.parts) is not None
     # A2A wants at least one part in every artifact; an empty text adds nothing to the text that is there.
     return _closed(document, append=has_text, new=(text_part(""),) if has_text else ())
 

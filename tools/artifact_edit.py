@@ -16,12 +16,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from store.errors import LimitReached, PassageLost, StoreError
-from store.models import Artifact, TextPart
+from store.models import Artifact, text_of
 from tools.artifact_edit_find import find_once
 from tools.artifact_edit_input import DESCRIPTION, ArtifactEditInput, Head
 from tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
 from tools.edit_stream import EditStream, Target
-from tools.json_events import Begin, Delta, JsonError, JsonEvent, Path, Value
+from tools.json_events import Delta, JsonError, JsonEvent, Once, Value
 from tools.json_stream import JsonStream
 
 NAME = "artifact_edit"
@@ -54,7 +54,7 @@ class _Call:
         self._workspace = workspace
         self._json = JsonStream()
         self._head = Head()
-        self._begun: set[Path] = set()
+        self._once = Once(1)
         self._pieces: list[str] = []
         self._edit: EditStream | None = None
         self._title = ""
@@ -105,7 +105,7 @@ class _Call:
             await self._fail(_told(error))
 
     def _take(self, event: JsonEvent) -> None:
-        self._check_once(event)
+        self._once.check(event)
         match event:
             case Value(path=("artifact_id" | "old_text" as field,), value=value):
                 self._head = self._head.knowing(field, value)
@@ -113,16 +113,6 @@ class _Call:
                 self._pieces.append(text)
             case _:
                 pass
-
-    def _check_once(self, event: JsonEvent) -> None:
-        """Of two the whole input would keep the last, but the first has been acted on."""
-        begins = isinstance(event, Begin) or (
-            isinstance(event, Value) and not isinstance(event.value, str | list | dict)
-        )
-        if begins and len(event.path) == 1:
-            if event.path in self._begun:
-                raise ValueError("is given twice; give every field once")
-            self._begun.add(event.path)
 
     # ------------------------------------------------------------- what watchers and the store are told
 
@@ -136,14 +126,14 @@ class _Call:
 
     async def _begin(self, artifact_id: str, old_text: str) -> EditStream:
         artifact = await self._standing(artifact_id)
-        if not any(isinstance(part, TextPart) for part in artifact.parts):
+        if text_of(artifact.parts) is None:
             raise _Refused(f"Artifact {artifact_id!r} has no text to edit. Use artifact_update. Nothing was changed.")
         found = find_once(artifact.text, old_text)
         if isinstance(found, str):
             raise _Refused(found)
         edit = EditStream(self._workspace, Target(artifact_id, artifact.version, artifact.text, found), "replace")
         await edit.start()
-        self._title = artifact.name or artifact_id
+        self._title = artifact.title
         return edit
 
     async def _standing(self, artifact_id: str) -> Artifact:

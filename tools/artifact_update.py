@@ -20,7 +20,7 @@ from store.errors import LimitReached, StoreError
 from store.models import Kind, Part, Ref, text_part
 from tools.artifact_input import DESCRIPTION, ArtifactUpdateInput, Head
 from tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
-from tools.json_events import Begin, Delta, JsonError, JsonEvent, Path, Value
+from tools.json_events import Begin, Delta, JsonError, JsonEvent, Once, Value
 from tools.json_stream import JsonStream
 from tools.parts import TextInput, carriable, part_input
 
@@ -77,7 +77,7 @@ class _Call:
         self._workspace = workspace
         self._json = JsonStream()
         self._head = Head()
-        self._begun: set[Path] = set()
+        self._once = Once(_FIELD_DEPTH)
         self._part = _PartBuilder()
         self._ready: list[Part] = []
         self._held_item: Part | None = None
@@ -131,23 +131,13 @@ class _Call:
 
     def _take(self, event: JsonEvent) -> None:
         try:
-            self._take_once(event)
+            self._once.check(event)
             self._take_known(event)
         except ValidationError as error:  # it names the fields of a part from the part on, others with their own name
             at = event.path if isinstance(event.path[-1], int) else event.path[:-1]
             raise _InvalidInput(explain(NAME, error, at)) from error
         except ValueError as error:
             raise _InvalidInput(explain(NAME, error, event.path)) from error
-
-    def _take_once(self, event: JsonEvent) -> None:
-        """Of two the whole input would keep the last, but the first has been acted on."""
-        begins = isinstance(event, Begin) or (
-            isinstance(event, Value) and not isinstance(event.value, str | list | dict)
-        )
-        if begins and len(event.path) <= _FIELD_DEPTH:
-            if event.path in self._begun:
-                raise ValueError("is given twice; give every field once")
-            self._begun.add(event.path)
 
     def _take_known(self, event: JsonEvent) -> None:
         match event.path:

@@ -116,7 +116,7 @@ class EditStream:
             updated = updated_content(target.quote, written, self._strategy)
             change = EditText(place_of(target.span, self._strategy), written, target.version)
             try:
-                return await self._store.complete(self._ref, change, self._completed(target, updated))
+                return await self._store.complete(self._ref, change, self._completed(target, written, updated))
             except VersionConflict:
                 self._target = await self._found_again()
 
@@ -130,11 +130,11 @@ class EditStream:
         if not again:
             await self._store.show(self._ref)
 
-    def _completed(self, target: Target, updated: str) -> EditCompleted:
+    def _completed(self, target: Target, written: str, updated: str) -> EditCompleted:
         selection = target.selection
         begin = selection.end if self._strategy == "insert_after" else selection.start
-        written = Selection(begin, begin + length("".join(self._pieces), target.unit), target.unit)
-        return EditCompleted(self._id, target.artifact_id, selection, updated, written, self._strategy, target.version)
+        place = Selection(begin, begin + length(written, target.unit), target.unit)
+        return EditCompleted(self._id, target.artifact_id, selection, updated, place, self._strategy, target.version)
 
     async def _found_again(self) -> Target:
         target = self._target

@@ -38,6 +38,29 @@ class Value:
 JsonEvent = Begin | Delta | Value
 
 
+class Once:
+    """Sees to it that every field is given once: of two the whole input would keep the last, but the first has been
+    acted on.
+
+    Args:
+        depth: how many steps deep fields are looked at.
+    """
+
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
+        self._begun: set[Path] = set()
+
+    def check(self, event: JsonEvent) -> None:
+        """Raises `ValueError` for the second beginning of a field."""
+        begins = isinstance(event, Begin) or (
+            isinstance(event, Value) and not isinstance(event.value, str | list | dict)
+        )
+        if begins and len(event.path) <= self._depth:
+            if event.path in self._begun:
+                raise ValueError("is given twice; give every field once")
+            self._begun.add(event.path)
+
+
 class JsonError(ValueError):
     """The text is not JSON, or not within the limits.
 

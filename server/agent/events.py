@@ -32,6 +32,11 @@ class State(StrEnum):
     def terminal(self) -> bool:
         return self in (State.COMPLETED, State.CANCELED, State.FAILED, State.REJECTED)
 
+    @property
+    def settled(self) -> bool:
+        """Whether nothing goes on: the task has ended, or waits for the user."""
+        return self.terminal or self is State.INPUT_REQUIRED
+
 
 # --------------------------------------------------------------- said by either side
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import assert_never
 
 from server.agent.operations import Converse, Edit, Focus, Go, Intent, Marked, Put
 from store.changes import Redo, Restore, Undo
+from tools.artifact_read import to_json
 
 EXCERPT = 500
 """Characters of a selection that are shown."""
@@ -18,11 +18,11 @@ def note_of(intent: Intent) -> str:
         case Converse():
             return _focus(intent.focus) if intent.focus else ""
         case Edit():
-            return f"[Of a passage selected in artifact {_quoted(intent.artifact_id)}{_where(intent.marked)}]"
+            return f"[Of a passage selected in artifact {to_json(intent.artifact_id)}{_where(intent.marked)}]"
         case Go():
-            return f"[The user's own step in artifact {_quoted(intent.artifact_id)}: {_step(intent)}]"
+            return f"[The user's own step in artifact {to_json(intent.artifact_id)}: {_step(intent)}]"
         case Put():
-            return f"[The user has edited artifact {_quoted(intent.artifact_id)} with their own hands]"
+            return f"[The user has edited artifact {to_json(intent.artifact_id)} with their own hands]"
         case _:
             assert_never(intent)
 
@@ -30,7 +30,7 @@ def note_of(intent: Intent) -> str:
 def _focus(focus: Focus) -> str:
     version = f", version {focus.base_version}" if focus.base_version else ""
     marked = f"; selected there{_where(focus.marked)}" if focus.marked else ""
-    return f"[The user is looking at artifact {_quoted(focus.artifact_id)}{version}{marked}]"
+    return f"[The user is looking at artifact {to_json(focus.artifact_id)}{version}{marked}]"
 
 
 def _where(marked: Marked) -> str:
@@ -41,7 +41,7 @@ def _where(marked: Marked) -> str:
     if not marked.text:
         return place
     excerpt = marked.text if len(marked.text) <= EXCERPT else f"{marked.text[:EXCERPT]}…"
-    return f"{place}: {_quoted(excerpt)}"
+    return f"{place}: {to_json(excerpt)}"
 
 
 def _step(go: Go) -> str:
@@ -54,7 +54,3 @@ def _step(go: Go) -> str:
             return f"version {version} restored"
         case _:
             assert_never(go.change)
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

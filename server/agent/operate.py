@@ -27,7 +27,7 @@ from store.changes import Change, EditText, Redo, Restore, Undo
 from store.document import Applied
 from store.errors import ArtifactBusy, ArtifactNotFound, LimitReached, PassageLost, StoreError, VersionConflict
 from store.evented import EventedArtifactStore
-from store.models import Artifact, JsonValue, Ref, TextPart
+from store.models import Artifact, JsonValue, Ref, text_of
 from store.text import difference
 from tools.base import Workspace
 
@@ -92,7 +92,7 @@ async def run_operation(
 
 async def _end(ending: Ending, emit: Emit, new_id: Callable[[], str]) -> None:
     await emit(Remembered((AssistantSaid(1, (Text(ending.text),)),)))
-    await emit(StatusChanged(ending.state, AgentMessage(new_id(), ending.text, metadata=ending.metadata)))
+    await emit(ending.status(new_id))
 
 
 async def save(
@@ -126,10 +126,9 @@ async def _refused(error: StoreError | InvalidOperation, ref: Ref, store: Artifa
     now: dict[str, JsonValue] = {"artifactId": ref.artifact_id}
     with suppress(ArtifactNotFound):
         now["artifactVersion"] = (await store.get(ref)).version
-    if not isinstance(error, ArtifactBusy):
-        return Ending(State.REJECTED, str(error), {CANVAS: now})
-    busy = f"Artifact {error.artifact_id!r} is being written by another task. Try again when it is done."
-    return Ending(State.REJECTED, busy, {CANVAS: {**now, "busy": True}})
+    if isinstance(error, ArtifactBusy):
+        now["busy"] = True
+    return Ending(State.REJECTED, str(error), {CANVAS: now})
 
 
 class _Run:
@@ -157,14 +156,14 @@ class _Run:
                 return _went(operation, await to_the_end(self._store.apply(self._ref, operation.change)))
             case Put():
                 applied = await to_the_end(self._put(operation))
-                return Ending(State.COMPLETED, f"Saved {_name(applied.artifact)} as version {applied.version}.")
+                return Ending(State.COMPLETED, f"Saved {applied.artifact.title} as version {applied.version}.")
             case _:
                 assert_never(operation)
 
     async def _edit(self, edit: Edit) -> Ending:
         artifact = await self._at_rest()
         target = place(edit.marked, await _standing(edit, artifact, self._ref, self._store))
-        label = AgentMessage(self._new_id(), f"Editing {_name(artifact)}…", label=True)
+        label = AgentMessage(self._new_id(), f"Editing {artifact.title}…", label=True)
         await self._emit(StatusChanged(State.WORKING, label))
         workspace = Workspace(self._store, self._request.context_id, self._request.task_id)
         writer = Writer(self._llm, workspace, self._emit)
@@ -191,7 +190,7 @@ class _Run:
 
 
 async def _standing(edit: Edit, artifact: Artifact, ref: Ref, store: ArtifactStore) -> Standing:
-    if not any(isinstance(part, TextPart) for part in artifact.parts):
+    if text_of(artifact.parts) is None:
         raise InvalidOperation("artifactId", "names an artifact without text: there is nothing to select in it")
     base = edit.base_version
     seen = await store.version(ref, base or artifact.version)
@@ -200,7 +199,7 @@ async def _standing(edit: Edit, artifact: Artifact, ref: Ref, store: ArtifactSto
 
 
 def _went(go: Go, applied: Applied) -> Ending:
-    name, version = _name(applied.artifact), applied.version
+    name, version = applied.artifact.title, applied.version
     match go.change:
         case Undo():
             said = f"Undone: {name} is at version {version} again."
@@ -211,7 +210,3 @@ def _went(go: Go, applied: Applied) -> Ending:
         case _:
             assert_never(go.change)
     return Ending(State.COMPLETED, said)
-
-
-def _name(artifact: Artifact) -> str:
-    return artifact.name or artifact.artifact_id

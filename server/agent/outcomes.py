@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
 from server.agent.blocks import BlockError
-from server.agent.events import State, ToolFailed, ToolSucceeded
+from server.agent.events import AgentMessage, State, StatusChanged, ToolFailed, ToolSucceeded
 from server.agent.model import ModelError, StopReason, ToolResult
 from store.models import NO_METADATA, Metadata
 from tools.base import Ask, Decline, Done, Failed, Outcome
@@ -22,6 +22,11 @@ class Ending:
     state: State
     text: str = ""
     metadata: Metadata = field(default_factory=lambda: NO_METADATA)
+
+    def status(self, new_id: Callable[[], str]) -> StatusChanged:
+        """What the task is told to be."""
+        said = AgentMessage(new_id(), self.text, metadata=self.metadata) if self.text else None
+        return StatusChanged(self.state, said)
 
 
 def told(index: int, tool_use_id: str, outcome: Outcome) -> tuple[ToolResult | None, ToolSucceeded | ToolFailed]:
@@ -65,6 +70,10 @@ def stopped(reason: StopReason) -> Ending | None:
             return Ending(State.REJECTED, "The model declined to answer this request.")
         case _:
             return None
+
+
+TRIES = 3
+"""A model call is made once, and again at most twice."""
 
 
 def retryable(error: ModelError | BlockError) -> bool:

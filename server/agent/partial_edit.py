@@ -19,19 +19,16 @@ from server.agent.fences import inside_fence
 from server.agent.language import is_markdown, language_of
 from server.agent.model import LLM, ModelError, ModelRequest, Passage, Usage
 from server.agent.operations import Edit
-from server.agent.outcomes import Ending, retryable, stopped, why
+from server.agent.outcomes import TRIES, Ending, retryable, stopped, why
 from server.agent.passage import edit_request, passage_of
 from server.agent.progress import Progress
 from server.agent.rewritten import Rewritten
 from server.agent.telling import to_the_end, whole
 from store.document import Applied
-from store.models import Artifact, TextPart
+from store.models import Artifact, text_of
 from store.text import lines_of
 from tools.base import Workspace
 from tools.edit_stream import EditStream, Target
-
-TRIES = 3
-"""A model call is made once, and again at most twice."""
 
 NOT_ALONE = (
     "The model did not return the passage alone, so nothing was changed. "
@@ -87,11 +84,12 @@ async def rewrite(edit: Edit, artifact: Artifact, target: Target, message_id: st
 
 
 def _passage(edit: Edit, artifact: Artifact, target: Target) -> Passage:
-    text = next(part for part in artifact.parts if isinstance(part, TextPart))
+    text = text_of(artifact.parts)
+    assert text  # a passage of it has been selected
     return passage_of(
         target.text,
         target.span,
-        name=artifact.name or artifact.artifact_id,
+        name=artifact.title,
         language=language_of(artifact.name, text.media_type, text.metadata),
         instruction=edit.instruction,
         strategy=edit.strategy,

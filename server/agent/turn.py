@@ -30,7 +30,7 @@ from server.agent.events import (
 )
 from server.agent.history import to_messages, user_said
 from server.agent.model import LLM, ModelError, ModelRequest, ToolResult, ToolSpec
-from server.agent.outcomes import LOST, Ending, given_back, retryable, stopped, why
+from server.agent.outcomes import LOST, TRIES, Ending, given_back, retryable, stopped, why
 from server.agent.progress import Progress
 from server.agent.prompt import SYSTEM
 from server.agent.telling import listener
@@ -40,9 +40,6 @@ from store.evented import EventedArtifactStore
 from tools.base import Failed, Outcome, Tool, Workspace
 
 logger = logging.getLogger(__name__)
-
-TRIES = 3
-"""A model call is made once, and again at most twice."""
 
 
 NOT_ASKED = "Not asked: the user wrote something meanwhile. Ask again if you still need to know."
@@ -112,7 +109,7 @@ async def run_turn(
     except asyncio.CancelledError:
         await leave()
         raise
-    await emit(StatusChanged(ending.state, AgentMessage(new_id(), ending.text) if ending.text else None))
+    await emit(ending.status(new_id))
 
 
 async def _ending(turn: _Turn, task_id: str) -> Ending:

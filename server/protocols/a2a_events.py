@@ -27,8 +27,8 @@ from server.agent.events import (
 )
 from server.agent.phases import Phase
 from server.protocols import a2a_canvas, a2a_turn
-from server.protocols.a2a_parts import to_message, to_part
-from server.tasks.record import Entry, TaskArtifact, TaskRecord
+from server.protocols.a2a_parts import to_artifact, to_message, to_update
+from server.tasks.record import Entry, TaskRecord
 from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 from store.rope import Rope
 
@@ -65,7 +65,9 @@ def to_task(record: TaskRecord, activated: Activated | None = None, *, artifacts
     task.status.timestamp.FromDatetime(record.changed_at)
     task.history.extend(to_message(message, *ids) for message in record.history)
     if artifacts:
-        task.artifacts.extend(_artifact(artifact) for artifact in record.artifacts.values())
+        task.artifacts.extend(
+            to_artifact(artifact.artifact_id, artifact.content) for artifact in record.artifacts.values()
+        )
     if activated:
         task.metadata.update(_of_snapshot(activated, record))
     return task
@@ -76,13 +78,6 @@ def _of_snapshot(activated: Activated, record: TaskRecord) -> dict[str, Any]:
     edits = a2a_canvas.open_edits(record) if activated.turn else []
     turn = {"openEdits": edits} if edits else {}
     return _metadata(activated, record, turn=turn, canvas=a2a_canvas.of_snapshot(record) if activated.canvas else {})
-
-
-def _artifact(artifact: TaskArtifact) -> pb.Artifact:
-    content = artifact.content
-    wire = pb.Artifact(artifact_id=artifact.artifact_id, name=content.name, description=content.description)
-    wire.parts.extend(to_part(part) for part in content.parts)
-    return wire
 
 
 def _status(state: State, message: AgentMessage | None, ids: tuple[str, str]) -> pb.TaskStatus:
@@ -144,14 +139,7 @@ class Projection:
     # -------------------------------------------------------------- standard events
 
     def _changed(self, event: ArtifactChanged, entry: Entry) -> pb.TaskArtifactUpdateEvent:
-        update = pb.TaskArtifactUpdateEvent(
-            task_id=self._ids[0], context_id=self._ids[1], append=event.append, last_chunk=event.last_chunk
-        )
-        artifact = update.artifact
-        artifact.artifact_id = event.artifact_id
-        if not event.append:
-            artifact.name, artifact.description = event.name, event.description
-        artifact.parts.extend(to_part(part) for part in event.parts)
+        update = to_update(event, *self._ids)
         update.metadata.update(_metadata(self._activated, entry, canvas=a2a_canvas.of_change(event)))
         return update
 
@@ -200,7 +188,7 @@ class Projection:
                 self._owes_reply = behind
                 if not behind:
                     yield a2a_turn.assistant(str(self._reply))
-            case StatusChanged() if event.state.terminal or event.state is State.INPUT_REQUIRED:
+            case StatusChanged() if event.state.settled:
                 yield a2a_turn.completed(event.message.text if event.message else "")
                 if self.ends(event.state):
                     yield a2a_turn.STREAM_END

@@ -23,7 +23,7 @@ from a2a.utils.errors import (
 )
 from a2a.utils.task import apply_history_length, validate_history_length
 
-from server.agent.events import State, StatusChanged
+from server.agent.events import StatusChanged
 from server.agent.operations import InvalidOperation
 from server.protocols.a2a_events import Activated, Event, Projection, to_task
 from server.protocols.a2a_list import page_of
@@ -159,9 +159,9 @@ class A2AHandler(RequestHandler):
     async def _settled(self, following: Following) -> TaskRecord:
         """The task when it has ended or asks for input."""
         record = following.snapshot
-        if not _settles(record.state):
+        if not record.state.settled:
             async for entry in following:
-                if isinstance(entry.event, StatusChanged) and _settles(entry.event.state):
+                if isinstance(entry.event, StatusChanged) and entry.event.state.settled:
                     break
         return await self._runtime.get(record.task_id, record.owner)
 
@@ -234,10 +234,6 @@ class A2AHandler(RequestHandler):
         self, params: pb.GetExtendedAgentCardRequest, context: ServerCallContext
     ) -> pb.AgentCard:
         raise UnsupportedOperationError("This agent has no extended card.")
-
-
-def _settles(state: State) -> bool:
-    return state.terminal or state is State.INPUT_REQUIRED
 
 
 def _owner(context: ServerCallContext) -> str:

@@ -1,4 +1,4 @@
-"""Parts and messages: A2A's protobuf to ours and back. The only file that knows both shapes."""
+"""Parts, messages and artifacts: A2A's protobuf to ours and back. The only file that knows both shapes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from a2a.utils.errors import InvalidParamsError
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Struct, Value
 
-from server.agent.events import AgentMessage, UserMessage
-from store.models import DataPart, FilePart, JsonValue, Part, TextPart, text_part
+from server.agent.events import AgentMessage, ArtifactChanged, UserMessage
+from store.models import Content, DataPart, FilePart, JsonValue, Part, TextPart, text_part
 
 MAX_ID = 256
 """Characters of an id that a client chooses. Ids stand in every event of a task."""
@@ -132,3 +132,23 @@ def to_message(message: UserMessage | AgentMessage, task_id: str, context_id: st
         case _:
             assert_never(message)
     return wire
+
+
+def to_artifact(artifact_id: str, content: Content) -> pb.Artifact:
+    """An artifact as A2A 1.0 has it."""
+    wire = pb.Artifact(artifact_id=artifact_id, name=content.name, description=content.description)
+    wire.parts.extend(to_part(part) for part in content.parts)
+    return wire
+
+
+def to_update(event: ArtifactChanged, task_id: str, context_id: str) -> pb.TaskArtifactUpdateEvent:
+    """A change of an artifact: the new parts, or the whole artifact."""
+    update = pb.TaskArtifactUpdateEvent(
+        task_id=task_id, context_id=context_id, append=event.append, last_chunk=event.last_chunk
+    )
+    artifact = update.artifact
+    artifact.artifact_id = event.artifact_id
+    if not event.append:
+        artifact.name, artifact.description = event.name, event.description
+    artifact.parts.extend(to_part(part) for part in event.parts)
+    return update

@@ -72,7 +72,7 @@ class Run:
             thread_id=self._thread_id, run_id=self._run_id, protocol_version=core.PROTOCOL_VERSION
         )
         yield core.StateSnapshotEvent(snapshot=self._state.snapshot())
-        if _ends(record.state):
+        if record.state.settled:
             if record.message:
                 yield from self._messages.say(record.message)
             yield from self._end(record.state, record.message)
@@ -142,7 +142,7 @@ class Run:
     # ------------------------------------------------------------------------ status
 
     def _status(self, event: ev.StatusChanged) -> Iterator[core.BaseEvent]:
-        message, ends = event.message, _ends(event.state)
+        message, ends = event.message, event.state.settled
         if ends:
             yield from self._messages.end()
         if message and not message.label:
@@ -174,17 +174,13 @@ class Run:
         return core.RunFinishedEvent(thread_id=self._thread_id, run_id=self._run_id, outcome=outcome)
 
 
-def _ends(state: ev.State) -> bool:
-    return state.terminal or state is ev.State.INPUT_REQUIRED
-
-
 def _ends_text(event: ev.TurnEvent) -> bool:
     """Whether no more is added to a text, as far as one can tell."""
     match event:
         case ev.BlockStopped() | ev.LlmCallCompleted():
             return True
         case ev.StatusChanged():
-            return _ends(event.state) or not (event.message and event.message.label)
+            return event.state.settled or not (event.message and event.message.label)
         case _:
             return False
 

@@ -18,7 +18,7 @@ from server.agent.events import ArtifactChanged
 from server.agent.language import is_markdown, language_of
 from server.protocols.agui_patch import END, Json, Op, add, put, remove
 from store.edits import EditAborted, EditStarted
-from store.models import Content, TextPart, Version, text_part
+from store.models import Content, TextPart, Version, text_of, text_part
 
 PARTIAL_UPDATE = "partial_update"
 TEXT_FIELD = {"code": "code", "text": "fullMarkdown"}
@@ -41,7 +41,7 @@ def _head(number: int, content: Content) -> Json:
 
 
 def _text(content: Content) -> TextPart:
-    return next((part for part in content.parts if isinstance(part, TextPart)), text_part(""))
+    return text_of(content.parts) or text_part("")
 
 
 @dataclass(frozen=True, slots=True)

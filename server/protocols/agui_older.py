@@ -30,7 +30,7 @@ from server.protocols.agui_legacy import content_json
 from server.protocols.agui_older_form import ArtifactForm, ContentForm, KnownForm, RequestForm
 from server.tasks.record import TaskRecord
 from store.changes import Change, EditText, ReplaceParts, Undo
-from store.models import Artifact, Content, JsonValue, TextPart, Version, text_part
+from store.models import Artifact, Content, JsonValue, TextPart, Version, text_of, text_part
 from store.text import difference
 
 ARTIFACT_ID = "canvas"
@@ -74,11 +74,7 @@ def canvas_of(artifacts: Sequence[Artifact], tasks: Sequence[TaskRecord]) -> Art
     Args:
         tasks: those of the thread, oldest first.
     """
-    with_text = {
-        artifact.artifact_id: artifact
-        for artifact in artifacts
-        if any(isinstance(part, TextPart) for part in artifact.parts)
-    }
+    with_text = {artifact.artifact_id: artifact for artifact in artifacts if text_of(artifact.parts)}
     made = (artifact_id for task in tasks for artifact_id in task.artifacts)
     return next((with_text[artifact_id] for artifact_id in (ARTIFACT_ID, *made) if artifact_id in with_text), None)
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from store.models import Content, DataPart, FilePart, TextPart
+from store.models import Content, DataPart, FilePart, text_of
 
 JSON = "application/json"
 PLAIN = "text/plain"
@@ -45,7 +45,7 @@ class NoBare:
 
 def bare_of(content: Content) -> tuple[Bare, ...] | NoBare:
     """The bare content in the media types in which it is to be had, its own first."""
-    text = next((part for part in content.parts if isinstance(part, TextPart)), None)
+    text = text_of(content.parts)
     if text is not None:
         own = _TYPE.match(text.media_type)
         types = dict.fromkeys((own[0].lower() if own else PLAIN, PLAIN))

@@ -24,9 +24,8 @@ from starlette.responses import Response
 
 from server.agent.events import ArtifactChanged
 from server.agent.intent import CANVAS
-from server.protocols.a2a_parts import to_part
+from server.protocols.a2a_parts import to_artifact, to_update
 from server.protocols.artifact_bare import NO_GUESSING
-from server.protocols.artifact_json import to_artifact
 from server.protocols.stopping import GRACE
 from server.tasks.context_log import ContextEntry, ContextSnapshot, Standing
 from server.tasks.journal import FollowingContext
@@ -70,13 +69,7 @@ def change_json(context_id: str, change: ContextEntry) -> dict[str, Any]:
     """A change as it happened: the new parts, or the whole artifact."""
     event = change.entry.event
     assert isinstance(event, ArtifactChanged)
-    update = pb.TaskArtifactUpdateEvent(
-        task_id=change.task_id, context_id=context_id, append=event.append, last_chunk=event.last_chunk
-    )
-    update.artifact.artifact_id = event.artifact_id
-    if not event.append:
-        update.artifact.name, update.artifact.description = event.name, event.description
-    update.artifact.parts.extend(to_part(part) for part in event.parts)
+    update = to_update(event, change.task_id, context_id)
     return _json(update, event.version, event.author)
 
 

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from server.protocols.a2a_parts import to_part
-from store.models import Artifact, Content, Parts, Version
+from server.protocols.a2a_parts import to_artifact
+from store.models import Artifact, Parts, Version
 
 Json = dict[str, Any]
-
-
-def to_artifact(artifact_id: str, content: Content) -> pb.Artifact:
-    """An artifact as A2A 1.0 has it."""
-    wire = pb.Artifact(artifact_id=artifact_id, name=content.name, description=content.description)
-    wire.parts.extend(to_part(part) for part in content.parts)
-    return wire
 
 
 def current_json(artifact: Artifact) -> Json:

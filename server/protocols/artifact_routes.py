@@ -43,7 +43,7 @@ from server.protocols.guard_answers import Rest, router_error
 from server.tasks.journal import Journal
 from store.base import ArtifactStore
 from store.errors import ArtifactNotFound, VersionNotFound
-from store.models import Content, Ref, TextPart, Version
+from store.models import Content, Ref, Version
 
 JSON_NAMES = (JSON, "application/a2a+json")
 DIFF = "text/x-diff"
@@ -162,10 +162,10 @@ class _Artifacts:
         if old is None or old > count:
             wrong = f"Must be the number of a version, 1 to {count}, or 0 for the empty text."
             raise _Refused(_bad("from", wrong))
-        before = _text((await self._store.version(_ref(resource), old)).content) if old else ""
+        before = (await self._store.version(_ref(resource), old)).content.text if old else ""
         # Elsewhere, because a large diff takes its time.
         diff = await asyncio.to_thread(
-            unified_diff, before, _text(new.content), f"version {old}", f"version {new.number}"
+            unified_diff, before, new.content.text, f"version {old}", f"version {new.number}"
         )
         bare = Bare(diff.encode(), f"{DIFF}; charset=utf-8")
         return _negotiated(request, {"from": old, "to": new.number, "diff": diff}, (bare,))
@@ -188,10 +188,6 @@ def _ref(resource: Current | Versions | OneVersion | Diff) -> Ref:
 
 def _number(text: str) -> int | None:
     return int(text) if re.fullmatch("0|[1-9][0-9]{0,9}", text, re.ASCII) else None
-
-
-def _text(content: Content) -> str:
-    return next((part.text for part in content.parts if isinstance(part, TextPart)), "")
 
 
 # ----------------------------------------------------------------------------- answers

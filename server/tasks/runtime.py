@@ -182,9 +182,7 @@ class Runtime:
         emit = partial(self.journal.append, record.task_id)
         refused = await save(changes, record.context_id, record.task_id, self._store, emit)
         if refused:
-            await emit(
-                StatusChanged(refused.state, AgentMessage(self._new_id(), refused.text, metadata=refused.metadata))
-            )
+            await emit(refused.status(self._new_id))
             return await self.journal.follow(record.task_id)
         following = await self.journal.follow(record.task_id)
         record = following.snapshot
