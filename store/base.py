@@ -10,7 +10,19 @@ from store.models import Artifact, Parts, Ref, Version
 
 
 class ArtifactStore(Protocol):
-    """Keeps the artifacts of all contexts. The rules: `changes.py` (parts), `mutation.py` (drafts, versions)."""
+    """Keeps the artifacts of all contexts. The rules: `changes.py` (parts), `mutation.py` (drafts, versions).
+
+    What changes an artifact waits, if at all, before it changes anything. All of it may raise `Unavailable`, and then
+    nothing has changed.
+    """
+
+    async def prepare(self, ref: Ref) -> None:
+        """Get hold of an artifact, so that the next change of it waits for nothing, if it comes within a second.
+
+        Raises:
+            Unavailable: the database cannot be used just now.
+        """
+        ...
 
     async def get(self, ref: Ref) -> Artifact:
         """The artifact as it stands, with its draft.
@@ -25,7 +37,7 @@ class ArtifactStore(Protocol):
         ...
 
     async def versions(self, ref: Ref) -> tuple[Version, ...]:
-        """All closed versions, oldest first.
+        """All closed versions, oldest first, those among them that are `pruned` without their content.
 
         Raises:
             ArtifactNotFound: there is no such artifact.
@@ -37,6 +49,7 @@ class ArtifactStore(Protocol):
 
         Raises:
             ArtifactNotFound, VersionNotFound: there is no such artifact, or no such version of it.
+            VersionPruned: its content is no longer kept.
         """
         ...
 
@@ -44,8 +57,8 @@ class ArtifactStore(Protocol):
         """Change an artifact. One that does not exist is made by an update; a step needs one.
 
         Raises:
-            ArtifactNotFound, ArtifactBusy, VersionNotFound, VersionConflict, InvalidChange, LimitReached: nothing has
-                changed.
+            ArtifactNotFound, ArtifactBusy, VersionNotFound, VersionPruned, VersionConflict, InvalidChange,
+                LimitReached: nothing has changed.
         """
         ...
 

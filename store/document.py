@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from store.errors import VersionNotFound
+from store.errors import VersionNotFound, VersionPruned
 from store.models import Artifact, Author, Content, Parts, Version
 
 
@@ -93,10 +93,14 @@ class Document:
         return Artifact(self.artifact_id, shown, self.current, self.draft is not None, self.changed_by)
 
     def version(self, number: int) -> Version:
-        """Raises `VersionNotFound`."""
-        if not 1 <= number <= len(self.versions):
-            raise VersionNotFound(self.artifact_id, number, len(self.versions))
-        return self.versions[number - 1]
+        """Raises `VersionNotFound`, `VersionPruned`."""
+        count = len(self.versions)
+        if not 1 <= number <= count:
+            raise VersionNotFound(self.artifact_id, number, count)
+        version = self.versions[number - 1]
+        if version.pruned:
+            raise VersionPruned(self.artifact_id, number, count)
+        return version
 
     def parent(self, number: int) -> int:
         return self.versions[number - 1].parent if number else 0

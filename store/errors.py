@@ -3,6 +3,7 @@
 StoreError
 ├── ArtifactNotFound      there is no such artifact in the context
 ├── VersionNotFound       the artifact has no version of that number
+│   └── VersionPruned     it had one, but its content is no longer kept
 ├── ArtifactBusy          another task has a draft of it open
 ├── VersionConflict       the change was made for a version that is not the current one
 ├── PassageLost           the passage of an edit cannot be found again in the current version
@@ -15,6 +16,8 @@ StoreError
 └── LimitReached
     ├── ArtifactTooLarge  more bytes than an artifact may have
     └── TooManyParts      more parts than an artifact may have
+
+Unavailable               the database cannot be reached, or cannot write: nothing is wrong with the request
 """
 
 from __future__ import annotations
@@ -34,6 +37,18 @@ class VersionNotFound(StoreError):
     def __init__(self, artifact_id: str, number: int, count: int) -> None:
         has = f"has the versions 1 to {count}" if count else "has no versions yet"
         super().__init__(f"Artifact {artifact_id!r} has no version {number}; it {has}.")
+        self.artifact_id = artifact_id
+        self.number = number
+        self.count = count
+
+
+class VersionPruned(VersionNotFound):
+    def __init__(self, artifact_id: str, number: int, count: int) -> None:
+        StoreError.__init__(
+            self,
+            f"Version {number} of artifact {artifact_id!r} is no longer kept: it was removed because of its age. "
+            "Use a newer version.",
+        )
         self.artifact_id = artifact_id
         self.number = number
         self.count = count
@@ -129,3 +144,15 @@ class TooManyParts(LimitReached):
         super().__init__(f"The artifact would have {count} parts; {limit} are allowed. Use several artifacts.")
         self.count = count
         self.limit = limit
+
+
+class Unavailable(Exception):
+    """What keeps artifacts and tasks cannot be reached, or cannot write. Nothing was changed; trying again may go well.
+
+    Args:
+        reason: in words for an operator.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The database cannot be used just now: {reason}. Try again in a moment.")
+        self.reason = reason

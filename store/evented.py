@@ -30,6 +30,9 @@ class EventedArtifactStore:
         self._seen = set(seen)
         self._drafts: dict[str, Ref] = {}
 
+    async def prepare(self, ref: Ref) -> None:
+        await self._store.prepare(ref)
+
     async def get(self, ref: Ref) -> Artifact:
         return await self._store.get(ref)
 
@@ -46,6 +49,10 @@ class EventedArtifactStore:
         applied = await self._store.apply(ref, change)
         self._drafts[ref.artifact_id] = ref
         return await self._tell(applied)
+
+    def adopt(self, ref: Ref) -> None:
+        """Go on with a draft that the task has left open: a crash ended the turn that wrote it."""
+        self._drafts[ref.artifact_id] = ref
 
     async def keep(self, ref: Ref) -> None:
         await self._store.keep(ref)
@@ -89,6 +96,11 @@ class EventedArtifactStore:
         version = versions[artifact.version - 1]
         closed = replace(artifact, content=version.content, open=False)
         await self._tell(Applied(closed, False, (), True, version.number, version.author, version.parent))
+
+    async def prepare_all(self) -> None:
+        """Get hold of every draft of this turn: `close_all` waits for nothing then, nor does what is said after it."""
+        for ref in tuple(self._drafts.values()):
+            await self._store.prepare(ref)
 
     async def close_all(self) -> None:
         """Close every draft of this turn: before the task asks for input, and when it ends.

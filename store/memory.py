@@ -20,6 +20,9 @@ class InMemoryArtifactStore:
         self._limits = limits or Limits()
         self._contexts: dict[str, dict[str, Document]] = {}
 
+    async def prepare(self, ref: Ref) -> None:
+        pass
+
     async def get(self, ref: Ref) -> Artifact:
         return self._existing(ref).artifact
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+from typing_extensions import TypeAliasType
+
 from store.rope import Rope
 from store.text import Span
 
-JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
+JsonValue = TypeAliasType("JsonValue", "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]")
 Metadata = Mapping[str, JsonValue]
 Kind = Literal["text", "file", "data"]
 Author = Literal["agent", "user"]
@@ -117,6 +119,7 @@ class Version:
         parent: the number of the version it was made from; 0 for none.
         incomplete: the call that wrote it was cut off and nothing came after it.
         edited: the passage that was edited, if that is how it was made.
+        pruned: its content is no longer kept: it reads as if there had been none.
     """
 
     number: int
@@ -126,6 +129,7 @@ class Version:
     parent: int
     incomplete: bool = False
     edited: Passage | None = None
+    pruned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ Rule 4: a stock client cannot delete an artifact, so where nothing was complete 
 Rule 5: versions are numbered as they are made, each has the version it was made from as its parent, and none is ever
         altered. The undo line is the chain of parents of the newest version made (`tip`); undo and redo move the
         current version along it, and a new version is the child of the current one and ends the redo line.
+Rule 6: a version whose content is no longer kept has its place in the line, but there is no way back to it.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def changed(document: Document, ref: Ref, change: Change, limits: Limits) -> tup
     """`document` after `change` by `ref`'s task.
 
     Raises:
-        ArtifactNotFound, ArtifactBusy, VersionNotFound, VersionConflict, InvalidChange, LimitReached: nothing has
-            changed.
+        ArtifactNotFound, ArtifactBusy, VersionNotFound, VersionPruned, VersionConflict, InvalidChange, LimitReached:
+            nothing has changed.
     """
     _check_writer(document, ref)
     match change:
@@ -100,9 +101,9 @@ def _after_step(document: Document, ref: Ref, change: Step) -> Document:
             old = document.version(change.version)
             return _with_version(document, old.content, ref.author, ref.task_id, incomplete=old.incomplete)
         case Undo():
-            return replace(document, current=_before(document))
+            return replace(document, current=document.version(_before(document)).number)
         case Redo():
-            return replace(document, current=_after(document))
+            return replace(document, current=document.version(_after(document)).number)
         case _:
             assert_never(change)
 

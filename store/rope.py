@@ -13,6 +13,8 @@ Reading joins the buffer's pieces once and keeps the joined text in their place.
 
 from __future__ import annotations
 
+from weakref import ref
+
 from store.text import Span, splice
 
 WHOLE = 32
@@ -20,16 +22,28 @@ WHOLE = 32
 
 
 class _Buffer:
-    __slots__ = ("length", "pieces")
+    __slots__ = ("length", "origin", "pieces")
 
-    def __init__(self, pieces: list[str], length: int) -> None:
-        self.pieces = pieces
-        self.length = length
+    def __init__(self, origin: Rope) -> None:
+        self.origin = ref(origin)  # the rope it began with, which is none of those that share it
+        self.pieces = [str(origin)]
+        self.length = len(origin)
 
     def joined(self) -> str:
         if len(self.pieces) > 1:
             self.pieces = ["".join(self.pieces)]
         return self.pieces[0]
+
+    def between(self, start: int, end: int) -> str:
+        """What stands there, at the cost of what stands behind `start`."""
+        found: list[str] = []
+        begin = self.length
+        for piece in reversed(self.pieces):
+            if begin <= start:
+                break
+            begin -= len(piece)
+            found.append(piece[max(0, start - begin) :])
+        return "".join(reversed(found))[: end - start]
 
 
 class _Edited:
@@ -50,7 +64,7 @@ class Rope:
         text: what it begins with.
     """
 
-    __slots__ = ("_body", "_edits", "_length", "_size")
+    __slots__ = ("__weakref__", "_body", "_edits", "_length", "_size")
 
     def __init__(self, text: str = "") -> None:
         # A buffer is made when there is something to share: most ropes are one piece on its way to a longer one.
@@ -62,12 +76,23 @@ class Rope:
     def __add__(self, more: Rope) -> Rope:
         buffer = self._body
         if not isinstance(buffer, _Buffer) or buffer.length != self._length:
-            buffer = _Buffer([str(self)], self._length)
+            buffer = _Buffer(self)
         piece = str(more)  # first, because reading a rope of the same buffer joins its pieces
         if piece:
             buffer.pieces.append(piece)
             buffer.length += more._length
         return _rope(buffer, buffer.length, self._size + more._size)
+
+    def since(self, older: Rope) -> str | None:
+        """What was appended to `older` to make this rope, at the cost of that; None if it did not grow from it."""
+        if self is older:
+            return ""
+        buffer = self._body
+        if not isinstance(buffer, _Buffer) or older._length > self._length:
+            return None
+        if older._body is not buffer and buffer.origin() is not older:
+            return None
+        return buffer.between(older._length, self._length)
 
     def splice(self, span: Span, text: str) -> Rope:
         """The text with `text` in place of `span`, which must be a range of it."""

@@ -3,7 +3,8 @@
 Rule 1: the way leads from parent to parent, and down again from the nearest version that both have come from.
 Rule 2: an edit (`Version.edited`) moves what stands behind it and changes nothing else, so there the place is certain.
         A passage that it reaches into has been edited by others: it is lost, even if its words still stand there.
-Rule 3: any other change tells nothing of places: the passage is looked for by its words (`store/text.py`, rule 3).
+Rule 3: any other change tells nothing of places: the passage is looked for by its words (`store/text.py`, rule 3),
+        unless the words of one of its sides are no longer kept (`Version.pruned`): then it is lost.
 """
 
 from __future__ import annotations
@@ -45,9 +46,10 @@ def _followed(versions: Sequence[Version], base: int, current: int, span: Span, 
         if version.edited:
             found = found and _moved(found, _undone(version.edited) if back else version.edited)
         elif found:
-            texts = [versions[version.parent - 1].content.text, version.content.text]
-            before, after = reversed(texts) if back else texts
-            found = find_again(before, found, quote, after)
+            sides = [versions[version.parent - 1], version]
+            before, after = reversed(sides) if back else sides
+            kept = not (before.pruned or after.pruned)
+            found = find_again(before.content.text, found, quote, after.content.text) if kept else None
     return found
 
 

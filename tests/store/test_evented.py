@@ -295,6 +295,36 @@ async def test_close_all_closes_the_drafts_of_this_turn_and_takes_unfinished_cal
     assert (await store.get(by("t2", "other"))).open
 
 
+async def test_a_draft_that_a_crash_has_left_open_is_gone_on_with_and_closed_as_this_turns_own(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    for name in ("a", "b"):
+        await store.apply(by("t1", name), replacing("A"))
+    telling = EventedArtifactStore(store, client.listen, seen=["a", "b"])
+    telling.adopt(by("t1"))
+    await telling.show(by("t1"))
+    await telling.prepare_all()
+    await telling.close_all()
+    assert [(told.artifact.text, told.last_chunk) for told in client.told] == [("A", False), ("A", True)]
+    assert (await store.get(by("t1", "b"))).open
+
+
+async def test_before_drafts_are_closed_all_of_them_can_be_got_hold_of(client: StockClient) -> None:
+    class Noting(InMemoryArtifactStore):
+        prepared: tuple[str, ...] = ()
+
+        async def prepare(self, ref: Ref) -> None:
+            self.prepared += (ref.artifact_id,)
+
+    store = Noting()
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1", "closed"), replacing("C", last_chunk=True))
+    await telling.apply(by("t1", "draft"), replacing("D"))
+    telling.adopt(by("t1", "left"))
+    await telling.prepare_all()
+    assert store.prepared == ("draft", "left")
+
+
 # ---------------------------------------------------------------------------------------- edits and steps
 
 

@@ -97,6 +97,65 @@ def test_text_that_has_no_bytes_is_refused() -> None:
         Rope("\ud83d")
 
 
+# --------------------------------------------------------------------------------------- what was appended
+
+
+@given(st.text(max_size=5), STEPS)
+def test_what_a_rope_says_was_appended_makes_it_of_the_older_one(
+    start: str, steps: list[tuple[int, tuple[str, Any]]]
+) -> None:
+    ropes = [Rope(start)]
+    for at, (step, what) in steps:
+        rope = ropes[at % len(ropes)]
+        match step:
+            case "append":
+                ropes.append(rope + Rope(what))
+                assert ropes[-1].since(rope) == what
+            case "splice":
+                begin = what[0] % (len(rope) + 1)
+                ropes.append(rope.splice(Span(begin, min(begin + what[1], len(rope))), what[2]))
+            case "compact":
+                ropes.append(rope.compact())
+            case "read":
+                str(rope)
+    for newer in ropes[-10:]:
+        for older in ropes:
+            more = newer.since(older)
+            assert more is None or str(older) + more == str(newer)
+
+
+def test_what_was_appended_since_is_known_however_much_came_between_and_whoever_read_it() -> None:
+    first = Rope("begun ")
+    second = first + Rope("a")
+    third = second + Rope("b")
+    str(third)
+    fourth = third + Rope("c")
+    assert [fourth.since(each) for each in (first, second, third, fourth)] == ["abc", "bc", "c", ""]
+    assert third.since(second) == "b"
+    assert second.since(third) is None
+    assert Rope("begun a").since(first) is None
+
+
+def test_what_was_appended_is_known_to_whoever_has_the_rope_it_began_with_and_holds_that_no_longer() -> None:
+    first = Rope("x" * 1000)
+    branch = first.splice(Span(0, 1), "y") + Rope("z")
+    grown = first + Rope("a")
+    assert (grown.since(first), branch.since(first)) == ("a", None)
+    del first
+    assert grown.since(Rope("x" * 1000)) is None
+
+
+def test_finding_what_was_appended_copies_that_alone(allocated: Callable[[], int]) -> None:
+    older = grow(PIECES)[-1]
+    str(older)
+    newer = older + Rope("more")
+    str(newer)
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    assert newer.since(older) == "more"
+    assert tracemalloc.get_traced_memory()[1] - before < len(TEXT) / 10
+
+
 # ---------------------------------------------------------------------------------------- linear work
 
 PIECES = [f"piece {number:04}, " * 8 for number in range(2000)]

@@ -30,6 +30,7 @@ from store.memory import InMemoryArtifactStore
 from store.models import Artifact, DataPart, FilePart, Limits, Ref, Version
 from store.text import Span
 from tests.store.making import StockClient, appending, by, delta, replacing, text
+from tests.store.sql.keeping import Replica, keeping, postgresql_database, sqlite_database
 
 
 @asynccontextmanager
@@ -42,7 +43,19 @@ async def evented(limits: Limits) -> AsyncIterator[ArtifactStore]:
     yield EventedArtifactStore(InMemoryArtifactStore(limits), StockClient().listen, seen=["a", "b"])
 
 
-FACTORIES: list[Callable[[Limits], AbstractAsyncContextManager[ArtifactStore]]] = [memory, evented]
+@asynccontextmanager
+async def sqlite(limits: Limits) -> AsyncIterator[ArtifactStore]:
+    async with sqlite_database() as database, keeping(database, Replica(), limits) as kept:
+        yield kept.store
+
+
+@asynccontextmanager
+async def postgresql(limits: Limits) -> AsyncIterator[ArtifactStore]:
+    async with postgresql_database() as database, keeping(database, Replica(living={"r1"}), limits) as kept:
+        yield kept.store
+
+
+FACTORIES: list[Callable[[Limits], AbstractAsyncContextManager[ArtifactStore]]] = [memory, evented, sqlite, postgresql]
 LIMITS = Limits(artifact_bytes=100, parts=5)
 FILE, DATA = (
     FilePart(b"\x00\xff", name="f.bin", media_type="x/y", metadata={"k": 1}),
@@ -95,6 +108,18 @@ async def test_parts_are_combined_by_kind(store: ArtifactStore) -> None:
     assert (await store.get(by("t1"))).parts == (text("Hello World!"), FILE, FILE, DATA)
     await store.apply(by("t1"), ReplaceParts((text("Goodbye"), DATA)))
     assert (await store.get(by("t1"))).parts == (text("Goodbye"), FILE, FILE, DATA)
+
+
+async def test_preparing_a_change_changes_nothing_and_is_no_promise(store: ArtifactStore) -> None:
+    await store.prepare(by("t1"))
+    assert await standing(store, by("t1")) is None
+    assert await store.list("c") == ()
+    await store.apply(by("t1"), replacing("A"))
+    before = await standing(store, by("t1"))
+    await store.prepare(by("t2"))
+    assert await standing(store, by("t1")) == before
+    with pytest.raises(ArtifactBusy):
+        await store.apply(by("t2"), appending("B"))
 
 
 async def test_contexts_do_not_see_each_other(store: ArtifactStore) -> None:

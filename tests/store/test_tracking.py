@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from store.changes import EditText, Redo, ReplaceParts, Restore, Undo
 from store.document import Document
 from store.errors import InvalidChange
-from store.models import Limits, Ref, text_part
+from store.models import Content, Limits, Ref, text_part
 from store.mutation import changed
 from store.text import Span
 from store.tracking import track
@@ -51,6 +51,17 @@ def test_of_equal_rows_the_right_one_is_found_over_edits() -> None:
     third = Span(12, 18)
     assert track(document.versions, 1, 2, third, "x = 1\n") == Span(18, 24)
     assert track(document.versions, 1, 2, Span(0, 6), "x = 1\n") is None
+
+
+def test_over_versions_whose_content_is_no_longer_kept_only_edits_lead() -> None:
+    document = edit(edit(written("one five nine"), "one", "first"), "nine", "last")
+    gone = replace(document.versions[1], content=Content(), pruned=True)
+    versions = (document.versions[0], gone, document.versions[2])
+    assert track(versions, 1, 3, Span(4, 8), "five") == Span(6, 10)
+    replaced = after(document, *(ReplaceParts((text_part(text),), last_chunk=True) for text in ("one two", "two one")))
+    document = edit(replaced, "two", "three")
+    gone = [replace(version, content=Content(), pruned=True) for version in document.versions]
+    assert track((*gone[:5], document.versions[5]), 4, 6, Span(4, 4), "") is None
 
 
 @pytest.mark.parametrize("new", ["five of them", "about five of them", "5", ""])

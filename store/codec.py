@@ -1,0 +1,55 @@
+"""Frozen values to JSON and back, so that they can be kept. What is read again equals what was written.
+
+Rule 1: a member of a union says which one it is under `_type`.
+Rule 2: what a field has by default is not written, so values written before a field existed read as if it had that.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, get_args, get_origin
+
+from cattrs import Converter
+from cattrs.strategies import configure_tagged_union
+
+from store.models import JsonValue, Part
+from store.rope import Rope
+
+
+def make_converter() -> Converter:
+    """A converter that knows what an artifact is made of."""
+    converter = Converter(omit_if_default=True)
+    converter.register_structure_hook(Rope, lambda value, _: Rope(value))
+    converter.register_unstructure_hook(Rope, str)
+    converter.register_structure_hook(bytes, lambda value, _: b64decode(value))
+    converter.register_unstructure_hook(bytes, lambda value: b64encode(value).decode())
+    converter.register_structure_hook(datetime, lambda value, _: datetime.fromisoformat(value))
+    converter.register_unstructure_hook(datetime, datetime.isoformat)
+    # What is JSON already stays as it is.
+    converter.register_structure_hook_func(_is_json, lambda value, _: value)
+    converter.register_unstructure_hook_func(_is_json, lambda value: value)
+    configure_tagged_union(Part, converter)
+    return converter
+
+
+def _is_json(kind: Any) -> bool:
+    """Whether values of a type are JSON as they stand: anything, `JsonValue`, and objects of either."""
+    if get_origin(kind) is Mapping:
+        return _is_json(get_args(kind)[1])
+    return kind is Any or kind is JsonValue
+
+
+CONVERTER = make_converter()
+
+
+def encode(value: object, kind: Any, converter: Converter = CONVERTER) -> str:
+    """`value`, which is of type `kind`, as JSON."""
+    return json.dumps(converter.unstructure(value, unstructure_as=kind), ensure_ascii=False, separators=(",", ":"))
+
+
+def decode(text: str, kind: Any, converter: Converter = CONVERTER) -> Any:
+    """The value that was written."""
+    return converter.structure(json.loads(text), kind)

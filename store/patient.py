@@ -1,0 +1,70 @@
+"""A store that waits for its database: what turns work with, because a turn has nobody to send away."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from store.base import ArtifactStore
+from store.changes import Change
+from store.document import Applied
+from store.errors import Unavailable
+from store.models import Artifact, Ref, Version
+
+T = TypeVar("T")
+
+
+def _always() -> None:
+    """Nobody takes a task away."""
+
+
+class PatientStore:
+    """Wraps any store and tries again while it is `Unavailable`, which it is only before it has changed anything.
+
+    Args:
+        pause: waits a moment. What it raises ends the waiting.
+        check: called before every try, in the same step; it raises if whoever works here must not any more. So nothing
+            is read or changed for a task that another replica has taken over.
+    """
+
+    def __init__(
+        self, store: ArtifactStore, pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _always
+    ) -> None:
+        self._store = store
+        self._pause = pause
+        self._check = check
+
+    async def get(self, ref: Ref) -> Artifact:
+        return await self._patiently(lambda: self._store.get(ref))
+
+    async def list(self, context_id: str) -> tuple[Artifact, ...]:
+        return await self._patiently(lambda: self._store.list(context_id))
+
+    async def versions(self, ref: Ref) -> tuple[Version, ...]:
+        return await self._patiently(lambda: self._store.versions(ref))
+
+    async def version(self, ref: Ref, number: int) -> Version:
+        return await self._patiently(lambda: self._store.version(ref, number))
+
+    async def prepare(self, ref: Ref) -> None:
+        await self._patiently(lambda: self._store.prepare(ref))
+
+    async def apply(self, ref: Ref, change: Change) -> Applied:
+        return await self._patiently(lambda: self._store.apply(ref, change))
+
+    async def keep(self, ref: Ref) -> None:
+        await self._patiently(lambda: self._store.keep(ref))
+
+    async def close(self, ref: Ref) -> Applied | None:
+        return await self._patiently(lambda: self._store.close(ref))
+
+    async def discard(self, ref: Ref) -> Applied | None:
+        return await self._patiently(lambda: self._store.discard(ref))
+
+    async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            self._check()
+            try:
+                return await step()
+            except Unavailable:
+                await self._pause()

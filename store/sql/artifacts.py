@@ -1,0 +1,247 @@
+"""Artifacts in a database.
+
+Rule 1: an artifact is *held* by one replica from its first change until no draft of it is open and everything is
+        committed. Meanwhile its document is in that replica's memory, ahead of the rows; others read the rows.
+Rule 2: getting hold may wait. The change that follows does not, and it is written, together with all that was said in
+        the same step, by the group commit.
+Rule 3: visible means durable: who reads waits until closed versions are committed. A draft is visible at once.
+Rule 4: a replica that has lost its hold cannot write: it is `Fenced`, and must forget what it has in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from store import mutation
+from store.changes import Change
+from store.document import Applied, Document
+from store.errors import ArtifactBusy, ArtifactNotFound, StoreError, Unavailable
+from store.models import Artifact, Limits, Ref, Version
+from store.sql import reading
+from store.sql.commit import Fenced, GroupCommit
+from store.sql.database import Database
+from store.sql.differences import changes
+from store.sql.holding import PATIENCE, Held, Holder, Holds, Work, line
+from store.sql.reading import Cache, Key, Standing, standing
+from store.sql.rows import Head
+from store.sql.writing import Write
+
+__all__ = ["Holder", "SqlArtifactStore", "Standing", "standing"]
+
+
+class SqlArtifactStore:
+    """An `ArtifactStore` on a database. It joins the group commit, and has it write what it changes.
+
+    Args:
+        holder: this replica.
+        limits: bounds of one artifact.
+    """
+
+    def __init__(self, database: Database, commits: GroupCommit, holder: Holder, limits: Limits | None = None) -> None:
+        self._database = database
+        self._commits = commits
+        self._holder = holder
+        self._limits = limits or Limits()
+        self._cache = Cache()
+        self._holds = Holds(database, holder, self._cache, self._may_go)
+        self._touched: set[Held] = set()
+        commits.join(self)
+
+    def forget(self) -> None:
+        """This replica has lost its lease: everything in memory is dropped, and what is staged with it."""
+        self._holds.forget()
+        self._cache.clear()
+        self._touched.clear()
+
+    # ------------------------------------------------------------------------ reading
+
+    async def get(self, ref: Ref) -> Artifact:
+        seen = await self._seen(ref)
+        if seen:
+            return seen.artifact
+        async with self._database.read() as connection:
+            found = await self._head(connection, ref)
+            known = self._cache.fresh(_key(ref), found)
+            if known:
+                return known.document.artifact
+            return _artifact(*await reading.shown(connection, ref.context_id, {ref.artifact_id: found}))
+
+    async def list(self, context_id: str) -> tuple[Artifact, ...]:
+        held = {each.key[1]: (each.changed, each.newest) for each in self._holds.of(context_id)}
+        if not all(each.durable for each in self._holds.of(context_id)):
+            await self._settled()
+        async with self._database.read() as connection:
+            found = await reading.heads(connection, context_id)
+            for head in found.values():
+                self._holds.saw(head)
+            others = {artifact_id: head for artifact_id, head in found.items() if artifact_id not in held}
+            listed = await self._listed(connection, context_id, others)
+        ours = [(changed, document.artifact) for changed, document in held.values() if document.exists]
+        return tuple(artifact for _, artifact in sorted([*listed, *ours], key=_changed))
+
+    async def _listed(
+        self, connection: AsyncConnection, context_id: str, heads: Mapping[str, Head]
+    ) -> Sequence[tuple[int, Artifact]]:
+        known = {each: self._cache.fresh((context_id, each), head) for each, head in heads.items()}
+        unknown = {each: head for each, head in heads.items() if known[each] is None}
+        read = [(each.head.changed, _artifact(each)) for each in await reading.shown(connection, context_id, unknown)]
+        return [*read, *((each.head.changed, each.document.artifact) for each in known.values() if each)]
+
+    async def versions(self, ref: Ref) -> tuple[Version, ...]:
+        return (await self._document(ref)).versions
+
+    async def version(self, ref: Ref, number: int) -> Version:
+        return (await self._document(ref)).version(number)
+
+    async def _document(self, ref: Ref) -> Document:
+        seen = await self._seen(ref)
+        if seen:
+            return seen
+        async with self._database.read() as connection:
+            found = await self._head(connection, ref)
+            return (await self._cache.read(connection, _key(ref), found)).document
+
+    async def _seen(self, ref: Ref) -> Document | None:
+        """The document, if it is held, as soon as it may be seen (rule 3)."""
+        held = self._holds.find(_key(ref))
+        if held is None:
+            return None
+        document = _existing(held)
+        if not held.durable:
+            await self._settled()
+        return document
+
+    async def _head(self, connection: AsyncConnection, ref: Ref) -> Head:
+        found = await reading.head(connection, _key(ref))
+        if found is None or not found.exists:
+            raise ArtifactNotFound(ref.artifact_id)
+        self._holds.saw(found)
+        return found
+
+    async def _settled(self) -> None:
+        if self._commits.failing:
+            raise Unavailable(self._commits.failing.reason)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._commits.settled()
+        except (TimeoutError, Fenced) as error:
+            raise Unavailable("what was written last is not committed") from error
+
+    # ----------------------------------------------------------------------- changing
+
+    async def prepare(self, ref: Ref) -> None:
+        with suppress(ArtifactBusy):  # the change will say so
+            self._holds.want(await self._hold(ref))
+
+    async def apply(self, ref: Ref, change: Change) -> Applied:
+        held = await self._hold(ref)
+        try:
+            document, applied = mutation.changed(held.newest, ref, change, self._limits)
+        except StoreError:
+            held.wanted = 0
+            self._may_go(held)
+            raise
+        self._save(held, document)
+        return applied
+
+    async def keep(self, ref: Ref) -> None:
+        held = await self._writer(ref)
+        if isinstance(held, Held):
+            self._save(held, mutation.kept(_existing(held), ref))
+        elif held.draft_task is not None:
+            raise ArtifactBusy(ref.artifact_id, held.draft_task)
+
+    async def close(self, ref: Ref) -> Applied | None:
+        held = await self._writer(ref)
+        if isinstance(held, Head):
+            return None
+        document, applied = mutation.closed(_existing(held), ref)
+        self._save(held, document)
+        return applied
+
+    async def discard(self, ref: Ref) -> Applied | None:
+        try:
+            held = await self._writer(ref)
+        except ArtifactNotFound:
+            return None
+        if isinstance(held, Head):
+            return None
+        document, applied = mutation.discarded(held.newest, ref)
+        self._save(held, document)
+        return applied
+
+    async def _writer(self, ref: Ref) -> Held | Head:
+        """The artifact to be changed; or its row, if no draft of `ref`'s task is open."""
+        held = self._holds.find(_key(ref))
+        if held:
+            return held
+        async with self._database.read() as connection:
+            found = await self._head(connection, ref)
+        return await self._hold(ref) if found.draft_task == ref.task_id else found
+
+    async def _hold(self, ref: Ref) -> Held:
+        while True:
+            held = self._holds.find(_key(ref))
+            if held is None:
+                await self._holds.take(ref)
+            elif held.leaving:
+                await self._settled()
+            else:
+                return held
+
+    def _save(self, held: Held, document: Document) -> None:
+        if document is held.newest:
+            return
+        lasts = line(document) != line(held.newest)
+        held.newest, held.changed = document, self._holds.tick()
+        self._touched.add(held)
+        if lasts:
+            self._commits.now()
+        else:
+            self._commits.soon()
+
+    def _may_go(self, held: Held) -> None:
+        if not held.idle or self._holds.find(held.key) is not held:
+            return
+        if self._holder.alone:
+            self._holds.let_go(held)
+        else:
+            self._touched.add(held)
+            self._commits.soon()
+
+    # ------------------------------------------------------------------------ writing
+
+    def collect(self) -> Work | None:
+        """What the group commit is to write now."""
+        touched, self._touched = sorted(self._touched, key=lambda held: held.key), set()
+        writes = {held: self._write(held) for held in touched if not (held.idle and held.wanted)}
+        return Work(self._holds, writes) if writes else None
+
+    def _write(self, held: Held) -> Write:
+        goes = held.newest.draft is None
+        me, holder = (None if self._holder.alone else self._holder.id), (None if goes else self._holder.id)
+        held.leaving = goes and not self._holder.alone
+        return Write(held.key, me, held.saved.head, changes(held.saved, held.newest, held.changed, holder))
+
+
+def _key(ref: Ref) -> Key:
+    return ref.context_id, ref.artifact_id
+
+
+def _existing(held: Held) -> Document:
+    if not held.newest.exists:
+        raise ArtifactNotFound(held.key[1])
+    return held.newest
+
+
+def _artifact(shown: Standing) -> Artifact:
+    head = shown.head
+    return Artifact(shown.artifact_id, shown.content, head.current, shown.open, head.changed_by)
+
+
+def _changed(listed: tuple[int, Artifact]) -> tuple[int, str]:
+    return listed[0], listed[1].artifact_id

@@ -1,0 +1,236 @@
+"""Group commit: whatever has been staged is written in one transaction, and whoever needs to waits for it.
+
+Rule 1: staging never waits. What is staged between two waits of the event loop is written together or not at all,
+        because everybody's work is collected in one step.
+Rule 2: what is staged `soon` is written within `interval`; what is staged `now` at once, with everything before it.
+        While one transaction is on its way, the next one gathers.
+Rule 3: a transaction that fails for reasons that may pass is tried again until it goes through, and then in the same
+        order; nothing that was staged is left out. Only a replica that has lost its lease gives up what it has staged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from store.errors import Unavailable
+from store.sql.database import Database
+
+logger = logging.getLogger(__name__)
+
+SPACING = 0.018
+"""Seconds from one transaction to the next."""
+RETRY = 0.2
+"""Seconds between two tries."""
+STOP = 2.0
+"""Seconds that the transaction which is on its way has when the server stops."""
+
+
+class Fenced(Exception):
+    """Somebody else has taken over what this replica was writing: it must not write any more."""
+
+
+class Written(Exception):
+    """The transaction had gone through, although its connection broke before it could say so."""
+
+
+class Work(Protocol):
+    """What one participant has to write."""
+
+    async def write(self, connection: AsyncConnection) -> None:
+        """Write it. It may be called again, if the transaction failed.
+
+        Raises:
+            Fenced: somebody else has taken over.
+            Written: it was written before.
+        """
+        ...
+
+    def done(self) -> None:
+        """It has been committed."""
+        ...
+
+
+class Participant(Protocol):
+    """Who stages work."""
+
+    def collect(self) -> Work | None:
+        """Everything staged since the last time; None if nothing was. It must not wait."""
+        ...
+
+
+class GroupCommit:
+    """Writes for all participants, in the order in which they joined.
+
+    Args:
+        interval: seconds that what is staged `soon` may wait.
+        spacing: seconds from one transaction to the next, however much there is to write: the more of it they share.
+        lost: called when another replica has taken over; everything staged is given up.
+
+    Attributes:
+        commits: how many transactions have been committed.
+        able: set while the last try went through.
+    """
+
+    def __init__(
+        self, database: Database, lost: Callable[[], None], interval: float = 0.1, spacing: float = SPACING
+    ) -> None:
+        self.commits = 0
+        self._spacing = spacing
+        self._stopping = False
+        self._given_up = 0
+        self._database = database
+        self._interval = interval
+        self._lost = lost
+        self._participants: list[Participant] = []
+        self._due: asyncio.TimerHandle | None = None
+        self._wanted = asyncio.Event()
+        self._staged = 0
+        self._committed = 0
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._failing: Unavailable | None = None
+        self.able = asyncio.Event()
+        self.able.set()
+        self._task: asyncio.Task[None] | None = None
+
+    def join(self, participant: Participant) -> None:
+        self._participants.append(participant)
+
+    @property
+    def failing(self) -> Unavailable | None:
+        """Why the last try failed; None if it went through."""
+        return self._failing
+
+    # ----------------------------------------------------------------------- staging
+
+    def soon(self) -> None:
+        """Something was staged that may wait a moment."""
+        self._staged += 1
+        if self._due is None and not self._wanted.is_set():
+            self._due = asyncio.get_running_loop().call_later(self._interval, self._wanted.set)
+
+    def now(self) -> None:
+        """Something was staged that somebody waits for."""
+        self._staged += 1
+        self._wanted.set()
+
+    async def settled(self) -> None:
+        """Wait until everything staged so far is committed.
+
+        Raises:
+            Fenced: it never will be.
+        """
+        if self._committed >= self._staged:
+            return
+        self._wanted.set()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((self._staged, future))
+        await future
+
+    # ----------------------------------------------------------------------- writing
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="group commit")
+
+    async def stop(self) -> None:
+        """Stop writing. What is staged and not `settled` is given up."""
+        self._stopping = True
+        self._wanted.set()
+        if self._due:
+            self._due.cancel()
+        if self._task:
+            # Not in the middle of a transaction, if it can be helped: its connection would be lost.
+            await asyncio.wait([self._task], timeout=STOP)
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        self._end_waiting(Fenced("this server is stopping"))
+
+    def give_up(self) -> None:
+        """Another replica has taken over: nothing that is staged will be written."""
+        self._given_up += 1
+        for participant in self._participants:
+            participant.collect()
+        self._committed = self._staged
+        self._end_waiting(Fenced("another replica has taken over"))
+
+    async def _run(self) -> None:
+        while True:
+            await self._wanted.wait()
+            if self._stopping:
+                return
+            self._wanted.clear()
+            if self._due:
+                self._due.cancel()
+                self._due = None
+            begun = asyncio.get_running_loop().time()
+            await self._commit()
+            await asyncio.sleep(begun + self._spacing - asyncio.get_running_loop().time())
+
+    async def _commit(self) -> None:
+        staged, given_up = self._staged, self._given_up
+        works = [work for participant in self._participants if (work := participant.collect())]
+        try:
+            if works:
+                await self._write(works)
+        except Fenced:
+            if not self._stopping and self._given_up == given_up:
+                self._lost()
+            return
+        except Exception:
+            # Memory and database may differ now, and only the database counts.
+            logger.exception("What was staged cannot be written; it is given up")
+            self._lost()
+            return
+        if self._given_up != given_up:
+            return
+        for work in works:
+            work.done()
+        self._committed = max(self._committed, staged)
+        self._wake()
+
+    async def _write(self, works: list[Work]) -> None:
+        while True:
+            try:
+                with suppress(Written):
+                    async with self._database.write() as connection:
+                        for work in works:
+                            await work.write(connection)
+            except Unavailable as error:
+                self._note(error)
+                if self._stopping:
+                    raise Fenced("this server is stopping") from error
+                await asyncio.sleep(RETRY)
+            else:
+                self._note(None)
+                self.commits += 1
+                return
+
+    def _note(self, failing: Unavailable | None) -> None:
+        if failing and self._failing is None:
+            logger.error("%s What is to be written waits.", failing)
+            self.able.clear()
+        elif self._failing and failing is None:
+            logger.warning("The database can be used again.")
+            self.able.set()
+        self._failing = failing
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for ticket, future in waiting:
+            if future.done():
+                continue
+            if ticket <= self._committed:
+                future.set_result(None)
+            else:
+                self._waiting.append((ticket, future))
+
+    def _end_waiting(self, error: Exception) -> None:
+        waiting, self._waiting = self._waiting, []
+        for _, future in waiting:
+            if not future.done():
+                future.set_exception(error)

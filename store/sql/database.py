@@ -1,0 +1,158 @@
+"""A database: where it is, how its transactions begin, and what its errors mean.
+
+Rule 1: a read sees one consistent state, however many statements it makes.
+Rule 2: on SQLite there is one writer at a time, so nothing here ever finds the file locked by its own process.
+Rule 3: what another try could mend (the server is away, the disk is full, a deadlock) is `Unavailable`; anything else
+        is a fault of ours and passes as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Literal
+
+from sqlalchemy import URL, event, make_url
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from store.errors import Unavailable
+
+Dialect = Literal["sqlite", "postgresql"]
+
+READERS = 8
+"""Connections that read at the same time."""
+TIMEOUT = 10
+"""Seconds that a statement on PostgreSQL may take, and a connection to be made."""
+
+_MENDABLE = ("08", "40", "53", "55P03", "57P", "57014", "58", "25006")
+"""PostgreSQL's error codes, by how they begin: connection, rollback, resources, shutdown, time-out, disk, read-only."""
+
+
+class Database:
+    """Engines for reading and writing.
+
+    Args:
+        url: `sqlite:///FILE` or `postgresql://…`.
+    """
+
+    def __init__(self, url: str) -> None:
+        parsed = make_url(url)
+        self.dialect: Dialect = "sqlite" if parsed.get_backend_name() == "sqlite" else "postgresql"
+        self.name = parsed.render_as_string(hide_password=True)
+        self.url = _async_url(parsed)
+        self._turn = asyncio.Lock()
+        if self.dialect == "sqlite":
+            self._reader = _sqlite(self.url, "BEGIN", READERS)
+            self._writer = _sqlite(self.url, "BEGIN IMMEDIATE", 1)
+        else:
+            self._writer = _postgresql(self.url)
+            self._reader = self._writer.execution_options(isolation_level="REPEATABLE READ")
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction that reads.
+
+        Raises:
+            Unavailable: rule 3.
+        """
+        with translated():
+            async with self._reader.connect() as connection, connection.begin():
+                yield connection
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction that writes; it is committed when the block ends without an exception.
+
+        Raises:
+            Unavailable: rule 3; nothing was written, or nobody can tell (the connection broke during the commit).
+        """
+        with translated():
+            if self.dialect == "postgresql":
+                async with self._writer.begin() as connection:
+                    yield connection
+            else:
+                async with self._turn, self._writer.begin() as connection:
+                    yield connection
+
+    @asynccontextmanager
+    async def listener(self) -> AsyncIterator[Any]:
+        """The driver's own connection, to listen with: `asyncpg.Connection`. PostgreSQL only."""
+        async with self._writer.connect() as connection:
+            raw = await connection.get_raw_connection()
+            try:
+                yield raw.driver_connection
+            finally:
+                await connection.invalidate()  # what it listens to must not stay behind in the pool
+
+    async def close(self) -> None:
+        await self._writer.dispose()
+        if self.dialect == "sqlite":
+            await self._reader.dispose()
+
+
+def _async_url(url: URL) -> URL:
+    if url.get_backend_name() == "sqlite":
+        return url.set(drivername="sqlite+aiosqlite")
+    query = {"ssl" if key == "sslmode" else key: value for key, value in url.query.items()}
+    return url.set(drivername="postgresql+asyncpg", query=query)
+
+
+def _sqlite(url: URL, begin: str, connections: int) -> AsyncEngine:
+    engine = create_async_engine(url, pool_size=connections, max_overflow=0)
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def connected(connection: Any, record: Any) -> None:
+        connection.isolation_level = None  # the driver would begin transactions by rules of its own
+        cursor = connection.cursor()
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine.sync_engine, "begin")
+    def begun(connection: Any) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+def _postgresql(url: URL) -> AsyncEngine:
+    return create_async_engine(
+        url,
+        pool_size=READERS + 2,
+        max_overflow=0,
+        pool_timeout=TIMEOUT,
+        pool_pre_ping=False,
+        connect_args={"timeout": TIMEOUT, "command_timeout": TIMEOUT},
+    )
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raises `Unavailable` in place of what another try could mend."""
+    try:
+        yield
+    except Unavailable:
+        raise
+    except (DBAPIError, PoolTimeout, OSError) as error:
+        reason = mendable(error)
+        if reason is None:
+            raise
+        raise Unavailable(reason) from error
+
+
+def mendable(error: Exception) -> str | None:
+    """Why it failed, in words, if another try could go well."""
+    if not isinstance(error, DBAPIError):
+        return str(error) or "it does not answer"
+    cause: BaseException = error.orig or error
+    # SQLAlchemy wraps asyncpg's errors twice.
+    code = str(getattr(cause, "sqlstate", None) or getattr(cause.__cause__, "sqlstate", None) or "")
+    reason = str(cause.__cause__ or cause).splitlines()[0] if str(cause) else "it does not answer"
+    if code:
+        return reason if code.startswith(_MENDABLE) else None
+    if error.connection_invalidated or isinstance(error, OperationalError | InterfaceError):
+        return reason
+    return None

@@ -1,0 +1,210 @@
+"""What has to be written to bring an artifact's rows from one document to a later one. Pure; the rows are in `rows.py`.
+
+Rule 1: what a version or a draft says is written once. A draft that grows costs what was added to it, however long it
+        is; so does an edit.
+Rule 2: pieces of a draft that are no part of it any more go, so that their numbers can be used again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from store.codec import encode
+from store.document import Document
+from store.models import Content, Kind, Part, Parts, TextPart, Version, repaired, text_of, text_part
+from store.sql.rows import WHOLE, Head, Piece, Stored, VersionRow
+from store.text import splice
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What has to be written, in this order.
+
+    Attributes:
+        cut: the pieces of the draft from this one on go; None if all stay.
+        after: how the document stands in its rows then.
+    """
+
+    head: Head
+    cut: int | None
+    pieces: tuple[Piece, ...]
+    versions: tuple[VersionRow, ...]
+    after: Stored
+
+
+def changes(stored: Stored, new: Document, changed: int, holder: str | None) -> Changes:
+    """What brings the rows from `stored` to `new`.
+
+    Args:
+        changed: when it was changed last, in microseconds since 1970.
+        holder: the replica whose memory is ahead of the rows from now on.
+    """
+    made, depths = _made(stored, new)
+    cut, pieces, count, kept = _drafted(stored, new)
+    draft = new.draft
+    head = Head(
+        holder=holder,
+        revision=stored.head.revision + 1,
+        changed=changed,
+        changed_by=new.changed_by,
+        current=new.current,
+        newest=len(new.versions),
+        pruned=stored.head.pruned,
+        draft_task=draft.task_id if draft else None,
+        draft_author=draft.author if draft else None,
+        draft_dirty=draft.dirty if draft else False,
+        draft_kept=kept,
+    )
+    return Changes(head, cut, pieces, made, Stored(new, head, count, depths))
+
+
+def _made(stored: Stored, new: Document) -> tuple[tuple[VersionRow, ...], tuple[int, ...]]:
+    known = len(stored.depths)
+    if known == len(new.versions):
+        return (), stored.depths
+    rows, depths = [], [*stored.depths]
+    for version in new.versions[known:]:
+        depth = depths[version.parent - 1] + 1 if version.parent else WHOLE
+        replacement = _replacement(version, new.versions[version.parent - 1].content) if depth < WHOLE else None
+        rows.append(version_row(version, replacement))
+        depths.append(0 if replacement is None else depth)
+    return tuple(rows), tuple(depths)
+
+
+def version_row(version: Version, replacement: str | None = None) -> VersionRow:
+    """A version's row: whole, if there is no replacement."""
+    edited = version.edited
+    return VersionRow(
+        version.number,
+        version.parent,
+        version.author,
+        version.task_id,
+        version.incomplete,
+        edited.span.start if edited else None,
+        edited.span.end if edited else None,
+        edited.length if edited else None,
+        _json(version.content) if replacement is None else None,
+        None if replacement is None else json.dumps(replacement, ensure_ascii=False),
+    )
+
+
+def _replacement(version: Version, before: Content) -> str | None:
+    """What stands in place of the edited passage; None if that does not make the version of its parent."""
+    if version.edited is None or not _alike_but_for_text(before, version.content):
+        return None
+    span, text = version.edited.span, version.content.text
+    replacement = text[span.start : span.start + version.edited.length]
+    return replacement if splice(before.text, span, replacement) == text else None
+
+
+def _alike_but_for_text(before: Content, after: Content) -> bool:
+    old, new = text_of(before.parts), text_of(after.parts)
+    if old is None or new is None:
+        return False
+    parts = tuple(replace(new, body=old.body) if part is new else part for part in after.parts)
+    return replace(after, parts=parts) == before
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """A draft's first `count` pieces make `content`."""
+
+    count: int
+    content: Content
+
+
+def _drafted(stored: Stored, new: Document) -> tuple[int | None, tuple[Piece, ...], int, int | None]:
+    """Where to cut the draft's pieces, those to add, how many there are then, and how many of them make `kept`."""
+    if new.draft is None:
+        return (0 if stored.pieces else None), (), 0, None
+    points = _points(stored, new)
+    added: list[Piece] = []
+    kept = None
+    if new.draft.kept is not None:
+        kept = _reach(points, new.draft.kept, added)
+        shown = [point for point in points[:1] if point.count >= kept and not added]
+        points = [*shown, _Point(kept, new.draft.kept)]
+    count = _reach(points, new.draft.shown, added)
+    cut = added[0].seq if added else count
+    return (cut if cut < stored.pieces else None), tuple(added), count, kept
+
+
+def _points(stored: Stored, new: Document) -> list[_Point]:
+    """From where to go on: what is shown, what was kept, and the version beneath, which is always there."""
+    old = stored.document
+    points = []
+    if old.draft and (len(old.versions), old.current) == (len(new.versions), new.current):
+        points.append(_Point(stored.pieces, old.draft.shown))
+        if old.draft.kept is not None and stored.head.draft_kept is not None:
+            points.append(_Point(stored.head.draft_kept, old.draft.kept))
+    return [*points, _Point(0, new.closed)]
+
+
+def _reach(points: Sequence[_Point], target: Content, added: list[Piece]) -> int:
+    """How many pieces make `target`, having added one if it takes one. Nothing goes back behind the last point."""
+    for point in points:
+        parts = appended(point.content, target)
+        if parts is not None:
+            break
+    else:
+        point, parts = points[-1], None
+    if parts == ():
+        return point.count
+    piece = Piece(point.count, "whole", _json(target)) if parts is None else _append(point.count, parts)
+    added.append(piece)
+    return point.count + 1
+
+
+def _append(seq: int, parts: Parts) -> Piece:
+    return Piece(seq, "append", _json(Content(parts=parts)))
+
+
+def appended(old: Content, new: Content) -> Parts | None:
+    """The parts which, appended to `old`, make `new`; None if no parts do, or nobody can tell at their cost."""
+    if old is new:
+        return ()
+    if (old.name, old.description) != (new.name, new.description):
+        return None
+    before, after = _by_kind(old.parts), _by_kind(new.parts)
+    if [*after][: len(before)] != [*before]:
+        return None
+    parts: list[Part] = []
+    for kind, now in after.items():
+        more = _added(before.get(kind, []), now)
+        if more is None:
+            return None
+        parts += more
+    return tuple(parts)
+
+
+def _by_kind(parts: Parts) -> dict[Kind, list[Part]]:
+    kinds: dict[Kind, list[Part]] = {}
+    for part in parts:
+        kinds.setdefault(part.kind, []).append(part)
+    return kinds
+
+
+def _added(old: list[Part], new: list[Part]) -> list[Part] | None:
+    match old, new:
+        case [TextPart() as before], [TextPart() as after]:
+            return _grown(before, after)
+        case _:
+            return new[len(old) :] if new[: len(old)] == old else None
+
+
+def _grown(before: TextPart, after: TextPart) -> list[Part] | None:
+    more = after.body.since(before.body)
+    same_type = before.media_type in ("", after.media_type)
+    if more is None or not same_type or {**before.metadata, **after.metadata} != after.metadata:
+        return None
+    told = (after.media_type, after.metadata) != (before.media_type, before.metadata)
+    if not told:
+        return [text_part(more)] if more else []
+    return [text_part(more, after.media_type, after.metadata)]
+
+
+def _json(content: Content) -> str:
+    # One half of a surrogate pair in a name or a value would be refused with everything that is written with it.
+    return repaired(encode(content, Content))

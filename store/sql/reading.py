@@ -1,0 +1,178 @@
+"""Artifacts out of their rows, within the caller's transaction, and the documents that were read last.
+
+Rule 1: `revision` is raised by whoever writes any row of an artifact, so a document in memory that has the revision of
+        the row is the document.
+Rule 2: of a document that has grown only the new versions are read, unless old ones have lost their content since.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sqlalchemy import ColumnElement, Table, and_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from store.document import Document
+from store.models import Author, Content
+from store.sql.rows import Head, Piece, Stored, VersionRow, content, stored
+from store.sql.tables import artifacts, drafts, versions
+
+Key = tuple[str, str]
+"""Context id, artifact id."""
+
+CACHED = 64 * 1024 * 1024
+"""Bytes of documents kept in memory to be read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An artifact as its rows have it.
+
+    Attributes:
+        content: with its draft, if one is open.
+        author: who wrote the draft, or else the current version.
+    """
+
+    artifact_id: str
+    head: Head
+    content: Content
+    author: Author
+
+    @property
+    def open(self) -> bool:
+        """Whether a draft is open."""
+        return self.head.draft_task is not None
+
+    @property
+    def version(self) -> int:
+        """The number of the version that the content is part of, closed or still a draft."""
+        return self.head.newest + 1 if self.open else self.head.current
+
+
+async def standing(connection: AsyncConnection, context_id: str) -> tuple[Standing, ...]:
+    """A context's artifacts from committed rows alone, in the order they were last changed, newest last."""
+    return tuple(await shown(connection, context_id, await heads(connection, context_id)))
+
+
+async def head(connection: AsyncConnection, key: Key, *, lock: bool = False) -> Head | None:
+    """The artifact's row; None if it has none. `lock` keeps others from writing it until the transaction ends."""
+    query = select(*_columns(artifacts, Head)).where(_of(artifacts, key))
+    row = (await connection.execute(query.with_for_update() if lock else query)).one_or_none()
+    return Head(*row) if row else None
+
+
+async def heads(connection: AsyncConnection, context_id: str) -> dict[str, Head]:
+    """The rows of a context's artifacts, by id, in the order they were last changed."""
+    query = select(artifacts.c.artifact_id, *_columns(artifacts, Head)).where(artifacts.c.context_id == context_id)
+    query = query.order_by(artifacts.c.changed, artifacts.c.artifact_id)
+    found = {artifact_id: Head(*row) for artifact_id, *row in await connection.execute(query)}
+    return {artifact_id: each for artifact_id, each in found.items() if each.exists}
+
+
+async def _document(connection: AsyncConnection, key: Key, found: Head, known: Stored | None) -> Stored:
+    """The whole document; `known` is an earlier state of it (rule 2)."""
+    if known is None or sum(version.pruned for version in known.document.versions) != found.pruned:
+        known = Stored(Document(key[1]))
+    newer = select(*_columns(versions, VersionRow)).where(_of(versions, key), versions.c.number > len(known.depths))
+    rows = [VersionRow(*row) for row in await connection.execute(newer.order_by(versions.c.number))]
+    return stored(key[1], found, rows, await _pieces(connection, key, found), known)
+
+
+async def shown(connection: AsyncConnection, context_id: str, found: dict[str, Head]) -> list[Standing]:
+    """What artifacts of a context show, in the order given, without reading all of their versions."""
+    if not found:
+        return []
+    chains: dict[str, list[VersionRow]] = defaultdict(list)
+    for artifact_id, *row in await connection.execute(_chains(context_id, found)):
+        chains[artifact_id].append(VersionRow(*row))
+    pieces: dict[str, list[Piece]] = defaultdict(list)
+    query = select(drafts.c.artifact_id, *_columns(drafts, Piece)).where(_among(drafts, context_id, found))
+    for artifact_id, *row in await connection.execute(query.order_by(drafts.c.artifact_id, drafts.c.seq)):
+        pieces[artifact_id].append(Piece(*row))
+    return [_shown(artifact_id, each, chains[artifact_id], pieces[artifact_id]) for artifact_id, each in found.items()]
+
+
+def _shown(artifact_id: str, found: Head, chain: Sequence[VersionRow], pieces: Sequence[Piece]) -> Standing:
+    return Standing(artifact_id, found, content(found, chain, pieces), found.draft_author or chain[-1].author)
+
+
+def _chains(context_id: str, artifact_ids: Iterable[str]) -> Any:
+    """The current versions, and below each those that it is kept as an edit of."""
+    columns = (versions.c.artifact_id, *_columns(versions, VersionRow))
+    current = and_(versions.c.artifact_id == artifacts.c.artifact_id, versions.c.number == artifacts.c.current)
+    begin = (
+        select(*columns)
+        .join_from(artifacts, versions, and_(versions.c.context_id == artifacts.c.context_id, current))
+        .where(_among(artifacts, context_id, artifact_ids))
+        .cte("chain", recursive=True)
+    )
+    parent = and_(versions.c.artifact_id == begin.c.artifact_id, versions.c.number == begin.c.parent)
+    below = select(*columns).join_from(begin, versions, and_(versions.c.context_id == context_id, parent))
+    chain = begin.union_all(below.where(begin.c.replacement.is_not(None)))
+    return select(chain).order_by(chain.c.artifact_id, chain.c.number)
+
+
+async def _pieces(connection: AsyncConnection, key: Key, found: Head) -> list[Piece]:
+    if found.draft_task is None:
+        return []
+    query = select(*_columns(drafts, Piece)).where(_of(drafts, key)).order_by(drafts.c.seq)
+    return [Piece(*row) for row in await connection.execute(query)]
+
+
+def _columns(table: Table, kind: type[Any]) -> list[ColumnElement[Any]]:
+    """The columns of a row's fields, in their order."""
+    return [table.c[field.name] for field in fields(kind)]
+
+
+def _of(table: Table, key: Key) -> ColumnElement[bool]:
+    return and_(table.c.context_id == key[0], table.c.artifact_id == key[1])
+
+
+def _among(table: Table, context_id: str, artifact_ids: Iterable[str]) -> ColumnElement[bool]:
+    return and_(table.c.context_id == context_id, table.c.artifact_id.in_([*artifact_ids]))
+
+
+class Cache:
+    """The documents that were used last.
+
+    Args:
+        limit: bytes that all of them together may take. One that takes more is not kept.
+    """
+
+    def __init__(self, limit: int = CACHED) -> None:
+        self._limit = limit
+        self._size = 0
+        self._entries: OrderedDict[Key, tuple[Stored, int]] = OrderedDict()
+
+    def fresh(self, key: Key, found: Head) -> Stored | None:
+        """The document, if it is as the artifact's row says that it now is."""
+        known = self._get(key)
+        return known if known and known.head.revision == found.revision else None
+
+    async def read(self, connection: AsyncConnection, key: Key, found: Head) -> Stored:
+        """The document, given its artifact's row."""
+        read = self.fresh(key, found)
+        if read is None:
+            read = await _document(connection, key, found, self._get(key))
+            self.put(key, read)
+        return read
+
+    def put(self, key: Key, document: Stored) -> None:
+        self._size -= self._entries.pop(key, (None, 0))[1]
+        self._entries[key] = document, document.size
+        self._size += document.size
+        while self._size > self._limit:
+            self._size -= self._entries.popitem(last=False)[1][1]
+
+    def clear(self) -> None:
+        self._entries.clear()
+        self._size = 0
+
+    def _get(self, key: Key) -> Stored | None:
+        if key not in self._entries:
+            return None
+        self._entries.move_to_end(key)
+        return self._entries[key][0]

@@ -1,0 +1,169 @@
+"""An artifact's document as rows, and the document of those rows. Pure.
+
+Rule 1 (versions): a version is kept whole or, where only a passage of its parent's text was edited, as what stands in
+        the passage's place. Fewer than `WHOLE` such rows lie between a version and a whole one.
+Rule 2 (drafts): a draft is the current version's content and pieces that are laid upon it in order: one appends parts,
+        or is the whole content. The first `draft_kept` pieces make what the last completed call left.
+Rule 3 (pruning): a version whose row has neither content nor replacement has lost its content. It is never the current
+        one, nor one that another is kept as an edit of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Literal
+
+from store.changes import AppendParts, apply
+from store.codec import decode
+from store.document import Document, Draft
+from store.models import Author, Content, Passage, TextPart, Version
+from store.text import Span
+
+WHOLE = 32
+"""Every so manieth version in a chain of edits is kept whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A row of `artifacts` without its key."""
+
+    holder: str | None = None
+    revision: int = 0
+    changed: int = 0
+    changed_by: str = ""
+    current: int = 0
+    newest: int = 0
+    pruned: int = 0
+    draft_task: str | None = None
+    draft_author: Author | None = None
+    draft_dirty: bool = False
+    draft_kept: int | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is an artifact."""
+        return bool(self.newest) or self.draft_task is not None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A row of `versions` without its key and its time."""
+
+    number: int
+    parent: int
+    author: Author
+    task_id: str
+    incomplete: bool
+    edited_start: int | None
+    edited_end: int | None
+    edited_length: int | None
+    content: str | None
+    replacement: str | None
+
+    @property
+    def edited(self) -> Passage | None:
+        if self.edited_start is None or self.edited_end is None or self.edited_length is None:
+            return None
+        return Passage(Span(self.edited_start, self.edited_end), self.edited_length)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A row of `drafts` without its key."""
+
+    seq: int
+    kind: Literal["whole", "append"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A document as its rows have it.
+
+    Attributes:
+        pieces: how many its draft has.
+        depths: of each version, how many edits lie between it and a whole one (rule 1).
+    """
+
+    document: Document
+    head: Head = field(default_factory=Head)
+    pieces: int = 0
+    depths: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes in memory; what versions have in common is counted once."""
+        document = self.document
+        size = _size(document.draft.shown) if document.draft else 0
+        for version, depth in zip(document.versions, self.depths, strict=True):
+            size += 500 + (version.edited.length if depth and version.edited else _size(version.content))
+        return size
+
+
+def stored(artifact_id: str, head: Head, rows: Iterable[VersionRow], pieces: Sequence[Piece], known: Stored) -> Stored:
+    """The document of an artifact.
+
+    Args:
+        rows: its versions that `known` does not have, in order.
+        known: an earlier one, none of whose versions has been pruned since; an empty one if there is none.
+    """
+    versions, depths = [*known.document.versions], [*known.depths]
+    for row in rows:
+        base = versions[row.parent - 1] if row.parent and row.replacement is not None else None
+        found = _content(row, base.content if base and not base.pruned else None)
+        depths.append(depths[row.parent - 1] + 1 if base else 0)
+        facts = (row.author, row.task_id, row.parent, row.incomplete, row.edited)
+        versions.append(Version(row.number, found or Content(), *facts, pruned=found is None))
+    document = Document(artifact_id, tuple(versions), None, head.current, head.changed_by)
+    document = replace(document, draft=_draft(head, document.closed, pieces))
+    return Stored(document, head, len(pieces), tuple(depths))
+
+
+def content(head: Head, chain: Iterable[VersionRow], pieces: Sequence[Piece]) -> Content:
+    """What an artifact shows.
+
+    Args:
+        chain: the current version and those it is kept as an edit of, in order.
+    """
+    closed: Content | None = None
+    for row in chain:
+        closed = _content(row, closed)
+    draft = _draft(head, closed or Content(), pieces)
+    return draft.shown if draft else closed or Content()
+
+
+def _content(row: VersionRow, base: Content | None) -> Content | None:
+    if row.content is not None:
+        return _of_json(row.content)
+    if row.replacement is None or base is None or row.edited is None:
+        return None
+    span, text = row.edited.span, json.loads(row.replacement)
+    parts = (replace(p, body=p.body.splice(span, text)) if isinstance(p, TextPart) else p for p in base.parts)
+    return replace(base, parts=tuple(parts))
+
+
+def _draft(head: Head, closed: Content, pieces: Sequence[Piece]) -> Draft | None:
+    if head.draft_task is None or head.draft_author is None:
+        return None
+    contents = [*accumulate(pieces, _laid, initial=closed)]
+    kept = None if head.draft_kept is None else contents[head.draft_kept]
+    return Draft(head.draft_task, head.draft_author, kept, contents[-1], head.draft_dirty)
+
+
+def _laid(content: Content, piece: Piece) -> Content:
+    laid = _of_json(piece.content)
+    if piece.kind == "whole":
+        return laid
+    return replace(content, parts=apply(content.parts, AppendParts(laid.parts)))
+
+
+def _of_json(text: str) -> Content:
+    content: Content = decode(text, Content)
+    return content
+
+
+def _size(content: Content) -> int:
+    return sum(part.size for part in content.parts)

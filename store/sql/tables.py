@@ -1,0 +1,56 @@
+"""The tables of artifacts, each keyed by `context_id` first. What their columns mean together is in `rows.py`.
+
+`metadata` has every table of a database: those of tasks join it in `server/tasks/sql/tables.py`.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, DateTime, Integer, MetaData, Table, Text, func
+
+metadata = MetaData()
+
+artifacts = Table(
+    "artifacts",  # a row may stand here before there is any artifact: that has a version or a draft
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("artifact_id", Text, primary_key=True),
+    Column("holder", Text),  # the replica whose memory is ahead of these rows; null for none
+    Column("revision", Integer, nullable=False),  # +1 whenever any row of the artifact is written
+    Column("changed", BigInteger, nullable=False),  # microseconds since 1970
+    Column("changed_by", Text, nullable=False),
+    Column("current", Integer, nullable=False),
+    Column("newest", Integer, nullable=False),  # number of the newest version; 0 while there is none
+    Column("pruned", Integer, nullable=False),  # how many versions have lost their content
+    Column("draft_task", Text),  # null: no draft is open
+    Column("draft_author", Text),
+    Column("draft_dirty", Boolean, nullable=False),
+    Column("draft_kept", Integer),  # so many pieces make what the last completed call left; null: none was completed
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("artifact_id", Text, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("parent", Integer, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("task_id", Text, nullable=False),
+    Column("incomplete", Boolean, nullable=False),
+    Column("edited_start", Integer),  # of the parent's text, in code points; these three are set or null together
+    Column("edited_end", Integer),
+    Column("edited_length", Integer),
+    Column("content", Text),  # JSON of the whole; or
+    Column("replacement", Text),  # JSON of the text in the edited passage's place; both null: pruned
+    Column("made_at", DateTime(timezone=True), nullable=False, default=func.now()),  # UTC
+)
+
+drafts = Table(
+    "drafts",
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("artifact_id", Text, primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("kind", Text, nullable=False),  # "whole" or "append"
+    Column("content", Text, nullable=False),  # JSON of the whole, or of the parts to be appended
+)

@@ -1,0 +1,644 @@
+"""Artifacts in a database: what a crash leaves, what other replicas may do, and what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from store import mutation
+from store.base import ArtifactStore
+from store.changes import EditText, Redo, ReplaceParts, Restore, Undo
+from store.document import Document
+from store.errors import ArtifactBusy, ArtifactNotFound, StoreError, Unavailable, VersionConflict, VersionPruned
+from store.models import Artifact, FilePart, Limits, Ref
+from store.sql import holding, reading
+from store.sql.artifacts import standing
+from store.sql.commit import Fenced
+from store.sql.database import Database
+from store.sql.reading import Cache
+from store.sql.rows import Head, Stored
+from store.sql.tables import artifacts, drafts, versions
+from store.text import Span
+from tests.store.making import appending, by, delta, replacing, result
+from tests.store.sql.keeping import Kept, Replica, keeping, postgresql_database, sqlite_database
+from tests.store.sql.steps import STEPS, Step, do, done
+
+Databases = Callable[[], AbstractAsyncContextManager[Database]]
+
+
+@pytest.fixture(params=[sqlite_database, postgresql_database], ids=["sqlite", "postgresql"])
+async def database(request: pytest.FixtureRequest) -> AsyncIterator[Database]:
+    async with request.param() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def postgresql() -> AsyncIterator[Database]:
+    async with postgresql_database() as opened:
+        yield opened
+
+
+def first(database: Database) -> Replica:
+    return Replica() if database.dialect == "sqlite" else Replica(living={"r1"})
+
+
+def second(database: Database, *others: str) -> Replica:
+    """The replica after it, for which `others` live."""
+    return Replica("r2") if database.dialect == "sqlite" else Replica("r2", {"r2", *others})
+
+
+@pytest.fixture
+async def kept(database: Database) -> AsyncIterator[Kept]:
+    async with keeping(database, first(database)) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def two(postgresql: Database) -> AsyncIterator[tuple[Kept, Kept]]:
+    """Two replicas that live."""
+    living = {"r1", "r2"}
+    async with AsyncExitStack() as stack:
+        one, other = [
+            await stack.enter_async_context(keeping(postgresql, Replica(name, living))) for name in ("r1", "r2")
+        ]
+        yield one, other
+
+
+# ------------------------------------------------------------------------------------------------- crashes
+
+
+async def rows_of(database: Database, artifact_id: str = "a") -> Document | None:
+    """The document as its rows have it, draft and all."""
+    key = "c", artifact_id
+    async with database.read() as connection:
+        found = await reading.head(connection, key)
+        return (await Cache().read(connection, key, found)).document if found and found.exists else None
+
+
+class Witness:
+    """Joins the group commit, and remembers what was in memory when a transaction was collected, and committed."""
+
+    def __init__(self) -> None:
+        self.memory: dict[str, Document] = {each: Document(each) for each in "ab"}
+        self.on_its_way = self.committed = self.memory
+
+    def collect(self) -> Witness:
+        self.on_its_way = {**self.memory}
+        return self
+
+    async def write(self, connection: AsyncConnection) -> None:
+        pass
+
+    def done(self) -> None:
+        self.committed = self.on_its_way
+
+
+MOMENTS = st.sampled_from([None, None, "pause", "commit", "crash"])
+WALK = st.lists(st.tuples(STEPS, st.sampled_from("aab"), MOMENTS), max_size=20)
+
+
+async def walk(database: Database, steps: list[tuple[Step, str, str | None]]) -> None:
+    """Steps to two artifacts, commits and crashes: what is read again is what memory had at the last commit."""
+    living: set[str] | None = None if database.dialect == "sqlite" else set()
+    witness = Witness()
+    async with AsyncExitStack() as stack:
+        kept = await begun(stack, database, living, witness)
+        for step, artifact_id, moment in steps:
+            await do(kept.store, witness.memory[artifact_id], step, artifact_id)
+            witness.memory = {**witness.memory, artifact_id: done(witness.memory[artifact_id], step)}
+            if moment == "pause":
+                await asyncio.sleep(0)
+            if moment == "commit":
+                await kept.commits.settled()
+                assert await all_rows(database) == witness.committed == witness.memory
+            if moment == "crash":
+                await kept.commits.stop()
+                rows = await all_rows(database)
+                assert rows in (witness.committed, witness.on_its_way)
+                witness.memory = rows
+                kept = await begun(stack, database, living, witness)
+                for each, document in rows.items():
+                    assert await shown(kept.store, each) == (document.artifact if document.exists else None)
+
+
+async def begun(stack: AsyncExitStack, database: Database, living: set[str] | None, witness: Witness) -> Kept:
+    replica = Replica(uuid4().hex, living)
+    if living is not None:
+        living.clear()
+        living.add(replica.id)
+    kept = await stack.enter_async_context(keeping(database, replica))
+    kept.commits.join(witness)
+    return kept
+
+
+async def all_rows(database: Database) -> dict[str, Document]:
+    return {each: await rows_of(database, each) or Document(each) for each in "ab"}
+
+
+async def shown(store: ArtifactStore, artifact_id: str) -> Artifact | None:
+    try:
+        return await store.get(by("", artifact_id))
+    except ArtifactNotFound:
+        return None
+
+
+@settings(max_examples=15, deadline=None)
+@given(WALK)
+def test_a_crash_leaves_what_memory_had_at_the_last_commit_on_sqlite(steps: list[tuple[Step, str, str | None]]) -> None:
+    asyncio.run(walked(sqlite_database, steps))
+
+
+@settings(max_examples=6, deadline=None)
+@given(WALK)
+def test_a_crash_leaves_what_memory_had_at_the_last_commit_on_postgresql(
+    steps: list[tuple[Step, str, str | None]],
+) -> None:
+    asyncio.run(walked(postgresql_database, steps))
+
+
+async def walked(databases: Databases, steps: list[tuple[Step, str, str | None]]) -> None:
+    async with databases() as database:
+        await walk(database, steps)
+
+
+async def test_a_draft_goes_on_after_a_crash_where_the_last_completed_call_left_it(database: Database) -> None:
+    async with keeping(database, first(database)) as before:
+        await before.store.apply(by("t1"), replacing("kept "))
+        await before.store.apply(by("t1"), delta(appending("cut off")))
+        await before.commits.settled()
+    async with keeping(database, second(database)) as after:
+        assert (await after.store.get(by("t1"))).text == "kept cut off"
+        with pytest.raises(ArtifactBusy) as caught:
+            await after.store.apply(by("t2"), appending("mine"))
+        assert caught.value.task_id == "t1"
+        back = await after.store.discard(by("t1"))
+        assert back
+        assert back.artifact.text == "kept "
+        closed = await after.store.close(by("t1"))
+        assert closed
+        assert (closed.version, closed.artifact.text) == (1, "kept ")
+
+
+async def test_a_thousand_versions_are_read_again_and_only_new_ones_after_that(kept: Kept) -> None:
+    await kept.store.apply(by("t1"), replacing("0" * 1000, last_chunk=True))
+    for number in range(1, 200):
+        await kept.store.apply(by("t1"), EditText(Span(number, number + 1), "x", number))
+    await kept.commits.settled()
+    made = await kept.store.versions(by("t1"))
+    kept.store.forget()
+    assert await kept.store.versions(by("t1")) == made
+    before = await kept.store.versions(by("t1"))
+    await kept.store.apply(by("t1"), Undo())
+    after = await kept.store.versions(by("t1"))
+    assert all(one is other for one, other in zip(before, after, strict=True))
+
+
+# -------------------------------------------------------------------------------------- visible is durable
+
+
+@pytest.fixture
+async def idle(database: Database) -> AsyncIterator[Kept]:
+    """A store whose group commit has not been started yet."""
+    kept = Kept(database, first(database))
+    yield kept
+    await kept.commits.stop()
+
+
+async def waits(awaitable: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """It has been begun, and waits for something."""
+    task = asyncio.ensure_future(awaitable)
+    done, _ = await asyncio.wait([task], timeout=0.05)
+    assert not done
+    return task
+
+
+async def test_a_closed_version_is_seen_when_it_is_committed(idle: Kept) -> None:
+    await idle.store.apply(by("t1"), replacing("A", last_chunk=True))
+    looks = [idle.store.get(by("")), idle.store.versions(by("")), idle.store.version(by(""), 1), idle.store.list("c")]
+    waiting = [await waits(look) for look in looks]
+    idle.commits.start()
+    artifact, made, version, listed = await asyncio.gather(*waiting)
+    assert (artifact.text, version, listed) == ("A", made[0], (artifact,))
+    assert await rows_of(idle.database)
+
+
+async def test_a_draft_is_seen_at_once(idle: Kept) -> None:
+    await idle.store.apply(by("t1"), replacing("A"))
+    assert (await idle.store.get(by(""))).text == "A"
+    assert [each.text for each in await idle.store.list("c")] == ["A"]
+    assert await idle.store.versions(by("")) == ()
+    assert await rows_of(idle.database) is None
+
+
+async def test_what_is_held_changes_without_waiting(idle: Kept) -> None:
+    await idle.store.prepare(by("t1"))
+    assert result(idle.store.apply(by("t1"), appending("A"))).artifact.text == "A"
+    result(idle.store.keep(by("t1")))
+    assert result(idle.store.discard(by("t1"))) is None
+    assert result(idle.store.close(by("t1")))
+
+
+async def test_steps_between_two_waits_are_written_together(kept: Kept) -> None:
+    await kept.store.prepare(by("t1"))
+    await kept.store.prepare(by("t1", "b"))
+    await kept.commits.settled()
+    before = kept.commits.commits
+    for artifact_id in "ab":
+        result(kept.store.apply(by("t1", artifact_id), replacing("A", last_chunk=True)))
+    await kept.commits.settled()
+    assert kept.commits.commits == before + 1
+
+
+async def test_nothing_is_written_where_nothing_is_to_be_done(kept: Kept) -> None:
+    await kept.store.apply(by("t1"), replacing("A", last_chunk=True))
+    await kept.store.apply(by("t1", "b"), replacing("B"))
+    await kept.commits.settled()
+    kept.store.forget()
+    before = kept.commits.commits, await revisions(kept)
+    await kept.store.keep(by("t1"))
+    assert await kept.store.close(by("t1")) is None
+    assert await kept.store.discard(by("t1")) is None
+    assert await kept.store.close(by("t2", "b")) is None
+    assert await kept.store.discard(by("t1", "none")) is None
+    with pytest.raises(ArtifactBusy):
+        await kept.store.keep(by("t2", "b"))
+    for change in (kept.store.keep, kept.store.close):
+        with pytest.raises(ArtifactNotFound):
+            await change(by("t1", "none"))
+    await kept.commits.settled()
+    assert (kept.commits.commits, await revisions(kept)) == before
+
+
+async def revisions(kept: Kept) -> list[tuple[Any, ...]]:
+    query = select(artifacts.c.artifact_id, artifacts.c.revision, artifacts.c.holder).order_by(artifacts.c.artifact_id)
+    async with kept.database.read() as connection:
+        return [tuple(row) for row in await connection.execute(query)]
+
+
+async def test_a_growing_draft_is_never_written_again(kept: Kept) -> None:
+    await kept.store.apply(by("t1"), delta(replacing("x" * 100_000)))
+    for _ in range(10):
+        await kept.store.apply(by("t1"), delta(appending("y" * 20)))
+        await kept.commits.settled()
+    async with kept.database.read() as connection:
+        sizes = [*await connection.scalars(select(func.length(drafts.c.content)).order_by(drafts.c.seq))]
+    assert len(sizes) == 10
+    assert sum(sizes) < 100_000 + 10 * 150
+    await kept.store.apply(by("t1"), delta(appending("z")))
+    await kept.store.close(by("t1"))
+    await kept.commits.settled()
+    async with kept.database.read() as connection:
+        assert await connection.scalar(select(func.count()).select_from(drafts)) == 0
+    assert [holder for _, _, holder in await revisions(kept)] == [None]
+
+
+# ---------------------------------------------------------------------------------------------- two replicas
+
+
+async def test_another_replica_sees_a_draft_and_may_not_write_it(two: tuple[Kept, Kept]) -> None:
+    one, other = two
+    await one.store.apply(by("t1"), replacing("A", name="n"))
+    await one.commits.settled()
+    artifact = await other.store.get(by("t2"))
+    assert (artifact.text, artifact.name, artifact.open, artifact.changed_by) == ("A", "n", True, "t1")
+    for change in (appending("B"), ReplaceParts((FilePart(b"x"),)), Undo()):
+        with pytest.raises(ArtifactBusy) as caught:
+            await other.store.apply(by("t2"), change)
+        assert caught.value.task_id == "t1"
+    await other.store.prepare(by("t2"))
+    await one.store.apply(by("t1"), appending("B", last_chunk=True))
+    await one.commits.settled()
+    assert (await other.store.apply(by("t2"), appending("C"))).artifact.text == "ABC"
+
+
+async def test_numbers_and_guards_hold_across_replicas(two: tuple[Kept, Kept]) -> None:
+    one, other = two
+    for number in range(1, 7):
+        store = two[number % 2].store
+        applied = await store.apply(by(f"t{number}"), replacing(str(number), last_chunk=True, base=number - 1))
+        assert applied.version == number
+    for store in (one.store, other.store):
+        with pytest.raises(VersionConflict) as caught:
+            await store.apply(by("t1"), EditText(Span(0, 1), "x", 5))
+        assert (caught.value.base, caught.value.current) == (5, 6)
+    await one.store.apply(by("t1"), Undo(base=6))
+    assert (await other.store.apply(by("t2"), Redo(base=5))).version == 6
+    await other.commits.settled()
+    assert await one.store.versions(by("")) == await other.store.versions(by(""))
+    assert [version.content.text for version in await one.store.versions(by(""))] == [*"123456"]
+
+
+async def test_of_replicas_that_write_at_once_each_gets_its_turn(two: tuple[Kept, Kept]) -> None:
+    writers = [
+        store.store.apply(by(f"t{number}"), appending(str(number), last_chunk=True))
+        for number in range(6)
+        for store in [two[number % 2]]
+    ]
+    applied = await asyncio.gather(*writers)
+    for each in two:
+        await each.commits.settled()
+    assert sorted(each.version for each in applied) == [1, 2, 3, 4, 5, 6]
+    text = (await two[0].store.get(by(""))).text
+    assert sorted(text) == [*"012345"]
+    assert [version.content.text for version in await two[1].store.versions(by(""))] == [text[:n] for n in range(1, 7)]
+
+
+async def test_artifacts_of_all_replicas_are_listed_in_the_order_of_their_last_change(two: tuple[Kept, Kept]) -> None:
+    one, other = two
+    await one.store.apply(by("t1", "a"), replacing("a"))
+    await other.store.apply(by("t2", "b"), replacing("b", last_chunk=True))
+    await one.store.apply(by("t1", "d"), replacing("d"))
+    for each in two:
+        await each.commits.settled()
+        assert [artifact.text for artifact in await each.store.list("c")] == ["a", "b", "d"]
+    await one.store.apply(by("t1", "a"), appending("+"))
+    assert [artifact.text for artifact in await one.store.list("c")] == ["b", "d", "a+"]
+
+
+async def test_a_refused_change_lets_go_of_the_artifact_and_makes_none(two: tuple[Kept, Kept]) -> None:
+    one, other = two
+    for change in (Undo(), ReplaceParts(()), Restore(1)):
+        with pytest.raises(StoreError):
+            await one.store.apply(by("t1"), change)
+        await one.commits.settled()
+    assert [holder for _, _, holder in await revisions(one)] == [None]
+    for store in (one.store, other.store):
+        assert await store.list("c") == ()
+        with pytest.raises(ArtifactNotFound):
+            await store.get(by("t1"))
+    async with one.database.read() as connection:
+        assert await standing(connection, "c") == ()
+    assert (await other.store.apply(by("t2"), appending("x", last_chunk=True))).version == 1
+
+
+async def test_what_was_prepared_and_not_changed_is_let_go(
+    two: tuple[Kept, Kept], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = two
+    monkeypatch.setattr(holding, "UNUSED", 0.1)
+    await one.store.prepare(by("t1"))
+    assert (await other.store.apply(by("t2"), appending("x", last_chunk=True))).version == 1
+
+
+async def test_one_attempt_serves_all_who_ask_at_once_and_goes_on_when_they_leave(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(holding.Holds, "_take", counted(holding.Holds._take, begun))
+    monkeypatch.setattr(holding, "UNUSED", 0.1)
+    async with keeping(database, first(database)) as kept:
+        asking = [asyncio.create_task(kept.store.apply(by("t1"), appending("x"))) for _ in range(5)]
+        leaving = asyncio.create_task(kept.store.prepare(by("t1", "b")))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.gather(*asking)
+        assert begun == ["a", "b"]
+        await kept.store.close(by("t1"))
+        async with keeping(database, second(database, "r1")) as other:
+            assert (await other.store.apply(by("t2", "b"), appending("x"))).artifact.text == "x"
+
+
+def counted(take: Callable[..., Coroutine[Any, Any, None]], begun: list[str]) -> Callable[..., Any]:
+    async def counting(self: object, key: tuple[str, str], into: object) -> None:
+        begun.append(key[1])
+        await take(self, key, into)
+
+    return counting
+
+
+async def test_the_draft_of_a_task_that_came_over_is_waited_for_until_its_replica_lets_go(
+    two: tuple[Kept, Kept],
+) -> None:
+    one, other = two
+    await one.store.apply(by("t1"), replacing("A"))
+    await one.commits.settled()
+    waiting = await waits(other.store.apply(by("t1"), appending("B")))
+    other.replica.living.discard("r1")
+    assert (await waiting).artifact.text == "AB"
+
+
+async def test_who_is_not_let_in_is_told_to_try_again(two: tuple[Kept, Kept], monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = two
+    monkeypatch.setattr(holding, "PATIENCE", 0.1)
+    await one.store.apply(by("t1"), replacing("A"))
+    await one.commits.settled()
+    with pytest.raises(Unavailable, match="does not let go of artifact 'a'"):
+        await other.store.apply(by("t1"), appending("B"))
+    assert (await one.store.apply(by("t1"), appending("C"))).artifact.text == "AC"
+
+
+# --------------------------------------------------------------------------------------------------- fencing
+
+
+async def test_a_replica_that_was_taken_for_dead_cannot_write_any_more(two: tuple[Kept, Kept]) -> None:
+    one, other = two
+    await one.store.apply(by("t1"), replacing("A"))
+    await one.commits.settled()
+    other.replica.living.discard("r1")
+    assert (await other.store.close(by("t1"))) is not None
+    assert (await other.store.apply(by("t2"), appending("B", last_chunk=True))).version == 2
+    await other.commits.settled()
+    await one.store.apply(by("t1"), appending("late", last_chunk=True))
+    with pytest.raises(Fenced):
+        await one.commits.settled()
+    assert one.lost == 1
+    one.replica.id = "r3"
+    one.replica.living.add("r3")
+    for each in two:
+        assert [version.content.text for version in await each.store.versions(by(""))] == ["A", "AB"]
+    assert (await one.store.apply(by("t3"), appending("C", last_chunk=True))).version == 3
+
+
+async def test_who_reads_what_will_never_be_committed_is_told_to_try_again(idle: Kept) -> None:
+    await idle.store.apply(by("t1"), replacing("A", last_chunk=True))
+    reading = await waits(idle.store.get(by("")))
+    idle.store.forget()
+    idle.commits.give_up()
+    with pytest.raises(Unavailable, match="not committed"):
+        await reading
+    with pytest.raises(ArtifactNotFound):
+        await idle.store.get(by(""))
+
+
+async def test_what_was_being_asked_for_when_everything_was_forgotten_is_asked_for_again(kept: Kept) -> None:
+    asking = asyncio.create_task(kept.store.apply(by("t1"), appending("A")))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    kept.store.forget()
+    assert (await asking).artifact.text == "A"
+    await kept.commits.settled()
+    found = await rows_of(kept.database)
+    assert found
+    assert found.artifact.text == "A"
+
+
+# ----------------------------------------------------------------------------------------------- unavailable
+
+
+class Broken(Database):
+    """A database whose transactions fail as long as `away` says. `tried` is set when one has failed and is repeated."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.away = False
+        self.failed = False
+        self.tried = asyncio.Event()
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncConnection]:
+        if self.failed:
+            self.tried.set()
+        async with super().write() as connection:
+            yield connection
+            self.failed = self.away
+            if self.away:
+                raise Unavailable("it is away")
+
+
+@pytest.fixture
+async def broken(database: Database) -> AsyncIterator[tuple[Kept, Broken]]:
+    opened = Broken(
+        database.url.render_as_string(hide_password=False).replace("+aiosqlite", "").replace("+asyncpg", "")
+    )
+    async with keeping(opened, first(opened)) as kept:
+        yield kept, opened
+    await opened.close()
+
+
+async def test_while_the_database_is_away_changes_wait_and_nothing_is_lost(broken: tuple[Kept, Broken]) -> None:
+    kept, database = broken
+    await kept.store.apply(by("t1"), replacing("A"))
+    await kept.store.apply(by("t1", "b"), replacing("B", last_chunk=True))
+    await kept.commits.settled()
+    database.away = True
+    await kept.store.apply(by("t1"), appending("+", last_chunk=True))
+    await database.tried.wait()
+    with pytest.raises(Unavailable, match="it is away"):
+        await kept.store.get(by("t1"))
+    assert (await kept.store.get(by("t1", "b"))).text == "B"
+    database.away = False
+    await kept.commits.settled()
+    assert (await kept.store.get(by("t1"))).text == "A+"
+    found = await rows_of(database)
+    assert found
+    assert [version.content.text for version in found.versions] == ["A+"]
+
+
+# ------------------------------------------------------------------------------------------ standing, pruning
+
+
+async def test_standing_shows_what_is_committed(kept: Kept) -> None:
+    await kept.store.apply(by("t1", "a"), replacing("a" * 50, last_chunk=True))
+    for number in range(1, 5):
+        await kept.store.apply(Ref("c", "a", "t2", "user"), EditText(Span(number, number + 1), "x", number))
+    await kept.store.apply(by("t3", "a"), Undo())
+    await kept.store.apply(by("t1", "b"), replacing("b", last_chunk=True))
+    await kept.store.apply(Ref("c", "b", "t2", "user"), appending("+"))
+    await kept.store.apply(by("t1", "d"), delta(replacing("d")))
+    await kept.commits.settled()
+    await kept.store.apply(by("t1", "d"), delta(appending("not yet")))
+    async with kept.database.read() as connection:
+        found = await standing(connection, "c")
+    shown = [(each.artifact_id, each.content.text, each.version, each.author, each.open) for each in found]
+    assert shown == [
+        ("a", "axxx" + "a" * 46, 4, "user", False),
+        ("b", "b+", 2, "user", True),
+        ("d", "d", 1, "agent", True),
+    ]
+
+
+async def pruned(kept: Kept, *numbers: int) -> None:
+    """As a sweep does it to an artifact that nobody holds."""
+    async with kept.database.write() as connection:
+        gone = versions.c.number.in_(numbers)
+        await connection.execute(update(versions).where(gone).values(content=None, replacement=None))
+        changed = {"pruned": len(numbers), "revision": artifacts.c.revision + 1}
+        await connection.execute(update(artifacts).values(changed))
+
+
+async def test_versions_pruned_meanwhile_are_gone_from_memory_too(kept: Kept) -> None:
+    for text in "ABC":
+        await kept.store.apply(by("t1"), replacing(text, last_chunk=True))
+    assert len(await kept.store.versions(by(""))) == 3
+    await kept.commits.settled()
+    await pruned(kept, 1)
+    assert [version.pruned for version in await kept.store.versions(by(""))] == [True, False, False]
+    for look in (kept.store.version(by(""), 1), kept.store.apply(by("t1"), Restore(1))):
+        with pytest.raises(VersionPruned):
+            await look
+    assert (await kept.store.apply(by("t1"), Undo())).artifact.text == "B"
+
+
+async def test_a_version_pruned_while_memory_goes_back_to_it_is_written_again() -> None:
+    async with sqlite_database() as database, keeping(database, Replica()) as kept:
+        for text in "AB":
+            await kept.store.apply(by("t1"), replacing(text, last_chunk=True))
+        await kept.store.apply(by("t1"), delta(appending("draft")))
+        await kept.commits.settled()
+        await pruned(kept, 1)
+        await kept.store.discard(by("t1"))
+        await kept.store.apply(by("t1"), Undo())
+        await kept.store.apply(by("t1"), appending("C"))
+        await kept.commits.settled()
+        found = await rows_of(database)
+        assert found
+        assert [version.content.text for version in found.versions] == ["A", "B"]
+        assert (found.artifact.text, found.current) == ("AC", 1)
+        await kept.store.close(by("t1"))
+        await kept.commits.settled()
+        assert kept.lost == 0
+
+
+async def test_an_artifact_whose_context_was_removed_while_memory_changes_it_is_written_again() -> None:
+    async with sqlite_database() as database, keeping(database, Replica()) as kept:
+        await kept.store.apply(by("t1"), replacing("A", last_chunk=True))
+        await kept.store.apply(by("t1"), delta(appending("B")))
+        await kept.commits.settled()
+        async with database.write() as connection:
+            for table in (artifacts, versions, drafts):
+                await connection.execute(table.delete())
+        await kept.store.close(by("t1"))
+        await kept.commits.settled()
+        found = await rows_of(database)
+        assert found
+        assert [version.content.text for version in found.versions] == ["A", "AB"]
+        assert kept.lost == 0
+
+
+async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_again(two: tuple[Kept, Kept]) -> None:
+    one, _ = two
+    await one.store.apply(by("t1"), replacing("A"))
+    await one.commits.settled()
+    async with one.database.write() as connection:
+        await connection.execute(artifacts.delete())
+    await one.store.close(by("t1"))
+    with pytest.raises(Fenced):
+        await one.commits.settled()
+    assert await one.store.list("c") == ()
+
+
+def test_the_cache_keeps_what_was_used_last_within_its_bound() -> None:
+    cache = Cache(limit=2500)
+
+    def document(name: str, revision: int = 1) -> Stored:
+        made, _ = mutation.changed(Document(name), by("t1", name), replacing("x" * 500, last_chunk=True), Limits())
+        return Stored(made, Head(revision=revision, newest=1, current=1), 0, (0,))
+
+    for name in "abc":
+        cache.put(("c", name), document(name))
+        cache.fresh(("c", "a"), Head(revision=1))
+    assert [bool(cache.fresh(("c", name), Head(revision=1))) for name in "abc"] == [True, False, True]
+    assert cache.fresh(("c", "a"), Head(revision=2)) is None
+    cache.put(("c", "a"), document("a", 2))
+    assert cache.fresh(("c", "c"), Head(revision=1))
+    cache.clear()
+    assert cache.fresh(("c", "c"), Head(revision=1)) is None

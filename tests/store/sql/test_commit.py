@@ -1,0 +1,271 @@
+"""Group commit: what is said in one step is written together, in order, at last, or given up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from store.errors import Unavailable
+from store.sql import commit
+from store.sql.commit import Fenced, GroupCommit, Written
+from store.sql.database import Database
+
+NO_CONNECTION = cast(AsyncConnection, None)
+
+
+class Paper:
+    """A database that is a list of transactions. Before each try it asks `failing` for the error that it ends with.
+
+    `begun` is set when there is something in a transaction, `written` when one has gone through.
+    """
+
+    def __init__(self) -> None:
+        self.transactions: list[list[str]] = []
+        self.open: list[str] = []
+        self.failing: Callable[[], Exception | None] = lambda: None
+        self.begun, self.written, self.gate = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.gate.set()
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncConnection]:
+        self.open = []
+        error = self.failing()
+        yield NO_CONNECTION
+        await self.gate.wait()
+        if error:
+            raise error
+        self.transactions.append(self.open)
+        self.written.set()
+
+
+class Writer:
+    """Stages words."""
+
+    def __init__(self, paper: Paper) -> None:
+        self.staged: list[str] = []
+        self.durable: list[str] = []
+        self._paper = paper
+
+    def collect(self) -> Words | None:
+        words, self.staged = self.staged, []
+        return Words(self, words, self._paper) if words else None
+
+
+class Words:
+    def __init__(self, writer: Writer, words: list[str], paper: Paper) -> None:
+        self._writer = writer
+        self._words = words
+        self._paper = paper
+
+    async def write(self, connection: AsyncConnection) -> None:
+        await asyncio.sleep(0)
+        if "fenced" in self._words:
+            raise Fenced
+        if "written" in self._words and self._paper.transactions:
+            raise Written
+        self._paper.open += self._words
+        self._paper.begun.set()
+
+    def done(self) -> None:
+        self._writer.durable += self._words
+
+
+class House:
+    def __init__(self, interval: float = 60.0) -> None:
+        self.paper = Paper()
+        self.lost = 0
+        self.commits = GroupCommit(cast(Database, self.paper), self._lose, interval, spacing=0)
+        self.one, self.other = Writer(self.paper), Writer(self.paper)
+        self.commits.join(self.one)
+        self.commits.join(self.other)
+
+    def _lose(self) -> None:
+        self.lost += 1
+        self.commits.give_up()
+
+
+@pytest.fixture
+async def house(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+    monkeypatch.setattr(commit, "RETRY", 0)
+    house = House()
+    house.commits.start()
+    yield house
+    await house.commits.stop()
+
+
+async def test_what_all_say_in_one_step_is_one_transaction_in_the_order_they_joined(house: House) -> None:
+    house.other.staged.append("b")
+    house.commits.soon()
+    house.one.staged.append("a")
+    house.commits.now()
+    await house.commits.settled()
+    assert house.paper.transactions == [["a", "b"]]
+    assert (house.one.durable, house.other.durable, house.commits.commits) == (["a"], ["b"], 1)
+
+
+async def test_while_one_transaction_is_on_its_way_the_next_one_gathers(house: House) -> None:
+    house.paper.gate.clear()
+    house.one.staged.append("a")
+    house.commits.now()
+    await house.paper.begun.wait()
+    for word in "bcd":
+        house.one.staged.append(word)
+        house.commits.now()
+        await asyncio.sleep(0)
+    house.paper.gate.set()
+    await house.commits.settled()
+    assert house.paper.transactions == [["a"], ["b", "c", "d"]]
+
+
+async def test_what_is_staged_soon_is_written_without_anybody_waiting_for_it() -> None:
+    house = House(interval=0.01)
+    house.commits.start()
+    house.one.staged.append("a")
+    house.commits.soon()
+    assert house.paper.transactions == []
+    await house.paper.written.wait()
+    await house.commits.stop()
+    assert house.one.durable == ["a"]
+
+
+async def test_settled_waits_for_what_was_staged_before_and_not_for_what_comes_after(house: House) -> None:
+    await house.commits.settled()
+    house.paper.gate.clear()
+    house.one.staged.append("a")
+    house.commits.soon()
+    first = asyncio.create_task(house.commits.settled())
+    await house.paper.begun.wait()
+    house.one.staged.append("b")
+    house.commits.soon()
+    second = asyncio.create_task(house.commits.settled())
+    await asyncio.sleep(0)
+    house.paper.failing = lambda: Unavailable("it is away")
+    house.paper.gate.set()
+    await first
+    assert not second.done()
+    house.paper.failing = lambda: None
+    await second
+    assert house.paper.transactions == [["a"], ["b"]]
+
+
+async def test_who_leaves_while_waiting_is_not_missed(house: House) -> None:
+    house.one.staged.append("a")
+    house.commits.soon()
+    leaving = asyncio.create_task(house.commits.settled())
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await house.commits.settled()
+    assert house.one.durable == ["a"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["one", "other"]), st.booleans(), st.integers(0, 2)), max_size=15))
+def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_order(
+    said: list[tuple[str, bool, int]],
+) -> None:
+    async def run() -> None:
+        house, words = House(), [(who, f"{number}", now, failures) for number, (who, now, failures) in enumerate(said)]
+        house.commits.start()
+        left = [0]
+
+        def failing() -> Exception | None:
+            left[0] -= 1
+            return Unavailable("it is away") if left[0] >= 0 else None
+
+        house.paper.failing = failing
+        for who, word, now, failures in words:
+            getattr(house, who).staged.append(word)
+            left[0] += failures
+            if now:
+                house.commits.now()
+                await asyncio.sleep(0)
+            else:
+                house.commits.soon()
+        await house.commits.settled()
+        await house.commits.stop()
+        for who in ("one", "other"):
+            assert getattr(house, who).durable == [word for name, word, _, _ in words if name == who]
+        written = [word for transaction in house.paper.transactions for word in transaction]
+        assert sorted(written, key=int) == [word for _, word, _, _ in words]
+        assert house.lost == 0
+
+    retry, commit.RETRY = commit.RETRY, 0
+    logging.disable(logging.CRITICAL)
+    try:
+        asyncio.run(run())
+    finally:
+        commit.RETRY = retry
+        logging.disable(logging.NOTSET)
+
+
+async def test_while_it_fails_it_says_why_once_and_when_it_goes_on(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    reasons: list[Exception | None] = [Unavailable("it is away"), Unavailable("it is away"), None]
+    seen: list[bool] = []
+
+    def failing() -> Exception | None:
+        seen.append(house.commits.able.is_set())
+        return reasons.pop(0)
+
+    house.paper.failing = failing
+    house.one.staged.append("a")
+    house.commits.now()
+    await house.commits.settled()
+    assert seen == [True, False, False]
+    assert house.commits.able.is_set()
+    assert house.commits.failing is None
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+    assert "it is away" in caplog.text
+
+
+async def test_who_was_taken_over_gives_up_what_is_staged_and_goes_on_afresh(house: House) -> None:
+    house.one.staged += ["a", "fenced"]
+    house.other.staged.append("b")
+    house.commits.now()
+    with pytest.raises(Fenced):
+        await house.commits.settled()
+    assert (house.lost, house.paper.transactions, house.one.durable) == (1, [], [])
+    house.other.staged.append("c")
+    house.commits.now()
+    await house.commits.settled()
+    assert house.paper.transactions == [["c"]]
+
+
+async def test_what_can_never_be_written_is_given_up_too(house: House, caplog: pytest.LogCaptureFixture) -> None:
+    house.paper.failing = lambda: ValueError("a fault of ours")
+    house.one.staged.append("a")
+    house.commits.now()
+    with pytest.raises(Fenced):
+        await house.commits.settled()
+    assert house.lost == 1
+    assert "cannot be written" in caplog.text
+
+
+async def test_a_transaction_that_had_gone_through_counts_as_committed(house: House) -> None:
+    house.paper.transactions.append(["before"])
+    house.one.staged.append("written")
+    house.commits.now()
+    await house.commits.settled()
+    assert house.one.durable == ["written"]
+    assert house.paper.transactions == [["before"]]
+
+
+async def test_who_waits_when_it_stops_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit, "STOP", 0)
+    house.paper.gate.clear()
+    house.one.staged.append("a")
+    waiting: asyncio.Future[Any] = asyncio.ensure_future(house.commits.settled())
+    house.commits.now()
+    await asyncio.sleep(0)
+    await house.commits.stop()
+    with pytest.raises(Fenced, match="stopping"):
+        await waiting

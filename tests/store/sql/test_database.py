@@ -1,0 +1,135 @@
+"""Databases: transactions, and which errors another try could mend."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError, ProgrammingError
+
+from store.errors import Unavailable
+from store.sql.database import Database
+from tests.databases import cut_connections, postgresql_url, private_postgresql, sqlite_url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
+    opened = Database(sqlite_url(tmp_path) if request.param == "sqlite" else postgresql_url())
+    async with opened.write() as connection:
+        await connection.execute(text("CREATE TABLE words (word TEXT PRIMARY KEY)"))
+    yield opened
+    await opened.close()
+
+
+async def put(database: Database, *words: str) -> None:
+    async with database.write() as connection:
+        for word in words:
+            await connection.execute(text("INSERT INTO words VALUES (:word)"), {"word": word})
+
+
+async def words(database: Database) -> list[str]:
+    async with database.read() as connection:
+        return [*await connection.scalars(text("SELECT word FROM words ORDER BY word"))]
+
+
+async def test_a_transaction_is_written_whole_or_not_at_all(database: Database) -> None:
+    await put(database, "a", "b")
+    with pytest.raises(IntegrityError):
+        await put(database, "c", "a")
+    assert await words(database) == ["a", "b"]
+
+
+async def test_a_read_sees_one_state_whatever_is_written_meanwhile(database: Database) -> None:
+    await put(database, "a")
+    count = text("SELECT count(*) FROM words")
+    async with database.read() as connection:
+        before = await connection.scalar(count)
+        await put(database, "b")
+        assert await connection.scalar(count) == before == 1
+    assert await words(database) == ["a", "b"]
+
+
+async def test_many_write_and_read_at_once_and_none_finds_it_locked(database: Database) -> None:
+    await asyncio.gather(*(put(database, str(number)) for number in range(30)), *(words(database) for _ in range(30)))
+    assert len(await words(database)) == 30
+
+
+async def test_a_fault_of_ours_passes_as_it_is() -> None:
+    database = Database(postgresql_url())
+    with pytest.raises(ProgrammingError, match="nowhere"):
+        async with database.read() as connection:
+            await connection.execute(text("SELECT * FROM nowhere"))
+    await database.close()
+
+
+async def test_a_cancelled_transaction_leaves_nothing_behind(database: Database) -> None:
+    for steps in range(0, 60, 3):
+        writing = asyncio.create_task(put(database, f"a{steps}", f"b{steps}"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        writing.cancel()
+        await asyncio.wait([writing])
+    found = await words(database)
+    assert [word[1:] for word in found if word[0] == "a"] == [word[1:] for word in found if word[0] == "b"]
+    await put(database, "c")
+
+
+async def test_a_database_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
+    for url in (f"sqlite:///{tmp_path}/none/file.db", "postgresql://nobody@127.0.0.1:1/none"):
+        database = Database(url)
+        with pytest.raises(Unavailable):
+            await put(database, "a")
+        await database.close()
+
+
+async def test_a_full_disk_is_unavailable_and_can_be_mended(tmp_path: Path) -> None:
+    database = Database(sqlite_url(tmp_path))
+    async with database.write() as connection:
+        await connection.execute(text("CREATE TABLE words (word TEXT PRIMARY KEY)"))
+        await connection.exec_driver_sql("PRAGMA max_page_count = 10")
+    with pytest.raises(Unavailable, match="full"):
+        await put(database, "x" * 100_000)
+    await put(database, "a")
+    async with database.write() as connection:
+        await connection.exec_driver_sql("PRAGMA max_page_count = 1000")
+    await put(database, "x" * 100_000)
+    assert len(await words(database)) == 2
+    await database.close()
+
+
+async def test_cut_connections_are_made_again() -> None:
+    url = postgresql_url()
+    database = Database(url)
+    async with database.write() as connection:
+        await connection.execute(text("CREATE TABLE words (word TEXT PRIMARY KEY)"))
+    with pytest.raises(Unavailable):
+        async with database.write() as connection:
+            cut_connections(url)
+            await connection.execute(text("INSERT INTO words VALUES ('a')"))
+    await put(database, "b")
+    assert await words(database) == ["b"]
+    await database.close()
+
+
+async def test_a_server_that_stops_and_starts_is_unavailable_meanwhile() -> None:
+    with private_postgresql(fsync="off") as server:
+        database = Database(server.url())
+        async with database.write() as connection:
+            await connection.execute(text("CREATE TABLE words (word TEXT PRIMARY KEY)"))
+        server.stop()
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                await put(database, "a")
+        server.start()
+        tries = [await asyncio.gather(put(database, str(number)), return_exceptions=True) for number in range(3)]
+        assert tries[-1] == [None]
+        await database.close()
+
+
+def test_a_password_is_never_shown() -> None:
+    database = Database("postgresql://user:secret@127.0.0.1:1/name")
+    assert "secret" not in database.name
+    assert database.dialect == "postgresql"
