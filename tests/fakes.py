@@ -74,6 +74,7 @@ class FakeLLM:
         self.requests.append(request)
         try:
             for step in self.calls[len(self.requests) - 1]:
+                await asyncio.sleep(0)  # what comes from elsewhere lets others run
                 if isinstance(step, asyncio.Event):
                     await step.wait()
                 elif isinstance(step, Exception):

@@ -3,6 +3,8 @@
 Rule 1: a tool never raises for what the model did wrong; it answers `Failed`, and says how to do it right.
 Rule 2: `LimitReached` is the one exception that passes: it ends the turn.
 Rule 3: a tool whose call is cut off takes back what it did (`abort`).
+Rule 4: what a completed call does is done in the last step of `finish`: after a change that lasts it waits for nothing.
+        Then a crash leaves the change, its result and its being remembered, or none of them and the call is made anew.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ class ToolStream(Protocol):
         ...
 
     async def finish(self) -> Outcome:
-        """The input is complete.
+        """The input is complete: do what it says (rule 4).
 
         Raises:
             LimitReached: the turn must end.

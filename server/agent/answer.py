@@ -1,7 +1,7 @@
 """A model's answer while it streams in: its blocks, and what watchers are told of any answer, whoever asked for it.
 
 Rule 1: here an answer's places are given, and here it is said that it has begun, that blocks of text and thinking begin
-        and end, what is thought, and once, whenever a cancel comes, that the call is over.
+        and end, what is thought, and once that the call is over.
 Rule 2: text and tool input are for who asked: a subclass takes them. What it does not take is not told.
 Rule 3: a piece is for an open block of its own kind; anything else is an error, and never guessed.
 Rule 4: a provider may leave blocks open: they end with the answer. Those of a stream that broke do not end.
@@ -31,7 +31,6 @@ from server.agent.model import (
     Usage,
 )
 from server.agent.progress import Progress
-from server.agent.telling import whole
 from server.agent.thinking import ThinkingDeltas
 from store.models import repaired
 
@@ -119,7 +118,7 @@ class Answer(Generic[B]):
         """Say that the model call is over, once."""
         if not self.ended:
             self.ended = True
-            await whole(self._emit(ev.LlmCallCompleted(self._progress.round, reason, usage)))
+            await self._emit(ev.LlmCallCompleted(self._progress.round, reason, usage))
 
     def check_ended(self) -> None:
         """Raises `ModelError` if the stream ended without the model having said so."""

@@ -2,8 +2,10 @@
 
 Rule 1: blocks and thinking are those of any answer (`answer.py`), visible text and phases go through their pure
         modules; here they only meet.
-Rule 2: what is complete is handed over in order (`completed` after each call that has acted, `rest` at the end):
-        the thinking and text that led to a call go with it, what follows the last completed call goes last.
+Rule 2: what is complete is remembered in order: the thinking and text that led to a call go with it, as soon as it has
+        acted; what follows the last completed call is the `rest`.
+Rule 3: nothing waits between the change that a call makes, its result and its being remembered: whoever keeps all three
+        keeps all or nothing, and so no tool runs twice.
 """
 
 from __future__ import annotations
@@ -40,6 +42,15 @@ class _Block(Block):
     acts_last: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What a turn says: events, what is going on (if it has not just said so), and what the model must see again."""
+
+    emit: ev.Emit
+    label: Callable[[str], Awaitable[None]]
+    remember: Callable[[ev.Transcript], Awaitable[None]]
+
+
 class Call(Answer[_Block]):
     """Takes a model's events one after the other and acts on them.
 
@@ -57,21 +68,19 @@ class Call(Answer[_Block]):
         progress: Progress,
         tools: Mapping[str, Tool],
         workspace: Workspace,
-        emit: ev.Emit,
-        tell_label: Callable[[str], Awaitable[None]],
+        voice: Voice,
         thinking: Literal["delta", "accumulated"],
     ) -> None:
-        super().__init__(progress, emit, thinking, _Block)
+        super().__init__(progress, voice.emit, thinking, _Block)
         self.outcomes: list[Outcome] = []
         self.asked: list[str] = []
         self.final_text = ""
         self._phase = progress.phase
         self._tools = tools
         self._workspace = workspace
-        self._tell_label = tell_label
+        self._voice = voice
         self._deferred: list[_Block] = []
         self._pending: list[Text | Thinking | ToolUse] = []
-        self._completed: list[ev.Item] = []
         self._shown: list[str] = []
 
     @property
@@ -82,15 +91,10 @@ class Call(Answer[_Block]):
     def text(self) -> str:
         return "".join(self._shown).strip()
 
-    def completed(self) -> ev.Transcript:
-        """What has been completed since this was last called."""
-        items, self._completed = tuple(self._completed), []
-        return items
-
     def rest(self) -> ev.Transcript:
-        """What is to be remembered of a call that ended well, beyond what `completed` gave."""
-        self._hand_over()
-        return self.completed()
+        """What of a call that ended well is still to be remembered."""
+        blocks, self._pending = tuple(self._pending), []
+        return (ev.AssistantSaid(self._progress.call, blocks),) if blocks else ()
 
     async def abort(self) -> None:
         """The stream broke: take back what unfinished calls did, and say that the model call is over."""
@@ -138,7 +142,7 @@ class Call(Answer[_Block]):
 
     async def _tell_writing(self) -> None:
         self._phase, final_message_starts = advance(self._phase, Signal.TEXT)
-        await self._tell_label("Writing reply…")
+        await self._voice.label("Writing reply…")
         if final_message_starts:
             await self._emit(ev.FinalMessageStarted())
 
@@ -155,7 +159,7 @@ class Call(Answer[_Block]):
         await self._emit(ev.ToolInputAdded(block.place, block.tool_use_id, fragment))
         if block.tool:
             await block.tool.feed(fragment)
-            await self._tell_label(block.tool.label)
+            await self._voice.label(block.tool.label)
 
     async def _end_block(self, block: _Block) -> None:
         await self._show(block, block.visible.flush())
@@ -187,19 +191,12 @@ class Call(Answer[_Block]):
         else:
             outcome = Failed(f"There is no tool {block.name!r}. The tools are: {', '.join(self._tools)}.")
         self._pending.append(ToolUse(block.tool_use_id, block.name, block.input or {}))
-        self._hand_over()
         result, event = told(block.place.index, block.tool_use_id, outcome)
-        if result:
-            self._completed.append(result)
-        else:
+        if not result:
             self.asked.append(block.tool_use_id)
         await self._emit(event)
+        await self._voice.remember((*self.rest(), result) if result else self.rest())
         return outcome
-
-    def _hand_over(self) -> None:
-        if self._pending:
-            self._completed.append(ev.AssistantSaid(self._progress.call, tuple(self._pending)))
-            self._pending = []
 
 
 def _parsed(pieces: list[str]) -> Mapping[str, Any] | None:

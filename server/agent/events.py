@@ -246,3 +246,8 @@ StreamEvent = (
 TurnEvent = StreamEvent | EditEvent | ArtifactChanged | StatusChanged | Remembered | MessageReceived
 
 Emit = Callable[[TurnEvent], Awaitable[None]]
+"""Says it. It never waits: what is said between two waits of the event loop is kept together or not at all.
+
+It raises `asyncio.CancelledError`, and does so ever after, once the task is not for this process to run any more.
+Whoever hears that stops at once: what it would still say is not heard, and it must not change anything.
+"""

@@ -21,6 +21,7 @@ from contextlib import aclosing
 from typing import Literal
 
 from server.agent.model import LLM, BlockStart, InputDelta, ModelEvent, ModelRequest, TextDelta
+from server.agent.window import window_of
 
 OPENING = 512
 """Characters: longer than what stands before the first text of an artifact, shorter than any artifact that matters."""
@@ -44,6 +45,10 @@ class FramedLLM:
     @property
     def thinking(self) -> Literal["delta", "accumulated"]:
         return self._llm.thinking
+
+    @property
+    def window(self) -> int | None:
+        return window_of(self._llm)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         stream = self._llm.stream(request)

@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
 
+_WINDOW: Final = 200_000
+"""Tokens that a request and its answer may have together."""
+
 _NO_KEY: Final = "none"
 """Stands for a key where a server needs none: the SDK does not call without."""
 
@@ -161,6 +164,10 @@ class ClaudeModel:
     @property
     def thinking(self) -> Literal["delta"]:
         return "delta"
+
+    @property
+    def window(self) -> int:
+        return _WINDOW - self._max_tokens
 
     async def stream(self, request: m.ModelRequest) -> AsyncGenerator[m.ModelEvent, None]:
         """Ask the model. Closing the iterator closes the connection at once.

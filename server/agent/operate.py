@@ -4,6 +4,9 @@ Rule 1: what the sender can know to be wrong is refused before there is a task (
 Rule 2: what others have made impossible meanwhile is `rejected`, with a sentence, and with the current version in the
         metadata of the message, so that a client can look again.
 Rule 3: an operation ends at once or when its one model call does. It takes no further messages.
+Rule 4: nothing waits between the change, its being told, what is remembered of it, and the task's last status: whoever
+        keeps these keeps all or nothing. So a cancel comes before the change or not at all; and an operation that a
+        crash left unfinished has changed nothing, and simply runs anew.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from server.agent.events import AgentMessage, AssistantSaid, Emit, Remembered, State, StatusChanged
@@ -21,11 +24,21 @@ from server.agent.operations import Edit, Go, InvalidOperation, Operation, Put
 from server.agent.outcomes import LOST, Ending
 from server.agent.partial_edit import Writer, rewrite
 from server.agent.placing import Standing, place
-from server.agent.telling import listener, to_the_end
+from server.agent.progress import Progress
+from server.agent.telling import listener
 from store.base import ArtifactStore
 from store.changes import Change, EditText, Redo, Restore, Undo
 from store.document import Applied
-from store.errors import ArtifactBusy, ArtifactNotFound, LimitReached, PassageLost, StoreError, VersionConflict
+from store.errors import (
+    ArtifactBusy,
+    ArtifactNotFound,
+    LimitReached,
+    PassageLost,
+    StoreError,
+    Unavailable,
+    VersionConflict,
+    VersionPruned,
+)
 from store.evented import EventedArtifactStore
 from store.models import Artifact, JsonValue, Ref, text_of
 from store.text import difference
@@ -36,12 +49,21 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OperationRequest:
-    """One operation, and the message that asks for it."""
+    """One operation, and the message that asks for it.
+
+    The same request is right for one that runs anew after a crash (rule 4), whichever it is: the versions are as it
+    found them, or others have moved on, which it is told as if it had come late. An edit is asked for again, as another
+    edit.
+
+    Attributes:
+        progress: where block indices and rounds stand: an edit that runs anew goes on with them.
+    """
 
     operation: Operation
     message_id: str
     task_id: str
     context_id: str
+    progress: Progress = field(default_factory=Progress)
 
     @property
     def ref(self) -> Ref:
@@ -58,7 +80,7 @@ async def check(operation: Operation, context_id: str, store: ArtifactStore) -> 
     # The version that is being written is already told of: whoever names it is not wrong, but too early.
     _check_versions(operation, len(await store.versions(ref)) + artifact.open)
     if isinstance(operation, Edit) and not artifact.open:
-        with suppress(PassageLost):  # the task will say so
+        with suppress(PassageLost, VersionPruned):  # the task will say so
             place(operation.marked, await _standing(operation, artifact, ref, store))
 
 
@@ -66,9 +88,9 @@ def _check_versions(operation: Operation, count: int) -> None:
     named = {"baseVersion": _base(operation)}
     if isinstance(operation, Go) and isinstance(operation.change, Restore):
         named["version"] = operation.change.version
-    for field, version in named.items():
+    for name, version in named.items():
         if version is not None and not 1 <= version <= count:
-            raise InvalidOperation(field, f"is {version} and must be 1 to {count}")
+            raise InvalidOperation(name, f"is {version} and must be 1 to {count}")
 
 
 def _base(operation: Operation) -> int | None:
@@ -81,16 +103,12 @@ async def run_operation(
     """Run an operation to its end; the last event is its status.
 
     Raises:
-        asyncio.CancelledError: it was cancelled; the artifact is as it was, the status is for the caller to give. A
-            cancel that comes when the change is being made, or after it, is not raised.
+        asyncio.CancelledError: it was cancelled; the artifact is as it was, the status is for the caller to give.
+        Unavailable: `store` does not wait for its database (`PatientStore` does); the artifact is as it was.
     """
     evented = EventedArtifactStore(store, listener(emit))
     run = _Run(request, evented, llm, emit, new_id)
     ending = await _ending(run, request, store)
-    await to_the_end(_end(ending, emit, new_id))
-
-
-async def _end(ending: Ending, emit: Emit, new_id: Callable[[], str]) -> None:
     await emit(Remembered((AssistantSaid(1, (Text(ending.text),)),)))
     await emit(ending.status(new_id))
 
@@ -98,10 +116,18 @@ async def _end(ending: Ending, emit: Emit, new_id: Callable[[], str]) -> None:
 async def save(
     changes: Iterable[tuple[str, Change]], context_id: str, task_id: str, store: ArtifactStore, emit: Emit
 ) -> Ending | None:
-    """Store what the user has changed outside of the house; how the task ends if that is not possible."""
+    """Store what the user has changed outside of the house; how the task ends if that is not possible.
+
+    Whatever has to wait does so before the first change: they are made, and told, all in one step.
+    """
     evented = EventedArtifactStore(store, listener(emit))
-    for artifact_id, change in changes:
-        ref = Ref(context_id, artifact_id, task_id, "user")
+    wanted = [(Ref(context_id, artifact_id, task_id, "user"), change) for artifact_id, change in changes]
+    for ref, _ in wanted:
+        try:
+            await store.prepare(ref)
+        except StoreError as error:
+            return await _refused(error, ref, store)
+    for ref, change in wanted:
         try:
             await evented.apply(ref, change)
         except StoreError as error:
@@ -114,6 +140,8 @@ async def _ending(run: _Run, request: OperationRequest, store: ArtifactStore) ->
         return await run.operate()
     except (StoreError, InvalidOperation) as error:
         return await _refused(error, request.ref, store)
+    except Unavailable:
+        raise
     except Exception:
         logger.exception("Operation of task %s failed", request.task_id)
         return Ending(State.FAILED, LOST)
@@ -153,9 +181,9 @@ class _Run:
             case Edit():
                 return await self._edit(operation)
             case Go():
-                return _went(operation, await to_the_end(self._store.apply(self._ref, operation.change)))
+                return _went(operation, await self._store.apply(self._ref, operation.change))
             case Put():
-                applied = await to_the_end(self._put(operation))
+                applied = await self._put(operation)
                 return Ending(State.COMPLETED, f"Saved {applied.artifact.title} as version {applied.version}.")
             case _:
                 assert_never(operation)
@@ -167,7 +195,7 @@ class _Run:
         await self._emit(StatusChanged(State.WORKING, label))
         workspace = Workspace(self._store, self._request.context_id, self._request.task_id)
         writer = Writer(self._llm, workspace, self._emit)
-        return await rewrite(edit, artifact, target, self._request.message_id, writer)
+        return await rewrite(edit, artifact, target, self._request.message_id, writer, self._request.progress)
 
     async def _at_rest(self) -> Artifact:
         artifact = await self._store.get(self._ref)

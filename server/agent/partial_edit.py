@@ -3,8 +3,8 @@
 Rule 1: the reply streams into an `EditStream`. Nothing but the passage changes, and that only when the reply is whole.
 Rule 2: a stream that breaks is asked for again, at most twice; each try is an edit of its own to watchers.
 Rule 3: so is a reply of which nobody can tell what is the passage and what is not (`rewritten.py`).
-Rule 4: whatever ends the edit before it is whole aborts it: an error, a cancel, a reply that was cut off. A cancel
-        that comes while the change is being made comes too late.
+Rule 4: whatever ends the edit before it is whole aborts it: an error, a cancel, a reply that was cut off. Once the
+        change is made nothing waits any more, to the task's last word.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from server.agent.outcomes import TRIES, Ending, retryable, stopped, why
 from server.agent.passage import edit_request, passage_of
 from server.agent.progress import Progress
 from server.agent.rewritten import Rewritten
-from server.agent.telling import to_the_end, whole
+from server.agent.telling import to_the_end
 from store.document import Applied
 from store.models import Artifact, text_of
 from store.text import lines_of
@@ -46,8 +46,13 @@ class Writer:
     emit: ev.Emit
 
 
-async def rewrite(edit: Edit, artifact: Artifact, target: Target, message_id: str, writer: Writer) -> Ending:
+async def rewrite(
+    edit: Edit, artifact: Artifact, target: Target, message_id: str, writer: Writer, progress: Progress
+) -> Ending:
     """Have the passage at `target` rewritten, and say how that ended.
+
+    Args:
+        progress: where the task stood before.
 
     Raises:
         StoreError: the change was refused; the edit has been aborted.
@@ -56,20 +61,19 @@ async def rewrite(edit: Edit, artifact: Artifact, target: Target, message_id: st
     passage = _passage(edit, artifact, target)
     request = edit_request(passage, message_id)
     fenced = is_markdown(passage.language) and inside_fence(target.text[: target.span.start])
-    progress = Progress().next_round()
+    progress = progress.next_round()
     for tries_left in reversed(range(TRIES)):
         stream = EditStream(writer.workspace, target, edit.strategy)
         rewritten = Rewritten(passage, inside_fence=fenced)
         reply = _Reply(progress, writer, rewritten, stream)
         try:
-            await whole(stream.start())
+            await stream.start()
             await _write(request, reply, rewritten, stream, writer.llm)
             if ending := stopped(reply.stop_reason):
                 await to_the_end(stream.abort())
                 return ending
             _check_alone(rewritten)
-            applied = await to_the_end(stream.complete())
-            return _edited(applied, stream.target, passage.name, rewritten.remarks)
+            return _edited(await stream.complete(), stream.target, passage.name, rewritten.remarks)
         except (ModelError, BlockError) as error:
             again = bool(tries_left) and retryable(error)
             await to_the_end(stream.abort(again=again))

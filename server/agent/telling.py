@@ -1,6 +1,7 @@
-"""From what a store tells of artifacts to the events of a turn, and how what is done is told of whole.
+"""From what a store tells of artifacts to the events of a turn, and how a last word is said whole.
 
-Rule: a change that has been made is told, and an edit that was announced ends, whenever a cancel comes.
+Rule: an edit that was announced ends, and its artifact is shown, whenever a cancel comes. A change needs no such care:
+it is told in the step that makes it, and there a cancel cannot come.
 """
 
 from __future__ import annotations
@@ -19,25 +20,18 @@ T = TypeVar("T")
 
 
 async def to_the_end(step: Awaitable[T]) -> T:
-    """The result of `step`. A cancel that comes meanwhile comes too late: it is not raised."""
+    """The result of `step`. A cancel that comes meanwhile comes too late: it is not raised.
+
+    The loop runs between the step's end and what the caller does next.
+
+    Raises:
+        asyncio.CancelledError: the step itself did.
+    """
     task = asyncio.ensure_future(step)
     while not task.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait([task])
     return task.result()
-
-
-async def whole(step: Awaitable[T]) -> T:
-    """The result of `step`, which is never half done.
-
-    Raises:
-        asyncio.CancelledError: the caller has been cancelled, and the step is done.
-    """
-    result = await to_the_end(step)
-    caller = asyncio.current_task()
-    if caller and caller.cancelling():
-        raise asyncio.CancelledError
-    return result
 
 
 def listener(emit: Emit) -> Listen:

@@ -7,6 +7,10 @@ Rule 3: what a model call has completed is remembered when it completes. A broke
 Rule 4: a message that comes while the last round runs keeps the turn from ending: what would have been its reply is
         said like the text of any round that goes on, and a question is not asked (it would get the wrong answer).
 Rule 5: whatever happens, the drafts are closed, no message is forgotten, and the last event is a status.
+Rule 6: what belongs together is said without a wait: a call's change, its result and its being remembered (`call.py`);
+        and at the end what is left of the last round, the closing of the drafts and the status. What may have to wait
+        for it, does so before. So what is remembered of a task that works never ends with its last answer, nor with a
+        question; and a draft that is closed holds nothing but what remembered calls have written.
 """
 
 from __future__ import annotations
@@ -15,10 +19,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass, field
 
 from server.agent.blocks import BlockError
-from server.agent.call import Call
+from server.agent.call import Call, Voice
 from server.agent.events import (
     AgentMessage,
     Emit,
@@ -26,57 +29,27 @@ from server.agent.events import (
     State,
     StatusChanged,
     Transcript,
-    UserMessage,
 )
 from server.agent.history import to_messages, user_said
 from server.agent.model import LLM, ModelError, ModelRequest, ToolResult, ToolSpec
 from server.agent.outcomes import LOST, TRIES, Ending, given_back, retryable, stopped, why
-from server.agent.progress import Progress
 from server.agent.prompt import SYSTEM
+from server.agent.request import TurnLimits, TurnRequest
 from server.agent.telling import listener
+from server.agent.window import fitted, room_of, window_of
 from store.base import ArtifactStore
-from store.errors import LimitReached
+from store.errors import LimitReached, Unavailable
 from store.evented import EventedArtifactStore
 from tools.base import Failed, Outcome, Tool, Workspace
 
-logger = logging.getLogger(__name__)
+__all__ = ["ANSWERABLE", "NOT_ASKED", "TurnLimits", "TurnRequest", "run_turn"]
 
+logger = logging.getLogger(__name__)
 
 NOT_ASKED = "Not asked: the user wrote something meanwhile. Ask again if you still need to know."
 
 ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED)
 """A message that came during the last round keeps a turn from ending so: the model is given it first."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnLimits:
-    """When a turn must end by itself."""
-
-    rounds: int = 30
-    tool_errors_in_a_row: int = 5
-
-
-@dataclass(frozen=True, slots=True)
-class TurnRequest:
-    """One turn: a new one, or one that goes on after a pause.
-
-    Attributes:
-        earlier: the transcripts of the context's earlier tasks, oldest first.
-        transcript: this task's own, ending with the message to answer.
-        progress: where block indices, rounds and phases stand.
-        changed: ids of the artifacts the task has changed before the pause.
-        inbox: takes the user messages that have come since it was last called. When it is called with
-            `closing=True` and there are none, the turn takes no more.
-    """
-
-    task_id: str
-    context_id: str
-    earlier: tuple[Transcript, ...]
-    transcript: Transcript
-    inbox: Callable[[bool], tuple[UserMessage, ...]]
-    progress: Progress = field(default_factory=Progress)
-    changed: tuple[str, ...] = ()
-    limits: TurnLimits = field(default_factory=TurnLimits)
 
 
 async def run_turn(
@@ -91,23 +64,22 @@ async def run_turn(
     """Run a turn to its end or its pause; the last event is its status.
 
     Raises:
-        asyncio.CancelledError: the turn was cancelled. Unfinished calls have been taken back and drafts closed;
-            the status is for the caller to give.
+        asyncio.CancelledError: the turn was cancelled. Unfinished calls have been taken back and drafts closed; the
+            status is for the caller to give, at once. Or `emit` and `store` raise it: the task is not this process's
+            any more, and nothing was said or changed since (a store that does not raise it has drafts closed).
+        Unavailable: `store` does not wait for its database (`PatientStore` does); the turn is as a crash leaves it.
     """
-
-    evented = EventedArtifactStore(store, listener(emit), request.changed)
-    turn = _Turn(request, llm, tuple(tools), Workspace(evented, request.context_id, request.task_id), emit, new_id)
-
-    async def leave() -> None:
-        await evented.close_all()
-        while await turn.read_inbox(closing=True):
-            pass
-
+    workspace = Workspace(
+        EventedArtifactStore(store, listener(emit), request.changed), request.context_id, request.task_id
+    )
+    for artifact_id in request.drafts:
+        workspace.store.adopt(workspace.ref(artifact_id))
+    turn = _Turn(request, llm, tuple(tools), workspace, emit, new_id)
     try:
         ending = await _ending(turn, request.task_id)
-        await leave()
+        await turn.leave()
     except asyncio.CancelledError:
-        await leave()
+        await turn.leave()
         raise
     await emit(ending.status(new_id))
 
@@ -117,6 +89,8 @@ async def _ending(turn: _Turn, task_id: str) -> Ending:
         return await turn.run()
     except LimitReached as error:
         return Ending(State.FAILED, str(error))
+    except Unavailable:
+        raise
     except Exception:
         logger.exception("Turn of task %s failed", task_id)
         return Ending(State.FAILED, LOST)
@@ -136,8 +110,10 @@ class _Turn:
         self._llm = llm
         self._tools = {tool.name: tool for tool in tools}
         self._specs = tuple(ToolSpec(t.name, t.description, t.input_schema, t.eager) for t in tools)
+        self._room = room_of(window_of(llm), SYSTEM, self._specs)
         self._workspace = workspace
         self._emit = emit
+        self._voice = Voice(emit, self._tell_label, self._remember)
         self._new_id = new_id
         self._transcript = request.transcript
         self._progress = request.progress
@@ -163,6 +139,13 @@ class _Turn:
         await self._remember(tuple(user_said(message) for message in messages))
         return bool(messages)
 
+    async def leave(self) -> None:
+        """Close the drafts and take no more messages, all in the caller's step once the drafts are at hand."""
+        await self._workspace.store.prepare_all()
+        await self._workspace.store.close_all()
+        while await self.read_inbox(closing=True):
+            pass
+
     async def _goes_on(self, ending: Ending) -> bool:
         """Whether the user has spoken meanwhile, so that the turn must not end so (rule 4)."""
         messages = self._request.inbox(True) if ending.state in ANSWERABLE else ()
@@ -180,6 +163,7 @@ class _Turn:
         call = await self._ask_model()
         if isinstance(call, Ending):
             return call
+        await self._workspace.store.prepare_all()  # the drafts may have to be closed with what is said now
         outcomes = [*call.outcomes, *await call.act_last()]
         await self._remember(call.rest())
         self._marked_final = call.final_text or self._marked_final
@@ -196,7 +180,7 @@ class _Turn:
     async def _ask_model(self) -> Call | Ending:
         """One whole answer of the model, asked for again if its stream breaks."""
         for tries_left in reversed(range(TRIES)):
-            call = Call(self._progress, self._tools, self._workspace, self._emit, self._tell_label, self._llm.thinking)
+            call = Call(self._progress, self._tools, self._workspace, self._voice, self._llm.thinking)
             try:
                 await self._play(call)
                 return call
@@ -205,6 +189,8 @@ class _Turn:
                 if not tries_left or not retryable(error):
                     return Ending(State.FAILED, why(error))
             except LimitReached:
+                await call.abort()
+                await self._workspace.store.prepare_all()
                 await self._remember(call.rest())
                 await self._say(call.text)
                 raise
@@ -217,11 +203,11 @@ class _Turn:
         async with aclosing(self._llm.stream(self._model_request())) as stream:
             async for event in stream:
                 await call.take(event)
-                await self._remember(call.completed())
         call.check_ended()
 
     def _model_request(self) -> ModelRequest:
-        return ModelRequest(SYSTEM, to_messages((*self._request.earlier, self._transcript)), self._specs)
+        transcripts = fitted((*self._request.earlier, self._transcript), self._room)
+        return ModelRequest(SYSTEM, to_messages(transcripts), self._specs)
 
     async def _remember(self, items: Transcript) -> None:
         if items:

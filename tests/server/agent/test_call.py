@@ -1,6 +1,5 @@
 """One model call: its stream in, turn events out, and what it has completed."""
 
-import asyncio
 from typing import Literal
 
 import pytest
@@ -8,16 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.agent.blocks import BlockError
-from server.agent.call import Call
+from server.agent.call import Call, Voice
 from server.agent.events import (
     AssistantSaid,
     BlockStopped,
-    Emit,
     FinalMessageStarted,
     LlmCallCompleted,
     MessageDelta,
     MessageStarted,
     Place,
+    Remembered,
     TextAdded,
     TextBlockStarted,
     ThinkingAdded,
@@ -26,6 +25,7 @@ from server.agent.events import (
     ToolInputCompleted,
     ToolSucceeded,
     ToolUseStarted,
+    Transcript,
 )
 from server.agent.model import (
     BlockStart,
@@ -48,18 +48,22 @@ from server.agent.progress import Progress
 from server.agent.turn import TurnLimits
 from store.evented import EventedArtifactStore
 from store.memory import InMemoryArtifactStore
-from tests.fakes import BROKEN, Hold, Told, answer, ask, broken, decline, stop, text, thinking, tool, write
+from tests.fakes import BROKEN, Told, answer, ask, broken, decline, stop, text, thinking, tool, write
 from tests.server.agent.stage import Stage
 from tools.base import Ask, Decline, Workspace
 from tools.registry import TOOLS
 
 
-def call_of(told: Emit, mode: Literal["delta", "accumulated"] = "delta", progress: Progress | None = None) -> Call:
+def call_of(told: Told, mode: Literal["delta", "accumulated"] = "delta", progress: Progress | None = None) -> Call:
     async def ignore(thing: object) -> None: ...
+
+    async def remember(items: Transcript) -> None:
+        await told(Remembered(items))
 
     store = EventedArtifactStore(InMemoryArtifactStore(), ignore)
     tools = {tool.name: tool for tool in TOOLS}
-    return Call(progress or Progress(round=1), tools, Workspace(store, "context", "task"), told, ignore, mode)
+    voice = Voice(told, ignore, remember)
+    return Call(progress or Progress(round=1), tools, Workspace(store, "context", "task"), voice, mode)
 
 
 async def play(call: Call, *steps: ModelEvent | list[ModelEvent]) -> Call:
@@ -95,6 +99,7 @@ async def test_everything_a_call_says_in_its_order() -> None:
         BlockStopped(second),
         ToolInputCompleted(1, "T1", {}),
         ToolSucceeded(1, "T1", "[]"),
+        Remembered((AssistantSaid(1, (Thinking("hm"), ToolUse("T1", "artifact_list", {}))), ToolResult("T1", "[]"))),
         TextBlockStarted(third, "text"),
         FinalMessageStarted(),
         TextAdded(third, "Hi"),
@@ -197,22 +202,30 @@ async def test_a_redacted_thinking_block_is_remembered_whole() -> None:
     assert call.rest() == (AssistantSaid(1, (Thinking("", "", "x"),)),)
 
 
-# -------------------------------------------------------------- what is handed over
+# -------------------------------------------------------------- what is remembered
 
 
-async def test_a_completed_call_hands_over_what_led_to_it_and_its_result() -> None:
-    call = await play(call_of(Told()), thinking("hm", signature="s"), text("So."), tool("T1", "artifact_list"))
+async def test_a_completed_call_is_remembered_with_what_led_to_it_and_its_result() -> None:
+    told = Told()
+    await play(call_of(told), thinking("hm", signature="s"), text("So."), tool("T1", "artifact_list"))
     led_to_it = AssistantSaid(1, (Thinking("hm", "s"), Text("So."), ToolUse("T1", "artifact_list", {})))
-    assert call.completed() == (led_to_it, ToolResult("T1", "[]"))
-    assert call.completed() == ()
+    assert told.of(Remembered) == [Remembered((led_to_it, ToolResult("T1", "[]")))]
 
 
-async def test_what_follows_the_last_completed_call_is_handed_over_only_by_a_whole_answer() -> None:
-    call = await play(call_of(Told()), tool("T1", "artifact_list"), text("Done."))
-    assert len(call.completed()) == 2
-    assert call.completed() == ()
-    await play(call, stop())
+async def test_what_follows_the_last_completed_call_is_the_rest_of_a_whole_answer() -> None:
+    told = Told()
+    call = await play(call_of(told), tool("T1", "artifact_list"), text("Done."), stop())
+    assert len(told.of(Remembered)) == 1
     assert call.rest() == (AssistantSaid(1, (Text("Done."),)),)
+    assert call.rest() == ()
+
+
+async def test_of_calls_that_end_together_each_is_remembered_before_the_next_acts() -> None:
+    told = Told()
+    calls = [tool(f"T{n}", "artifact_list", at=n, stopped=False) for n in range(3)]
+    await play(call_of(told), *calls, stop())
+    happened = [event for event in told.events if isinstance(event, ToolSucceeded | Remembered)]
+    assert [type(event) for event in happened] == [ToolSucceeded, Remembered] * 3
 
 
 async def test_calls_that_give_the_turn_back_wait_until_they_are_let() -> None:
@@ -223,8 +236,11 @@ async def test_calls_that_give_the_turn_back_wait_until_they_are_let() -> None:
     assert await call.act_last() == [Ask("Which?"), Decline("No.")]
     assert [event.tool_use_id for event in told.of(ToolSucceeded)] == ["T3", "T1", "T2"]
     assert await call.act_last() == []
-    results = [item.tool_use_id for item in call.completed() if isinstance(item, ToolResult)]
-    assert results == ["T3", "T2"]  # the answer to a question is its result
+    items = [item for event in told.of(Remembered) for item in event.items]
+    assert [item.tool_use_id for item in items if isinstance(item, ToolResult)] == [
+        "T3",
+        "T2",
+    ]  # the answer to a question is its result
 
 
 # ----------------------------------------------------------------------- the end
@@ -251,24 +267,6 @@ async def test_an_abort_after_a_whole_answer_says_nothing() -> None:
     call = await play(call_of(told), text("Hi"), stop("stop_sequence"))
     await call.abort()
     assert told.stop_reasons == ["stop_sequence"]
-
-
-async def test_a_cancel_that_comes_while_the_end_is_told_does_not_keep_it_from_being_told() -> None:
-    told, hold = Told(), Hold()
-
-    async def emit(event) -> None:
-        if isinstance(event, LlmCallCompleted):
-            await hold()
-        await told(event)
-
-    running = asyncio.create_task(play(call_of(emit), text("Hi"), stop()))
-    await hold.reached.wait()
-    running.cancel()
-    await asyncio.sleep(0)
-    hold.release.set()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert told.stop_reasons == ["end_turn"]
 
 
 async def test_blocks_that_are_still_open_end_with_the_answer() -> None:

@@ -1,14 +1,14 @@
-"""What is done is told of whole, whenever a cancel comes."""
+"""A last word is said whole, whenever a cancel comes."""
 
 import asyncio
 
 import pytest
 
-from server.agent.telling import to_the_end, whole
+from server.agent.telling import to_the_end
 
 
 class Slow:
-    def __init__(self, error: Exception | None = None) -> None:
+    def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
         self.go_on = asyncio.Event()
         self.done = False
@@ -21,9 +21,9 @@ class Slow:
         return "done"
 
 
-async def cancelled(awaiting, step: Slow, times: int = 1) -> "asyncio.Task[object]":
+async def cancelled(step: Slow, times: int = 1) -> "asyncio.Task[object]":
     """Whoever awaits the step, after cancels that came in the middle of it."""
-    caller = asyncio.create_task(awaiting(step()))
+    caller = asyncio.create_task(to_the_end(step()))
     for _ in range(times):
         await asyncio.sleep(0)
         caller.cancel()
@@ -36,29 +36,32 @@ async def cancelled(awaiting, step: Slow, times: int = 1) -> "asyncio.Task[objec
     return caller
 
 
-@pytest.mark.parametrize("awaiting", [to_the_end, whole])
-async def test_undisturbed_a_step_gives_what_it_gives(awaiting) -> None:
+async def test_undisturbed_a_step_gives_what_it_gives() -> None:
     for error in (None, ValueError("?")):
         step = Slow(error)
         step.go_on.set()
         if error is None:
-            assert await awaiting(step()) == "done"
+            assert await to_the_end(step()) == "done"
         else:
             with pytest.raises(ValueError, match=r"\?"):
-                await awaiting(step())
+                await to_the_end(step())
 
 
 @pytest.mark.parametrize("times", [1, 2])
 async def test_a_cancel_in_the_middle_of_a_last_step_comes_too_late(times) -> None:
-    assert (await cancelled(to_the_end, Slow(), times)).result() == "done"
+    assert (await cancelled(Slow(), times)).result() == "done"
 
 
-@pytest.mark.parametrize("times", [1, 2])
-async def test_a_cancel_in_the_middle_of_another_step_waits_for_its_end(times) -> None:
-    assert (await cancelled(whole, Slow(), times)).cancelled()
-
-
-@pytest.mark.parametrize("awaiting", [to_the_end, whole])
-async def test_what_goes_wrong_in_a_step_goes_before_a_cancel(awaiting) -> None:
+async def test_what_goes_wrong_in_a_step_goes_before_a_cancel() -> None:
     error = ValueError("?")
-    assert (await cancelled(awaiting, Slow(error))).exception() is error
+    assert (await cancelled(Slow(error))).exception() is error
+
+
+@pytest.mark.parametrize("times", [0, 1])
+async def test_a_step_that_says_itself_that_all_is_over_is_not_waited_for_any_longer(times) -> None:
+    class Over(asyncio.CancelledError):
+        pass
+
+    caller = await cancelled(Slow(Over()), times)
+    with pytest.raises(Over):
+        caller.result()
