@@ -2,7 +2,8 @@
 
 Rule 1: a cursor gets every item that was appended after it was made, once and in order.
 Rule 2: a cursor costs nothing but the items it has not read; appending costs the same however many there are.
-Rule 3: an item is kept as long as a cursor has still to read it, and no longer. No book-keeping is needed for this:
+Rule 3: a log may break off: whoever has read all there was is told so.
+Rule 4: an item is kept as long as a cursor has still to read it, and no longer. No book-keeping is needed for this:
         a cursor holds the link to the item it reads next, so what every cursor has passed is unreachable.
 """
 
@@ -29,12 +30,18 @@ class Log(Generic[T]):
 
     def __init__(self) -> None:
         self.end: _Link[T] = _Link()
+        self.broken: Exception | None = None
         self._waiting: set[asyncio.Future[None]] = set()
 
     def append(self, item: T) -> None:
         """Add an item; who waits for it is told by `wake`."""
         filled, self.end = self.end, _Link()
         filled.filled = item, self.end
+
+    def break_off(self, error: Exception) -> None:
+        """Nothing will follow; readers get `error` when they have read everything."""
+        self.broken = error
+        self.wake()
 
     def wake(self) -> None:
         for future in self._waiting:
@@ -68,6 +75,8 @@ class Cursor(Generic[T]):
 
     async def __anext__(self) -> T:
         while (filled := self._at.filled) is None:
+            if self._log.broken:
+                raise self._log.broken
             await self._log.news()
         item, self._at = filled
         return item

@@ -5,7 +5,8 @@ TaskError
 ├── TaskFinished      the task is terminal: it takes no more messages and has no more events
 ├── TaskTakesNoMessages the task is an operation, not a conversation
 ├── TaskNotCancelable the task is terminal, or ended before it could be cancelled
-└── ContextMismatch   the message names a context that is not its task's
+├── ContextMismatch   the message names a context that is not its task's
+└── StreamLost        what was followed goes on elsewhere: nothing is wrong with the request
 """
 
 from __future__ import annotations
@@ -54,3 +55,10 @@ class ContextMismatch(TaskError):
         super().__init__(f"Task {task_id!r} does not belong to context {context_id!r}. Leave out contextId, or taskId.")
         self.task_id = task_id
         self.context_id = context_id
+
+
+class StreamLost(TaskError):
+    """Another replica has taken over, or the server stops: whoever followed comes back and is sent a new snapshot."""
+
+    def __init__(self) -> None:
+        super().__init__("The connection to the task was lost. Subscribe to it again.")

@@ -35,9 +35,14 @@ class Incoming:
     task_id: str = ""
     changes: tuple[tuple[str, Change], ...] = ()
 
+    @property
+    def key(self) -> str:
+        """What tells this message from others (rule 1); empty if it is always a new one (rule 2)."""
+        return hashlib.sha256(repr(self).encode()).hexdigest() if self.owner or self.context_id else ""
+
 
 class Repeats:
-    """Remembers which task each message went to.
+    """Remembers, by their keys, which task each message went to.
 
     Args:
         now: the clock.
@@ -45,23 +50,15 @@ class Repeats:
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
-        self._seen: OrderedDict[bytes, tuple[datetime, str]] = OrderedDict()
+        self._seen: OrderedDict[str, tuple[datetime, str]] = OrderedDict()
 
-    def task_of(self, incoming: Incoming) -> str:
-        """The id of the task this message went to when it first came; empty if it is the first."""
+    def task_of(self, key: str) -> str:
+        """The id of the task that a message went to when it first came; empty if it is the first."""
         oldest = self._now() - WINDOW
         while self._seen and next(iter(self._seen.values()))[0] < oldest:
             self._seen.popitem(last=False)
-        return self._seen.get(_key(incoming), (None, ""))[1] if _counts(incoming) else ""
+        return self._seen.get(key, (None, ""))[1]
 
-    def remember(self, incoming: Incoming, task_id: str) -> None:
-        if _counts(incoming):
-            self._seen[_key(incoming)] = (self._now(), task_id)
-
-
-def _counts(incoming: Incoming) -> bool:
-    return bool(incoming.owner or incoming.context_id)
-
-
-def _key(incoming: Incoming) -> bytes:
-    return hashlib.sha256(repr(incoming).encode()).digest()
+    def remember(self, key: str, task_id: str) -> None:
+        if key:
+            self._seen[key] = (self._now(), task_id)

@@ -10,15 +10,18 @@ Rule 4: the artifact changes of all tasks of a context are one more log, which i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-from server.agent.events import ArtifactChanged, StatusChanged, TurnEvent
+from server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent
 from server.tasks.context_log import ContextCursor, ContextEntry, ContextLog, ContextSnapshot
 from server.tasks.cursors import Cursor, Log
 from server.tasks.errors import TaskNotFound
+from server.tasks.history import earlier
+from server.tasks.incoming import Repeats
+from server.tasks.listing import TaskPage, TaskQuery, page_of
 from server.tasks.record import Entry, TaskRecord, fold
 
 
@@ -49,14 +52,54 @@ class FollowingContext(Protocol):
 
 
 class Journal(Protocol):
-    """Keeps the tasks."""
+    """Keeps the tasks.
 
-    async def create(self, record: TaskRecord) -> None:
-        """Begin a task's journal with its first state, generation 1."""
+    `create` and `append` never wait: what is said between two waits of the event loop is kept together or not at all.
+    Rule 5: what lasts (`durability.py`) is visible when it is durable, and with it everything before it.
+    """
+
+    async def accepted(self, key: str) -> str:
+        """The id of the task that a message with this key went to, within 24 hours; empty if it is the first."""
+        ...
+
+    async def create(self, record: TaskRecord, key: str = "") -> None:
+        """Begin a task's journal with its first state, generation 1.
+
+        Args:
+            key: of the message that began it, to be remembered; empty if it is not to be.
+
+        Raises:
+            Unavailable: the server is stopping.
+        """
         ...
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
-        """Add entries; they are visible together."""
+        """Add entries; they are visible together.
+
+        Raises:
+            Abandoned: the task is not this replica's any more.
+        """
+        ...
+
+    def check(self, task_id: str) -> None:
+        """Raises `Abandoned` if the task is not this replica's any more."""
+        ...
+
+    async def remember(self, key: str, task_id: str) -> None:
+        """A message with this key went to a task that was there already."""
+        ...
+
+    async def durable(self, task_id: str) -> None:
+        """Wait until everything said so far is durable, and so visible.
+
+        Raises:
+            Repeated: another replica has accepted the message that began the task; this task does not exist.
+            Unavailable: it takes too long.
+        """
+        ...
+
+    async def room(self) -> None:
+        """Wait while the database is far behind: who writes is not to fill the memory."""
         ...
 
     async def get(self, task_id: str) -> TaskRecord:
@@ -83,17 +126,30 @@ class Journal(Protocol):
         """The tasks of a context, oldest first."""
         ...
 
-    async def all(self, owner: str) -> Iterable[TaskRecord]:
-        """The tasks of an owner, in no particular order."""
+    async def knows(self, context_id: str, owner: str) -> bool:
+        """Whether an owner has a task in a context."""
+        ...
+
+    async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
+        """What the model is told of the earlier tasks of a task's context (`history.py`)."""
+        ...
+
+    async def list(self, query: TaskQuery) -> TaskPage:
+        """An owner's tasks, the newest status first."""
         ...
 
 
-class _TaskLog(Log[Entry]):
-    """One task: its newest state and its log."""
+class ReadableLog(Log[Entry]):
+    """One task: as it stands for whoever asks, and what has been said."""
 
-    def __init__(self, record: TaskRecord, context: ContextLog) -> None:
+    def __init__(self, record: TaskRecord) -> None:
         super().__init__()
         self.record = record
+
+
+class _TaskLog(ReadableLog):
+    def __init__(self, record: TaskRecord, context: ContextLog) -> None:
+        super().__init__(record)
         self._context = context
 
     def add(self, event: TurnEvent, at: datetime) -> None:
@@ -104,8 +160,10 @@ class _TaskLog(Log[Entry]):
             self._context.add(self.record, entry, event)
 
 
-class _TaskCursor:
-    def __init__(self, log: _TaskLog) -> None:
+class TaskCursor:
+    """A subscriber's place in a task's log."""
+
+    def __init__(self, log: ReadableLog) -> None:
         self.snapshot = log.record
         self._cursor = Cursor(log)
         self._ended = log.record.state.terminal
@@ -139,11 +197,16 @@ class InMemoryJournal:
         # Kept by the tasks of the context and by its followers.
         self._context_logs: WeakValueDictionary[str, ContextLog] = WeakValueDictionary()
         self._owners: dict[str, list[str]] = {}
+        self._repeats = Repeats(now)
 
-    async def create(self, record: TaskRecord) -> None:
+    async def accepted(self, key: str) -> str:
+        return self._repeats.task_of(key)
+
+    async def create(self, record: TaskRecord, key: str = "") -> None:
         self._logs[record.task_id] = _TaskLog(record, self._context_log(record.context_id))
         self._contexts.setdefault(record.context_id, []).append(record.task_id)
         self._owners.setdefault(record.owner, []).append(record.task_id)
+        self._repeats.remember(key, record.task_id)
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
         log = self._log(task_id)
@@ -152,11 +215,23 @@ class InMemoryJournal:
             log.add(event, at)
         log.wake()
 
+    def check(self, task_id: str) -> None:
+        pass  # there is nobody else
+
+    async def remember(self, key: str, task_id: str) -> None:
+        self._repeats.remember(key, task_id)
+
+    async def durable(self, task_id: str) -> None:
+        pass
+
+    async def room(self) -> None:
+        pass
+
     async def get(self, task_id: str) -> TaskRecord:
         return self._log(task_id).record
 
     async def follow(self, task_id: str) -> Following:
-        return _TaskCursor(self._log(task_id))
+        return TaskCursor(self._log(task_id))
 
     async def follow_context(self, context_id: str) -> FollowingContext:
         return ContextCursor(self._context_log(context_id))
@@ -164,8 +239,14 @@ class InMemoryJournal:
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
         return tuple(self._logs[task_id].record for task_id in self._contexts.get(context_id, ()))
 
-    async def all(self, owner: str) -> Iterable[TaskRecord]:
-        return [self._logs[task_id].record for task_id in self._owners.get(owner, ())]
+    async def knows(self, context_id: str, owner: str) -> bool:
+        return any(task.owner == owner for task in await self.context(context_id))
+
+    async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
+        return earlier(await self.context(record.context_id), record)
+
+    async def list(self, query: TaskQuery) -> TaskPage:
+        return page_of((self._logs[task_id].record for task_id in self._owners.get(query.owner, ())), query)
 
     def _log(self, task_id: str) -> _TaskLog:
         try:

@@ -18,6 +18,7 @@ from server.agent.events import (
     ArtifactChanged,
     AssistantSaid,
     FinalMessageStarted,
+    LlmCallCompleted,
     MessageReceived,
     MessageStarted,
     Remembered,
@@ -81,6 +82,7 @@ class TaskRecord:
         artifacts: those the task has changed, in the order in which it first did.
         transcript: what the model must be shown again.
         reply: the visible text of the round so far.
+        call_open: a model call has begun to be told of, and has not been told to be over.
         open_edits: by their ids.
     """
 
@@ -95,6 +97,7 @@ class TaskRecord:
     transcript: Transcript = ()
     progress: Progress = field(default_factory=Progress)
     reply: Rope = field(default_factory=Rope)
+    call_open: bool = False
     open_edits: Mapping[str, OpenEdit] = field(default_factory=dict)
     epoch: int = 1
     generation: int = 1
@@ -130,12 +133,23 @@ def _changes(record: TaskRecord, event: TurnEvent, at: datetime) -> dict[str, An
                 "transcript": record.transcript + event.items,
                 "progress": replace(progress, call=max((progress.call, *calls))),
             }
-        case MessageStarted():
-            return {"progress": replace(progress, round=event.round), "reply": Rope()}
-        case TextBlockStarted(place=place) | ToolUseStarted(place=place):
-            return {"progress": replace(progress, blocks=Blocks(place.index + 1))}
         case _:
-            return {"progress": replace(progress, phase=Phase.ASSISTANT)} if event == FinalMessageStarted() else {}
+            return _stands(progress, event)
+
+
+def _stands(progress: Progress, event: TurnEvent) -> dict[str, Any]:
+    """Where the turn stands after what is told of a model call."""
+    match event:
+        case MessageStarted():
+            return {"progress": replace(progress, round=event.round), "reply": Rope(), "call_open": True}
+        case TextBlockStarted(place=place) | ToolUseStarted(place=place):
+            return {"progress": replace(progress, blocks=Blocks(place.index + 1)), "call_open": True}
+        case FinalMessageStarted():
+            return {"progress": replace(progress, phase=Phase.ASSISTANT)}
+        case LlmCallCompleted():
+            return {"call_open": False}
+        case _:
+            return {}
 
 
 def _status(record: TaskRecord, event: StatusChanged, at: datetime) -> dict[str, Any]:

@@ -23,11 +23,23 @@ class Running:
 
     async def stop(self, ending: StatusChanged | None = None) -> None:
         """Cancel the turn, once, and wait until its task has its status."""
+        self.interrupt(ending)
+        await self.ended()
+
+    def interrupt(self, ending: StatusChanged | None = None) -> None:
+        """Cancel the turn, once."""
         if not self.stopping:
             self.stopping, self.ending = True, ending or self.ending
-            if self.task and self.begun:
-                self.task.cancel()
-        await self.ended()
+            self._cancel()
+
+    def abandon(self) -> None:
+        """Cancel the turn, even if it is being cancelled already."""
+        self.stopping, self.closed = True, True
+        self._cancel()
+
+    def _cancel(self) -> None:
+        if self.task and self.begun:
+            self.task.cancel()
 
     def begin(self) -> None:
         """The turn's first step. An `asyncio.Task` that is cancelled before it never runs, and would say nothing."""

@@ -1,9 +1,9 @@
-"""Starts, continues and cancels turns. A task has one owner: the turn that runs it.
+"""Accepts messages, and starts, continues and cancels the turns that answer them. A task has one owner.
 
-Rule 1: a message is accepted in one of four ways (`send`): it starts a task, answers one that waits for input, is
-        added to one that is working, or repeats one that was accepted before and joins its task.
+Rule 1: a message is accepted in one of five ways (`send`): it starts a task, answers one that waits for input, is
+        added to one that is working here, or elsewhere, or repeats one that was accepted before and joins its task.
 Rule 2: whoever is accepted gets a snapshot first, before any slow work, and then everything that follows it.
-Rule 3: nothing stays `working` with nobody working: a turn's last entry is its status, whatever ends it.
+Rule 3: what has been accepted is durable: it is carried out even if this process ends in the next moment.
 """
 
 from __future__ import annotations
@@ -11,54 +11,41 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import takewhile
 
-from server.agent.events import (
-    AgentMessage,
-    Emit,
-    MessageReceived,
-    Remembered,
-    State,
-    StatusChanged,
-    UserMessage,
-)
+from server.agent.events import AgentMessage, MessageReceived, Remembered, State, StatusChanged, UserMessage
 from server.agent.history import user_said
 from server.agent.intent import intent_of
 from server.agent.model import LLM
-from server.agent.operate import OperationRequest, check, run_operation, save
+from server.agent.operate import check, save
 from server.agent.operations import Converse, InvalidOperation, Operation
-from server.agent.outcomes import LOST
-from server.agent.turn import TurnLimits, TurnRequest, run_turn
+from server.agent.turn import TurnLimits
+from server.tasks.alone import Alone
 from server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound, TaskTakesNoMessages
-from server.tasks.incoming import Incoming, Repeats
+from server.tasks.incoming import Incoming
 from server.tasks.journal import Following, Journal
+from server.tasks.locks import Locks
+from server.tasks.ownership import Abandoned, Orphan, Ownership, Repeated
 from server.tasks.record import TaskRecord
 from server.tasks.running import Running
+from server.tasks.turns import Turns, operation_of
 from store.base import ArtifactStore
-from store.changes import Change
+from store.errors import Unavailable
+from store.models import Ref
 from tools.base import Tool
 
 logger = logging.getLogger(__name__)
 
-
-def _is_history(other: TaskRecord, owner: str) -> bool:
-    """Whether a later task of the context may be told of `other`: what is still being said is not history."""
-    return other.owner == owner and other.state not in (State.SUBMITTED, State.WORKING)
-
-
-def _first(record: TaskRecord) -> UserMessage:
-    """The message that began the task."""
-    message = record.history[0]
-    assert isinstance(message, UserMessage)
-    return message
+STOPPED = "The server was stopped before the task was done. Send it again."
 
 
 class Runtime:
-    """Runs the turns of this process.
+    """Runs the tasks of this process. It is the `Owner` that the keeper of leases knows.
 
     Args:
+        ownership: who runs which task; None if there is nobody else, and nothing outlives the process.
         now, new_id: the clock and the source of ids.
     """
 
@@ -72,17 +59,19 @@ class Runtime:
         now: Callable[[], datetime],
         new_id: Callable[[], str],
         limits: TurnLimits | None = None,
+        ownership: Ownership | None = None,
     ) -> None:
         self.journal = journal
         self._store = store
-        self._llm = llm
-        self._tools = tools
         self._now = now
         self._new_id = new_id
-        self._limits = limits or TurnLimits()
-        self._running: dict[str, Running] = {}
-        self._repeats = Repeats(now)
-        self._accepting = asyncio.Lock()
+        self._lasting = ownership is not None
+        self._ownership = ownership or Alone(journal)
+        self._turns = Turns(
+            journal=journal, store=store, llm=llm, tools=tools, new_id=new_id, limits=limits or TurnLimits()
+        )
+        self._locks = Locks()
+        self._starting: set[asyncio.Task[None]] = set()
 
     # ---------------------------------------------------------------- reading
 
@@ -103,8 +92,10 @@ class Runtime:
         Raises:
             TaskNotFound: there is none, or it is somebody else's.
         """
-        await self.get(task_id, owner)
-        return await self.journal.follow(task_id)
+        following = await self.journal.follow(task_id)
+        if following.snapshot.owner != owner:
+            raise TaskNotFound(task_id)
+        return following
 
     # --------------------------------------------------------------- accepting
 
@@ -114,35 +105,49 @@ class Runtime:
         Raises:
             TaskNotFound, TaskFinished, TaskTakesNoMessages, ContextMismatch, InvalidOperation: the message was not
                 accepted.
+            Unavailable: nobody can tell whether it was; the same again joins the task, if it was.
         """
-        async with self._accepting:
-            joined = self._repeats.task_of(incoming)
+        key = incoming.key
+        async with self._locks.holding(incoming.task_id or key):
+            joined = await self.journal.accepted(key)
             if joined:
                 return await self.journal.follow(joined)
-            following = await self._accept(incoming)
-            self._repeats.remember(incoming, following.snapshot.task_id)
-            return following
+            try:
+                return await self.journal.follow(await self._accept(incoming, key))
+            except Repeated as repeated:
+                return await self.journal.follow(repeated.task_id)
 
-    async def _accept(self, incoming: Incoming) -> Following:
+    async def _accept(self, incoming: Incoming, key: str) -> str:
+        """The task that has taken the message."""
         intent = intent_of(incoming.message)
         if not isinstance(intent, Converse) and not incoming.changes:
             await self._check(intent, incoming)
         if not incoming.task_id:
-            return await self._begin(incoming)
+            return await self._begin(incoming, key)
         while True:
             record = await self.get(incoming.task_id, incoming.owner)
             if incoming.context_id and incoming.context_id != record.context_id:
                 raise ContextMismatch(incoming.task_id, incoming.context_id)
             if record.state.terminal:
                 raise TaskFinished(incoming.task_id, record.state)
-            running = self._running.get(record.task_id)
-            if running is None:
-                return await self._answer(record, incoming)
-            if running.operation:
-                raise TaskTakesNoMessages(record.task_id)
-            if not running.closed:
-                return await self._add(record, running, incoming.message)
-            await running.ended()
+            if await self._taken(record, incoming, key):
+                return record.task_id
+
+    async def _taken(self, record: TaskRecord, incoming: Incoming, key: str) -> bool:
+        """Whether the task has taken the message as it stood; else it has gone on meanwhile."""
+        running = self._turns.get(record.task_id)
+        if running is None and record.state is State.INPUT_REQUIRED:
+            return await self._answer(record, incoming, key)
+        if operation_of(record):
+            raise TaskTakesNoMessages(record.task_id)
+        if running is None:
+            return await self._ownership.post(record.task_id, incoming.message, key)
+        if await self._add(record.task_id, running, incoming.message):
+            await self.journal.remember(key, record.task_id)
+            await self.journal.durable(record.task_id)
+            return True
+        await running.ended()
+        return False
 
     async def _check(self, operation: Operation, incoming: Incoming) -> None:
         if incoming.task_id:
@@ -151,7 +156,7 @@ class Runtime:
             raise InvalidOperation("message.contextId", "is missing: say in which context the artifact is")
         await check(operation, incoming.context_id, self._store)
 
-    async def _begin(self, incoming: Incoming) -> Following:
+    async def _begin(self, incoming: Incoming, key: str) -> str:
         record = TaskRecord(
             task_id=self._new_id(),
             context_id=incoming.context_id or self._new_id(),
@@ -160,110 +165,136 @@ class Runtime:
             history=(incoming.message,),
             transcript=(user_said(incoming.message),),
         )
-        await self.journal.create(record)
-        return await self._start(record, incoming.changes)
+        await self._prepare(incoming, record)
+        await self.journal.create(record, key)
+        await self._go_on(record, incoming)
+        return record.task_id
 
-    async def _answer(self, record: TaskRecord, incoming: Incoming) -> Following:
-        """The task waits for input: its turn goes on."""
+    async def _answer(self, record: TaskRecord, incoming: Incoming, key: str) -> bool:
+        """The task waits for input: its turn goes on, here."""
+        await self._prepare(incoming, record)
+        acquired = await self._ownership.acquire(record.task_id)
+        if acquired is None or acquired.state is not State.INPUT_REQUIRED:
+            return False
         message = incoming.message
         said = Remembered((user_said(message),))
         await self.journal.append(record.task_id, MessageReceived(message), said, StatusChanged(State.WORKING))
-        return await self._start(record, incoming.changes)
+        await self.journal.remember(key, record.task_id)
+        await self._go_on(acquired, incoming)
+        return True
 
-    async def _add(self, record: TaskRecord, running: Running, message: UserMessage) -> Following:
-        """The task is working: its turn is given the message before its next round."""
+    async def _add(self, task_id: str, running: Running, message: UserMessage) -> bool:
+        """The task is working here: its turn is given the message before its next round, if there is one."""
+        if running.operation or running.closed:
+            return False
         running.inbox.append(message)
-        await self.journal.append(record.task_id, MessageReceived(message))
-        return await self.journal.follow(record.task_id)
+        await self.journal.append(task_id, MessageReceived(message))
+        return True
 
     # ----------------------------------------------------------------- running
 
-    async def _start(self, record: TaskRecord, changes: tuple[tuple[str, Change], ...]) -> Following:
+    async def _prepare(self, incoming: Incoming, record: TaskRecord) -> None:
+        """Get hold of what the message changes, so that it is accepted with all its changes or not at all."""
+        for artifact_id, _ in incoming.changes:
+            await self._store.prepare(Ref(record.context_id, artifact_id, record.task_id, "user"))
+
+    async def _go_on(self, record: TaskRecord, incoming: Incoming) -> None:
+        """Save what the sender has changed, and start the turn once all of that is durable."""
         emit = partial(self.journal.append, record.task_id)
-        refused = await save(changes, record.context_id, record.task_id, self._store, emit)
+        refused = await save(incoming.changes, record.context_id, record.task_id, self._store, emit)
         if refused:
             await emit(refused.status(self._new_id))
-            return await self.journal.follow(record.task_id)
-        following = await self.journal.follow(record.task_id)
-        record = following.snapshot
-        intent = intent_of(_first(record))
-        running = self._running[record.task_id] = Running(None if isinstance(intent, Converse) else intent)
-        running.task = asyncio.create_task(self._run(record, running), name=f"turn of task {record.task_id}")
-        return following
-
-    async def _run(self, record: TaskRecord, running: Running) -> None:
-        emit = partial(self.journal.append, record.task_id)
+            await self.journal.durable(record.task_id)
+            return
         try:
-            running.begin()
-            if running.operation:
-                await self._operate(record, running.operation, emit)
-            else:
-                await self._turn(record, running, emit)
-        except asyncio.CancelledError:
-            if late := running.take(closing=True):
-                await emit(Remembered(tuple(user_said(message) for message in late)))
-            await emit(running.ending)
-        except Exception:
-            logger.exception("The turn of task %s was lost", record.task_id)
-            await emit(StatusChanged(State.FAILED, AgentMessage(self._new_id(), LOST)))
-        finally:
-            del self._running[record.task_id]
+            await self._start(record.task_id)
+        except Unavailable:
+            # It is on its way to the database, and nobody else will carry it out.
+            starting = asyncio.create_task(self._start_later(record.task_id))
+            self._starting.add(starting)
+            starting.add_done_callback(self._starting.discard)
+            raise
 
-    async def _operate(self, record: TaskRecord, operation: Operation, emit: Emit) -> None:
-        request = OperationRequest(operation, _first(record).message_id, record.task_id, record.context_id)
-        await run_operation(request, llm=self._llm, store=self._store, emit=emit, new_id=self._new_id)
+    async def _start(self, task_id: str) -> None:
+        await self.journal.durable(task_id)
+        self._turns.start((await self.journal.follow(task_id)).snapshot)
 
-    async def _turn(self, record: TaskRecord, running: Running, emit: Emit) -> None:
-        await run_turn(
-            await self._request(record, running),
-            llm=self._llm,
-            tools=self._tools,
-            store=self._store,
-            emit=emit,
-            new_id=self._new_id,
-        )
+    async def _start_later(self, task_id: str) -> None:
+        while True:
+            with suppress(Repeated, Abandoned, TaskNotFound):
+                try:
+                    return await self._start(task_id)
+                except Unavailable:
+                    continue
+            return None
 
-    async def _request(self, record: TaskRecord, running: Running) -> TurnRequest:
-        context = await self.journal.context(record.context_id)
-        before = takewhile(lambda other: other.task_id != record.task_id, context)
-        earlier = tuple(other.transcript for other in before if _is_history(other, record.owner))
-        return TurnRequest(
-            task_id=record.task_id,
-            context_id=record.context_id,
-            earlier=earlier,
-            transcript=record.transcript,
-            inbox=running.take,
-            progress=record.progress,
-            changed=tuple(record.artifacts),
-            limits=self._limits,
-        )
+    # ------------------------------------------------------- as the keeper of leases asks
+
+    def resume(self, orphans: Sequence[Orphan]) -> None:
+        for orphan in orphans:
+            logger.info("Task %s is taken up from where it was left", orphan.record.task_id)
+            self._turns.resume(orphan)
+
+    async def deliver(self, task_id: str, message: UserMessage) -> bool:
+        running = self._turns.get(task_id)
+        return running is not None and await self._add(task_id, running, message)
+
+    def interrupt(self, task_id: str) -> None:
+        if running := self._turns.get(task_id):
+            running.interrupt()
+
+    def abandon(self) -> None:
+        self._turns.abandon()
 
     # ---------------------------------------------------------------- stopping
 
     async def cancel(self, task_id: str, owner: str) -> TaskRecord:
-        """Stop a task's turn at once and make the task `canceled`.
+        """Stop a task's turn at once, wherever it runs, and make the task `canceled`.
 
         Raises:
             TaskNotFound: there is none, or it is somebody else's.
             TaskNotCancelable: it had ended before.
+            Unavailable: nobody can tell whether it was.
         """
-        async with self._accepting:  # a message may just be making it work again
-            record = await self.get(task_id, owner)
-            if record.state.terminal:
-                raise TaskNotCancelable(task_id, record.state)
-            running = self._running.get(task_id)
-            if running is None:
-                await self.journal.append(task_id, StatusChanged(State.CANCELED))
-        if running:
-            await running.stop()
+        record = await self.get(task_id, owner)
+        if record.state.terminal:
+            raise TaskNotCancelable(task_id, record.state)
+        if await self._is_running(task_id):
+            if running := self._turns.get(task_id):
+                await running.stop()
+            else:
+                await self._ownership.ask_to_cancel(task_id)
+            await _end(await self.journal.follow(task_id))
         record = await self.journal.get(task_id)
         if record.state is not State.CANCELED:
             raise TaskNotCancelable(task_id, record.state)
         return record
 
+    async def _is_running(self, task_id: str) -> bool:
+        """Whether somebody works on the task; one that waits for input has been cancelled by now."""
+        async with self._locks.holding(task_id):  # a message may just be making it work again
+            record = await self.journal.get(task_id)
+            if self._turns.get(task_id) or record.state is not State.INPUT_REQUIRED:
+                return not record.state.terminal
+            acquired = await self._ownership.acquire(task_id)
+            if acquired is None:
+                return True
+            if acquired.state is State.INPUT_REQUIRED:
+                await self.journal.append(task_id, StatusChanged(State.CANCELED))
+                await self.journal.durable(task_id)
+            return False
+
     async def close(self) -> None:
-        """Stop every turn: the server is going down."""
-        text = "The server was stopped before the task was done. Send it again."
-        while self._running:
-            running = next(iter(self._running.values()))
-            await running.stop(StatusChanged(State.FAILED, AgentMessage(self._new_id(), text)))
+        """Stop every turn: the server is going down. Where tasks last, somebody else goes on with them."""
+        if self._lasting:
+            self._turns.abandon()  # they stop when they are next waited for: by then nobody hears them
+            await self._ownership.hand_over()
+            await self._turns.ended()
+        else:
+            await self._turns.stop_all(lambda: StatusChanged(State.FAILED, AgentMessage(self._new_id(), STOPPED)))
+
+
+async def _end(following: Following) -> None:
+    if not following.snapshot.state.terminal:
+        async for _ in following:
+            pass

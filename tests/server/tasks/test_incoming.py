@@ -1,5 +1,6 @@
 """Which message is one that was sent before."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -7,6 +8,7 @@ import pytest
 
 from server.agent.events import UserMessage
 from server.tasks.incoming import WINDOW, Incoming, Repeats
+from store.changes import ReplaceParts
 from store.models import DataPart, FilePart, text_part
 from tests.fakes import Clock, said
 
@@ -18,18 +20,18 @@ STRANGER = Incoming(said("m-1", "Go"), context_id="c")
 def remembering(incoming: Incoming) -> tuple[Repeats, Clock]:
     clock = Clock()
     repeats = Repeats(clock)
-    repeats.remember(incoming, "task-1")
+    repeats.remember(incoming.key, "task-1")
     return repeats, clock
 
 
 def test_a_message_that_was_never_sent_belongs_to_no_task() -> None:
-    assert Repeats(Clock()).task_of(SENT) == ""
+    assert Repeats(Clock()).task_of(SENT.key) == ""
 
 
 def test_the_same_message_again_belongs_to_the_task_of_the_first() -> None:
     repeats, _ = remembering(SENT)
     same = UserMessage("m-1", (text_part("Go"), DataPart({"a": [1]}), FilePart(content=b"x")), {"k": "v"})
-    assert repeats.task_of(replace(SENT, message=same)) == "task-1"
+    assert repeats.task_of(replace(SENT, message=same).key) == "task-1"
 
 
 @pytest.mark.parametrize(
@@ -46,42 +48,52 @@ def test_the_same_message_again_belongs_to_the_task_of_the_first() -> None:
         replace(SENT, message=replace(MESSAGE, parts=(*MESSAGE.parts, text_part("!")))),
     ],
 )
-def test_a_message_that_differs_in_anything_is_another_one(other) -> None:
+def test_a_message_that_differs_in_anything_is_another_one(other: Incoming) -> None:
     repeats, _ = remembering(SENT)
-    assert repeats.task_of(other) == ""
+    assert repeats.task_of(other.key) == ""
 
 
 def test_strangers_are_only_told_apart_by_a_context_that_they_name() -> None:
     repeats, _ = remembering(STRANGER)
-    assert repeats.task_of(STRANGER) == "task-1"
+    assert repeats.task_of(STRANGER.key) == "task-1"
 
 
 @pytest.mark.parametrize("task_id", ["", "t"])
-def test_a_stranger_without_a_context_never_repeats_a_message(task_id) -> None:
+def test_a_stranger_without_a_context_never_repeats_a_message(task_id: str) -> None:
     nowhere = replace(STRANGER, context_id="", task_id=task_id)
+    assert nowhere.key == ""
     repeats, _ = remembering(nowhere)
-    assert repeats.task_of(nowhere) == ""
+    assert repeats.task_of(nowhere.key) == ""
 
 
 def test_a_known_caller_needs_no_context() -> None:
     anywhere = replace(SENT, context_id="", task_id="")
     repeats, _ = remembering(anywhere)
-    assert repeats.task_of(anywhere) == "task-1"
+    assert repeats.task_of(anywhere.key) == "task-1"
+
+
+def test_what_the_sender_has_changed_itself_is_part_of_the_message() -> None:
+    changes = (("doc", ReplaceParts((text_part("Mine"),), base=1)),)
+    assert len({SENT.key, replace(SENT, changes=changes).key, replace(SENT, changes=changes * 2).key}) == 3
+
+
+def test_a_key_can_be_written_down() -> None:
+    assert re.fullmatch("[0-9a-f]{64}", SENT.key)
 
 
 def test_a_message_is_remembered_for_a_day_and_no_longer() -> None:
     assert timedelta(hours=24) == WINDOW
     repeats, clock = remembering(SENT)
     clock.move(WINDOW)
-    assert repeats.task_of(SENT) == "task-1"
+    assert repeats.task_of(SENT.key) == "task-1"
     clock.move(timedelta(microseconds=1))
-    assert repeats.task_of(SENT) == ""
+    assert repeats.task_of(SENT.key) == ""
 
 
 def test_what_is_forgotten_can_be_remembered_anew() -> None:
     repeats, clock = remembering(SENT)
     clock.move(WINDOW * 2)
-    assert repeats.task_of(SENT) == ""
-    repeats.remember(SENT, "task-2")
+    assert repeats.task_of(SENT.key) == ""
+    repeats.remember(SENT.key, "task-2")
     clock.move(WINDOW)
-    assert repeats.task_of(SENT) == "task-2"
+    assert repeats.task_of(SENT.key) == "task-2"

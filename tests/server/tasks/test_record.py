@@ -89,6 +89,24 @@ def test_a_label_is_the_status_message_and_no_history() -> None:
     assert record.history == NEW.history
 
 
+# -------------------------------------------------------------------------- model calls
+
+
+OVER = LlmCallCompleted(1, "end_turn", Usage())
+
+
+@pytest.mark.parametrize(
+    "begun", [MessageStarted(1), TextBlockStarted(PLACE, "thinking"), ToolUseStarted(PLACE, "T1", "artifact_list")]
+)
+def test_a_model_call_is_open_from_its_first_word_until_it_is_told_to_be_over(begun) -> None:
+    assert not NEW.call_open
+    assert after(begun).call_open
+    assert after(begun, TextAdded(PLACE, "x"), BlockStopped(PLACE)).call_open
+    assert not after(begun, OVER).call_open
+    assert not after(begun, OVER, status(State.WORKING, "Next.")).call_open
+    assert after(begun, OVER, MessageStarted(2)).call_open
+
+
 # --------------------------------------------------------------------------- artifacts
 
 

@@ -1,8 +1,9 @@
 """Starts, continues and cancels turns: the life of a task."""
 
 import asyncio
-from collections.abc import Iterable
-from datetime import timedelta
+from collections.abc import AsyncIterator, Callable, Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -45,43 +46,70 @@ from tests.fakes import (
     write,
 )
 from tests.server.agent.stage import check_request
+from tests.server.tasks.backends import Backend, Kept, in_memory, on_sqlite
 from tools.registry import TOOLS
 
 HELLO = answer(text("Hello"))
 
 
 class SlowJournal(InMemoryJournal):
-    """Lets others run before it does anything, as one that writes to a disk would."""
+    """Lets others run wherever one that writes to a disk would."""
 
-    async def create(self, record):
+    async def accepted(self, key):
         await asyncio.sleep(0)
-        await super().create(record)
+        return await super().accepted(key)
 
-    async def append(self, task_id, *events):
+    async def durable(self, task_id):
         await asyncio.sleep(0)
-        await super().append(task_id, *events)
+        await super().durable(task_id)
 
     async def get(self, task_id):
         await asyncio.sleep(0)
         return await super().get(task_id)
 
 
+def in_slow_memory(now: Callable[[], datetime]) -> Kept:
+    return in_memory(now, SlowJournal)
+
+
+@pytest.fixture(autouse=True, params=["memory", "sqlite"])
+async def backend(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[str]:
+    """Where every house of a test keeps what it has."""
+    if request.param == "memory":
+        yield "memory"
+        return
+    async with on_sqlite(tmp_path) as make:
+        monkeypatch.setattr(House, "backend", staticmethod(make))
+        yield "sqlite"
+
+
+in_memory_alone = pytest.mark.parametrize("backend", ["memory"], indirect=True)
+"""Of a test about what happens between two steps of the loop, or to what does not outlive the process."""
+
+
 class House:
     """A runtime with a scripted model, and short words for what clients do."""
+
+    backend: Backend = staticmethod(in_slow_memory)
 
     def __init__(
         self,
         *calls: Iterable[Step],
         store: InMemoryArtifactStore | None = None,
         llm: FakeLLM | None = None,
-        journal: type[InMemoryJournal] = SlowJournal,
+        journal: type[InMemoryJournal] | None = None,
     ) -> None:
         self.llm = llm or FakeLLM(calls)
         self.clock = Clock()
-        self.journal = journal(self.clock)
+        kept = in_memory(self.clock, journal) if journal else self.backend(self.clock)
+        self.journal = kept.journal
+        self.store = store or kept.store
         self.runtime = Runtime(
             journal=self.journal,
-            store=store or InMemoryArtifactStore(),
+            store=self.store,
+            ownership=kept.ownership,
             llm=self.llm,
             tools=TOOLS,
             now=self.clock,
@@ -112,6 +140,13 @@ class House:
 def settles(entry: Entry) -> bool:
     event = entry.event
     return isinstance(event, StatusChanged) and (event.state.terminal or event.state is State.INPUT_REQUIRED)
+
+
+async def until(following: Following, kind: type) -> None:
+    """Read on to an event of a kind."""
+    entries = aiter(following)
+    while not isinstance((await anext(entries)).event, kind):
+        pass
 
 
 async def rest(following: Following) -> list[Entry]:
@@ -283,9 +318,11 @@ async def test_an_artifact_that_was_told_before_the_pause_is_appended_to_after_i
 
 
 async def test_of_two_answers_at_once_the_first_answers_and_the_second_is_said_after_it() -> None:
-    house = House(ASKS, answer(text("Blue.")), answer(text("Big and blue.")))
+    hold = Hold()
+    house = House(ASKS, [hold, *answer(text("Blue."))], answer(text("Big and blue.")))
     asked = await house.settled("Paint")
     one, two = await asyncio.gather(house.send("Blue", task=asked.task_id), house.send("Big", task=asked.task_id))
+    hold.release.set()
     assert states(await rest(one))[-1] is State.COMPLETED
     await rest(two)
     record = await house.journal.get(asked.task_id)
@@ -445,8 +482,10 @@ async def test_a_message_sent_again_joins_the_task_of_the_first_and_does_not_run
 
 
 async def test_twins_sent_at_once_run_once() -> None:
-    house = House(HELLO)
+    hold = Hold()
+    house = House([hold, *HELLO])
     followings = await asyncio.gather(*[house.send("Hi") for _ in range(5)])
+    hold.release.set()
     assert len({following.snapshot.task_id for following in followings}) == 1
     ends = [(await rest(following))[-1] for following in followings]
     assert len(house.llm.requests) == 1
@@ -657,6 +696,7 @@ async def test_what_was_said_in_a_canceled_task_is_remembered_in_the_context() -
 # -------------------------------------------------------------- when things go wrong
 
 
+@in_memory_alone
 async def test_when_the_server_closes_working_tasks_fail_with_a_message_and_asking_ones_stay() -> None:
     holds = [Hold(), Hold()]
     house = House(ASKS, *[broken(hold) for hold in holds])

@@ -11,13 +11,16 @@ from server.agent.operations import InvalidOperation
 from server.tasks.errors import TaskFinished, TaskNotCancelable, TaskTakesNoMessages
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following, InMemoryJournal
+from server.tasks.listing import TaskQuery
 from store.changes import ReplaceParts
-from store.edits import EditAborted, EditCompleted, EditStarted
-from store.memory import InMemoryArtifactStore
+from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 from store.models import Ref, text_part
 from tests.fakes import BROKEN, Hold, answer, ask, broken, text, write
 from tests.server.agent.operating import phases
-from tests.server.tasks.test_runtime import House, rest, spoken, states
+from tests.server.tasks import test_runtime
+from tests.server.tasks.test_runtime import House, in_memory_alone, rest, spoken, states, until
+
+backend = test_runtime.backend
 
 TEXT = "One.\nTwo.\nThree.\n"
 DOC = Ref("c", "doc", "another-task")
@@ -33,10 +36,6 @@ def edit(words: str) -> dict[str, object]:
 
 class Office(House):
     """A house with the artifact `doc` at version 1 in the context `c`."""
-
-    def __init__(self, *calls, **options) -> None:
-        self.store = options.pop("store", None) or InMemoryArtifactStore()
-        super().__init__(*calls, store=self.store, **options)
 
     async def ready(self) -> "Office":
         await self.store.apply(DOC, ReplaceParts((text_part(TEXT),), last_chunk=True))
@@ -82,7 +81,7 @@ async def test_one_who_joins_an_edit_finds_what_it_has_written_so_far() -> None:
     hold = Hold()
     house = await Office(answer(text("TW"), hold, text("O!"))).ready()
     following = await house.ask()
-    await hold.reached.wait()
+    await until(following, EditChunk)
     late = await house.runtime.follow(following.snapshot.task_id, "")
     [open_edit] = late.snapshot.open_edits.values()
     assert str(open_edit.text) == "TW"
@@ -114,7 +113,7 @@ async def test_what_cannot_be_is_refused_by_its_field_and_leaves_nothing_behind(
     with pytest.raises(InvalidOperation) as caught:
         await house.ask(given, **where)
     assert caught.value.field == field
-    assert list(await house.journal.all("")) == []
+    assert (await house.journal.list(TaskQuery(""))).total == 0
     assert (await house.store.get(DOC)).version == 1
     assert house.llm.requests == []
 
@@ -247,6 +246,7 @@ async def test_an_edit_canceled_before_its_first_step_says_nothing_of_it() -> No
     assert house.llm.requests == []
 
 
+@in_memory_alone
 async def test_a_cancel_after_any_entry_leaves_an_edit_whole_or_undone() -> None:
     canceled = completed = 0
     for at in range(1, 100):
@@ -280,6 +280,7 @@ async def test_a_cancel_after_any_entry_leaves_an_edit_whole_or_undone() -> None
     assert completed > 1
 
 
+@in_memory_alone
 async def test_when_the_server_closes_an_edit_is_aborted_and_fails() -> None:
     hold = Hold()
     house = await Office(broken(text("TW"), hold)).ready()
@@ -293,6 +294,7 @@ async def test_when_the_server_closes_an_edit_is_aborted_and_fails() -> None:
     assert await house.text() == TEXT
 
 
+@in_memory_alone
 async def test_a_cancel_while_a_step_is_made_comes_too_late() -> None:
     house = await Office(LOUDER).ready()
     await house.done()

@@ -1,0 +1,29 @@
+"""Who runs a task when there are no other replicas and nothing outlives the process: this one, always."""
+
+from __future__ import annotations
+
+from server.agent.events import UserMessage
+from server.tasks.journal import Journal
+from server.tasks.record import TaskRecord
+
+
+class Alone:
+    """An `Ownership` in memory."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    async def acquire(self, task_id: str) -> TaskRecord | None:
+        return await self._journal.get(task_id)
+
+    async def release(self, record: TaskRecord) -> None:
+        pass
+
+    async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
+        return False
+
+    async def ask_to_cancel(self, task_id: str) -> None:
+        pass
+
+    async def hand_over(self) -> None:
+        pass

@@ -1,0 +1,75 @@
+"""Tasks and their entries as JSON, by the rules of `store/codec.py`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from cattrs.strategies import configure_tagged_union
+
+from server.agent.events import AgentMessage, Item, Transcript, TurnEvent, UserMessage
+from server.agent.model import Content, Text, Thinking, ToolUse
+from server.tasks.record import Entry, TaskArtifact, TaskRecord
+from store.codec import decode, encode, make_converter
+
+_CONVERTER = make_converter()
+# Inner unions first: a hook is made of those that its members have by then.
+for _union in (Text | Thinking | ToolUse, Content, Item, UserMessage | AgentMessage, TurnEvent):
+    configure_tagged_union(_union, _CONVERTER)
+
+_event_to_json = _CONVERTER.get_unstructure_hook(TurnEvent)
+_event_of_json = _CONVERTER.get_structure_hook(TurnEvent)
+
+
+def entries_to_json(entries: Iterable[Entry]) -> str:
+    """Consecutive entries of one epoch."""
+    rows: list[list[Any]] = [[entry.generation, entry.at.isoformat(), _event_to_json(entry.event)] for entry in entries]
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+
+
+def entries_of_json(epoch: int, text: str) -> list[Entry]:
+    """The entries again."""
+    return [
+        Entry(epoch, generation, datetime.fromisoformat(at), _event_of_json(event, TurnEvent))
+        for generation, at, event in json.loads(text)
+    ]
+
+
+def record_to_json(record: TaskRecord) -> str:
+    """A task."""
+    return encode(record, TaskRecord, _CONVERTER)
+
+
+def record_of_json(text: str) -> TaskRecord:
+    """The task again."""
+    read: TaskRecord = decode(text, TaskRecord, _CONVERTER)
+    return read
+
+
+def message_to_json(message: UserMessage) -> str:
+    return encode(message, UserMessage, _CONVERTER)
+
+
+def message_of_json(text: str) -> UserMessage:
+    read: UserMessage = decode(text, UserMessage, _CONVERTER)
+    return read
+
+
+def transcript_to_json(transcript: Transcript) -> str:
+    return encode(transcript, Transcript, _CONVERTER)
+
+
+def transcript_of_json(text: str) -> Transcript:
+    read: Transcript = decode(text, Transcript, _CONVERTER)
+    return read
+
+
+def artifacts_to_json(artifacts: Mapping[str, TaskArtifact]) -> str:
+    return encode(artifacts, Mapping[str, TaskArtifact], _CONVERTER)
+
+
+def artifacts_of_json(text: str) -> Mapping[str, TaskArtifact]:
+    read: Mapping[str, TaskArtifact] = decode(text, Mapping[str, TaskArtifact], _CONVERTER)
+    return read

@@ -1,0 +1,24 @@
+"""What a task's model is told of the earlier tasks of its context. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import takewhile
+
+from server.agent.events import State, Transcript
+from server.tasks.record import TaskRecord
+
+
+def earlier(tasks: Iterable[TaskRecord], record: TaskRecord) -> tuple[Transcript, ...]:
+    """The transcripts of the same owner's tasks before `record`, oldest first.
+
+    Args:
+        tasks: those of the context, oldest first.
+    """
+    before = takewhile(lambda other: other.task_id != record.task_id, tasks)
+    return tuple(other.transcript for other in before if is_history(other.owner, other.state, record))
+
+
+def is_history(owner: str, state: State, record: TaskRecord) -> bool:
+    """Whether a later task of the context may be told of a task: what is still being said is not history."""
+    return owner == record.owner and state not in (State.SUBMITTED, State.WORKING)

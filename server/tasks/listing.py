@@ -1,0 +1,65 @@
+"""Which of an owner's tasks are asked for, and in which order they come (A2A 1.0, section 3.1.4). Pure.
+
+Rule: the newest status first; of those that changed at the same time the greater id first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from server.agent.events import State
+from server.tasks.record import TaskRecord
+
+Place = tuple[datetime, str]
+"""Where a task stands in the order: when its status changed, and its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuery:
+    """What is asked for.
+
+    Attributes:
+        context_id, state: empty and None for all.
+        since: tasks whose status changed then or later.
+        after: tasks that stand behind this place.
+        limit: how many at most.
+        artifacts: whether the tasks' artifacts are wanted; without, they may be left out.
+    """
+
+    owner: str
+    context_id: str = ""
+    state: State | None = None
+    since: datetime | None = None
+    after: Place | None = None
+    limit: int = 50
+    artifacts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """What was found. `total`: what matches, on all pages; `more`: whether anything stands behind `records`."""
+
+    records: tuple[TaskRecord, ...]
+    total: int
+    more: bool
+
+
+def place_of(record: TaskRecord) -> Place:
+    return record.changed_at, record.task_id
+
+
+def page_of(records: Iterable[TaskRecord], query: TaskQuery) -> TaskPage:
+    """The page of `records`, which are all of an owner's."""
+    matching = sorted((record for record in records if _matches(record, query)), key=place_of, reverse=True)
+    rest = [record for record in matching if query.after is None or place_of(record) < query.after]
+    return TaskPage(tuple(rest[: query.limit]), len(matching), len(rest) > query.limit)
+
+
+def _matches(record: TaskRecord, query: TaskQuery) -> bool:
+    return (
+        query.context_id in ("", record.context_id)
+        and query.state in (None, record.state)
+        and (query.since is None or record.changed_at >= query.since)
+    )

@@ -1,0 +1,137 @@
+"""The artifact changes of a context, as the database has them: its followers read on when there is news.
+
+What a follower begins with and what follows are both of committed rows alone, so they agree, whichever replica wrote
+them. The price is that a draft is seen here a commit later than by those who follow its task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from weakref import WeakValueDictionary
+
+from sqlalchemy import Select, select
+
+from server.agent.events import ArtifactChanged
+from server.tasks.codec import entries_of_json
+from server.tasks.context_log import ContextEntry, ContextSnapshot, Standing
+from server.tasks.cursors import Cursor, Log
+from server.tasks.sql.reading import WHOLE, records, these
+from server.tasks.sql.tables import contexts, pages, standings
+from store.errors import Unavailable
+from store.sql.database import Database
+
+
+class _Tail(Log[ContextEntry]):
+    def __init__(self, context_id: str, position: int) -> None:
+        super().__init__()
+        self.context_id = context_id
+        self.position = position
+        self.reading = asyncio.Lock()
+
+
+class _ContextCursor:
+    """The changes behind `snapshot`."""
+
+    def __init__(self, snapshot: ContextSnapshot, cursor: Cursor[ContextEntry]) -> None:
+        self.snapshot = snapshot
+        self._cursor = cursor
+
+    def __aiter__(self) -> AsyncIterator[ContextEntry]:
+        return _behind(self._cursor, self.snapshot.position)
+
+
+async def _behind(cursor: Cursor[ContextEntry], position: int) -> AsyncIterator[ContextEntry]:
+    async for change in cursor:
+        if change.position > position:
+            yield change
+
+
+class ContextTails:
+    """The contexts that are followed here."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._tails: WeakValueDictionary[str, _Tail] = WeakValueDictionary()
+        self._reading: set[asyncio.Task[None]] = set()
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        return tuple(self._tails)
+
+    async def follow(self, context_id: str) -> _ContextCursor:
+        """What stands, and a cursor that misses nothing behind it.
+
+        Raises:
+            Unavailable: it cannot be read now.
+        """
+        tail = self._tails.get(context_id)
+        if tail is None or tail.broken:
+            tail = self._tails[context_id] = _Tail(context_id, await self._position(context_id))
+        cursor = Cursor(tail)
+        return _ContextCursor(await self._snapshot(context_id), cursor)
+
+    async def news(self, context_ids: Iterable[str]) -> None:
+        """Something may have changed in these.
+
+        Raises:
+            Unavailable: it cannot be read now.
+        """
+        for context_id in context_ids:
+            tail = self._tails.get(context_id)
+            if tail is not None:
+                await self._read_on(tail)
+
+    def changed(self, context_ids: Iterable[str]) -> None:
+        """This replica has written something of these."""
+        followed = [context_id for context_id in context_ids if context_id in self._tails]
+        if followed:
+            reading = asyncio.create_task(self._read_all(followed), name="context followers")
+            self._reading.add(reading)
+            reading.add_done_callback(self._reading.discard)
+
+    def break_off(self, error: Exception) -> None:
+        for tail in tuple(self._tails.values()):
+            tail.break_off(error)
+
+    async def _read_all(self, context_ids: Iterable[str]) -> None:
+        try:
+            await self.news(context_ids)
+        except Unavailable:
+            return  # the slow poll finds it
+
+    async def _read_on(self, tail: _Tail) -> None:
+        ours = select(pages.c.task_id, pages.c.epoch, pages.c.position, pages.c.entries)
+        ours = ours.where(pages.c.context_id == tail.context_id).order_by(pages.c.position)
+        async with tail.reading:
+            async with self._database.read() as connection:
+                found = (await connection.execute(ours.where(pages.c.position > tail.position))).all()
+            for page in found:
+                changes = [e for e in entries_of_json(page.epoch, page.entries) if isinstance(e.event, ArtifactChanged)]
+                for position, entry in enumerate(changes, page.position - len(changes) + 1):
+                    tail.append(ContextEntry(position, page.task_id, entry))
+                tail.position = page.position
+            tail.wake()
+
+    async def _position(self, context_id: str) -> int:
+        async with self._database.read() as connection:
+            return int(await connection.scalar(_position(context_id)) or 0)
+
+    async def _snapshot(self, context_id: str) -> ContextSnapshot:
+        async with self._database.read() as connection:
+            position = int(await connection.scalar(_position(context_id)) or 0)
+            changed = select(standings).where(standings.c.context_id == context_id).order_by(standings.c.position)
+            last = (await connection.execute(changed)).all()
+            writers = select(*WHOLE).where(these((context_id, task_id) for task_id in {row.task_id for row in last}))
+            found = {record.task_id: record for record in await records(connection, writers)} if last else {}
+        artifacts = {
+            row.artifact_id: Standing(
+                found[row.task_id].artifacts[row.artifact_id], row.task_id, row.position, row.closed
+            )
+            for row in last
+        }
+        return ContextSnapshot(position, artifacts)
+
+
+def _position(context_id: str) -> Select[tuple[int]]:
+    return select(contexts.c.position).where(contexts.c.context_id == context_id)

@@ -1,0 +1,306 @@
+"""The journal in a database (`server/tasks/journal.py` has the rules; `logs.py`, how what is said becomes visible).
+
+Rule 1: the tasks that this replica runs are in memory, ahead of the database; what is said of them is staged, and
+        written by the group commit together with what the store has staged in the same breath.
+Rule 2: every other task is what the database says. Whoever follows one reads on when there is news of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+from sqlalchemy import func, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from server.agent.events import State, Transcript, TurnEvent
+from server.tasks.codec import transcript_of_json
+from server.tasks.errors import StreamLost
+from server.tasks.incoming import WINDOW
+from server.tasks.journal import Following, FollowingContext, TaskCursor
+from server.tasks.listing import TaskPage, TaskQuery
+from server.tasks.ownership import Abandoned, Repeated
+from server.tasks.record import TaskRecord
+from server.tasks.sql.contexts import ContextTails
+from server.tasks.sql.logs import Batch, TaskLog
+from server.tasks.sql.reading import HEAD, WHOLE, entries_after, one_record, records, ticks
+from server.tasks.sql.tables import messages, tasks
+from server.tasks.sql.writing import Writing
+from store.errors import Unavailable
+from store.sql.commit import Fenced, GroupCommit
+from store.sql.database import Database
+
+PATIENCE = 5.0
+"""Seconds that a request waits for what it has said to become durable."""
+UNSETTLED = (State.SUBMITTED.value, State.WORKING.value)
+
+
+class Replica(Protocol):
+    """This process among those on the database."""
+
+    @property
+    def id(self) -> str: ...
+
+
+Notify = Callable[[AsyncConnection, Sequence[Batch]], Any]
+"""Tells the other replicas, within the transaction, of what it writes."""
+
+
+class SqlJournal:
+    """A `Journal`, and who stages what is said for the group commit.
+
+    Args:
+        now: the clock.
+    """
+
+    def __init__(
+        self, database: Database, commits: GroupCommit, replica: Replica, notify: Notify, now: Callable[[], datetime]
+    ) -> None:
+        self._database = database
+        self._commits = commits
+        self._replica = replica
+        self._notify = notify
+        self._now = now
+        self._owned: dict[str, TaskLog] = {}
+        self._tails: WeakValueDictionary[str, TaskLog] = WeakValueDictionary()
+        self._dirty: dict[str, TaskLog] = {}
+        self._contexts = ContextTails(database)
+        self._closed = False
+        commits.join(self)
+
+    # ----------------------------------------------------------------------- saying
+
+    async def create(self, record: TaskRecord, key: str = "") -> None:
+        self._check_open()
+        log = self._owned[record.task_id] = self._tails[record.task_id] = TaskLog(record)
+        log.begin()
+        log.remember(key)
+        self._dirty[record.task_id] = log
+        self._commits.now()
+
+    async def append(self, task_id: str, *events: TurnEvent) -> None:
+        log = self._own(task_id)
+        at = self._now()
+        lasting = [log.say(event, at) for event in events]
+        log.show()
+        self._dirty[task_id] = log
+        if any(lasting):
+            self._commits.now()
+        else:
+            self._commits.soon()
+
+    async def remember(self, key: str, task_id: str) -> None:
+        self._own(task_id).remember(key)
+
+    async def durable(self, task_id: str) -> None:
+        log = self._owned.get(task_id)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._commits.settled()
+        except TimeoutError:
+            raise self._commits.failing or Unavailable("it is too slow") from None
+        except Fenced as fenced:
+            raise Unavailable(str(fenced)) from None
+        if log and log.repeated:
+            self._owned.pop(task_id, None)
+            raise Repeated(log.repeated)
+
+    async def room(self) -> None:
+        await self._commits.able.wait()
+
+    def took(self, task_id: str, mail_id: str, key: str) -> None:
+        """The message that was appended last came by post."""
+        log = self._own(task_id)
+        log.took(mail_id)
+        log.remember(key)
+
+    def owns(self, task_id: str) -> bool:
+        return task_id in self._owned
+
+    @property
+    def owned(self) -> tuple[tuple[str, str], ...]:
+        """(context, task) of the tasks that this replica runs."""
+        return tuple((log.newest.context_id, task_id) for task_id, log in self._owned.items())
+
+    def check(self, task_id: str) -> None:
+        """Raises `Abandoned` if a task is not this replica's."""
+        self._own(task_id)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("this server is stopping")
+
+    def _own(self, task_id: str) -> TaskLog:
+        log = self._owned.get(task_id)
+        if log is None:
+            raise Abandoned(task_id)
+        return log
+
+    # ---------------------------------------------------------------------- writing
+
+    def collect(self) -> Writing | None:
+        dirty, self._dirty = self._dirty, {}
+        batches = [log.take() for log in dirty.values()]
+        return Writing(batches, self._replica.id, self._now(), self._notify, self._committed) if batches else None
+
+    def _committed(self, batches: Sequence[Batch]) -> None:
+        for batch in batches:
+            batch.log.saved_to(batch.newest.generation)
+            if batch.newest.state.settled and batch.log.saved and not batch.log.repeated:
+                self._owned.pop(batch.newest.task_id, None)
+        self._contexts.changed({batch.newest.context_id for batch in batches})
+
+    def adopt(self, record: TaskRecord) -> None:
+        """A task is this replica's now."""
+        self._check_open()
+        log = self._tails.get(record.task_id)
+        if log and log.record.generation != record.generation:
+            log.break_off(StreamLost())
+        if log is None or log.broken:
+            log = self._tails[record.task_id] = TaskLog(record)
+        log.adopt(record)
+        self._owned[record.task_id] = log
+
+    def disown(self, task_id: str) -> None:
+        """A task is nobody's: it waits."""
+        self._owned.pop(task_id, None)
+
+    def give_up(self) -> None:
+        """No task is this replica's any more: nothing that is said from now on is heard."""
+        self._closed = True
+        self._owned.clear()
+
+    def forget(self) -> None:
+        """What memory says may not be true: whoever follows a task must come back."""
+        for log in [*self._owned.values(), *self._tails.values()]:
+            log.break_off(StreamLost())
+        self._contexts.break_off(StreamLost())
+        self._owned, self._dirty = {}, {}
+        self._tails.clear()
+
+    # ------------------------------------------------------------------------- news
+
+    @property
+    def followed(self) -> tuple[tuple[str, str], ...]:
+        """(context, task) of the tasks elsewhere that are followed here."""
+        logs = [log for task_id, log in tuple(self._tails.items()) if task_id not in self._owned]
+        return tuple((log.record.context_id, log.record.task_id) for log in logs if not log.record.state.terminal)
+
+    async def news(self, task_ids: Iterable[str], context_ids: Iterable[str]) -> None:
+        """Other replicas have written something of these.
+
+        Raises:
+            Unavailable: it cannot be read now.
+        """
+        for task_id in task_ids:
+            log = self._tails.get(task_id)
+            if log is not None and task_id not in self._owned:
+                await self._read_on(log)
+        await self._contexts.news(context_ids)
+
+    async def catch_up(self) -> None:
+        """Whatever is followed may have gone on: the net below the news.
+
+        Raises:
+            Unavailable: it cannot be read now.
+        """
+        known = {task_id: log.record.generation for task_id, log in self._tails.items()}
+        followed = [pair for pair in self.followed if pair[1] in known]
+        news = []
+        if followed:
+            query = select(tasks.c.task_id, tasks.c.generation)
+            query = query.where(tuple_(tasks.c.context_id, tasks.c.task_id).in_(followed))
+            async with self._database.read() as connection:
+                found = await connection.execute(query)
+                news = [task_id for task_id, generation in found if generation > known[task_id]]
+        await self.news(news, self._contexts.followed)
+
+    async def _read_on(self, log: TaskLog) -> None:
+        async with log.reading:
+            async with self._database.read() as connection:
+                entries = await entries_after(connection, log.record)
+            if not entries or log.record.task_id in self._owned:
+                return
+            if entries[0].generation == log.record.generation + 1:
+                log.read(entries)
+            else:
+                log.break_off(StreamLost())
+
+    # ---------------------------------------------------------------------- reading
+
+    async def accepted(self, key: str) -> str:
+        if not key:
+            return ""
+        since = ticks(self._now() - WINDOW)
+        query = select(messages.c.task_id).where(messages.c.key == key, messages.c.accepted_at >= since)
+        async with self._database.read() as connection:
+            return str(await connection.scalar(query) or "")
+
+    async def get(self, task_id: str) -> TaskRecord:
+        log = self._owned.get(task_id)
+        if log and not log.unborn:
+            return log.record
+        async with self._database.read() as connection:
+            return await one_record(connection, task_id)
+
+    async def follow(self, task_id: str) -> Following:
+        log = self._owned.get(task_id)
+        return TaskCursor(log if log and not log.unborn else await self._tail(task_id))
+
+    async def _tail(self, task_id: str) -> TaskLog:
+        log = self._tails.get(task_id)
+        if log is not None and not log.broken:
+            await self._read_on(log)
+            return log
+        async with self._database.read() as connection:
+            fresh = TaskLog(await one_record(connection, task_id))
+        # Another request may have made one meanwhile.
+        log = self._tails.setdefault(task_id, fresh)
+        if log is not fresh:
+            await self._read_on(log)
+        return log
+
+    async def follow_context(self, context_id: str) -> FollowingContext:
+        return await self._contexts.follow(context_id)
+
+    async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
+        query = select(*WHOLE).where(tasks.c.context_id == context_id).order_by(tasks.c.number)
+        async with self._database.read() as connection:
+            return tuple(await records(connection, query))
+
+    async def knows(self, context_id: str, owner: str) -> bool:
+        query = select(tasks.c.task_id).where(tasks.c.context_id == context_id, tasks.c.owner == owner).limit(1)
+        async with self._database.read() as connection:
+            return await connection.scalar(query) is not None
+
+    async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
+        mine = select(tasks.c.number).where(tasks.c.context_id == record.context_id, tasks.c.task_id == record.task_id)
+        query = (
+            select(tasks.c.transcript)
+            .where(tasks.c.context_id == record.context_id, tasks.c.owner == record.owner)
+            .where(tasks.c.state.not_in(UNSETTLED), tasks.c.number < mine.scalar_subquery())
+            .order_by(tasks.c.number)
+        )
+        async with self._database.read() as connection:
+            return tuple(transcript_of_json(text) for text in await connection.scalars(query))
+
+    async def list(self, query: TaskQuery) -> TaskPage:
+        matching = [tasks.c.owner == query.owner]
+        if query.context_id:
+            matching.append(tasks.c.context_id == query.context_id)
+        if query.state:
+            matching.append(tasks.c.state == query.state.value)
+        if query.since:
+            matching.append(tasks.c.changed_at >= ticks(query.since))
+        page = select(*(WHOLE if query.artifacts else HEAD)).where(*matching)
+        if query.after:
+            place = tuple_(tasks.c.changed_at, tasks.c.task_id)
+            page = page.where(place < tuple_(ticks(query.after[0]), query.after[1]))
+        page = page.order_by(tasks.c.changed_at.desc(), tasks.c.task_id.desc()).limit(query.limit + 1)
+        async with self._database.read() as connection:
+            total = await connection.scalar(select(func.count()).select_from(tasks).where(*matching))
+            found = await records(connection, page)
+        return TaskPage(tuple(found[: query.limit]), int(total or 0), len(found) > query.limit)

@@ -1,0 +1,222 @@
+"""The turns that run in this process, from their start, or from where another process left them, to their last entry.
+
+Rule 1: nothing stays `working` with nobody working: a turn's last entry is its status, whatever ends it.
+Rule 2: a turn whose task was abandoned says nothing more, not even that.
+Rule 3: what was left by a crash is first taken back to the last completed call (`agent/resume.py`). It is taken up
+        `RESUMPTIONS` times at most; a task that brings down whoever runs it must end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+from server.agent.events import AgentMessage, Emit, Remembered, State, StatusChanged, Transcript, UserMessage, UserSaid
+from server.agent.history import user_said
+from server.agent.intent import intent_of
+from server.agent.model import LLM
+from server.agent.operate import OperationRequest, run_operation
+from server.agent.operations import Converse, Operation
+from server.agent.outcomes import LOST
+from server.agent.resume import Interrupted, drafts_of, take_back
+from server.agent.telling import listener
+from server.agent.turn import TurnLimits, TurnRequest, run_turn
+from server.tasks.journal import Journal
+from server.tasks.ownership import Abandoned, Orphan
+from server.tasks.pacing import PacedLLM
+from server.tasks.record import TaskRecord
+from server.tasks.running import Running
+from store.base import ArtifactStore
+from store.errors import Unavailable
+from store.evented import EventedArtifactStore
+from store.models import Ref
+from store.patient import PatientStore
+from tools.base import Tool
+
+logger = logging.getLogger(__name__)
+
+RESUMPTIONS = 2
+PAUSE = 0.2
+"""Seconds between two tries of a turn to reach the database."""
+TOO_OFTEN = (
+    f"The server broke down in the middle of this task {RESUMPTIONS + 1} times, so it has been given up. Send it again."
+)
+
+Run = Callable[[Emit], Awaitable[None]]
+
+
+def first_message(record: TaskRecord) -> UserMessage:
+    """The message that began a task."""
+    message = record.history[0]
+    assert isinstance(message, UserMessage)
+    return message
+
+
+def operation_of(record: TaskRecord) -> Operation | None:
+    """The operation that a task is; None for a conversation."""
+    intent = intent_of(first_message(record))
+    return None if isinstance(intent, Converse) else intent
+
+
+def unread(record: TaskRecord) -> tuple[UserMessage, ...]:
+    """The user's messages that the model has not been shown."""
+    shown = sum(isinstance(item, UserSaid) for item in record.transcript)
+    return tuple(message for message in record.history if isinstance(message, UserMessage))[shown:]
+
+
+async def _pause() -> None:
+    await asyncio.sleep(PAUSE)
+
+
+class Turns:
+    """What runs, by task."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        store: ArtifactStore,
+        llm: LLM,
+        tools: Sequence[Tool],
+        new_id: Callable[[], str],
+        limits: TurnLimits,
+    ) -> None:
+        self._journal = journal
+        self._store = store
+        self._llm = PacedLLM(llm, journal.room)
+        self._tools = tools
+        self._new_id = new_id
+        self._limits = limits
+        self._running: dict[str, Running] = {}
+
+    def get(self, task_id: str) -> Running | None:
+        """What runs for a task."""
+        return self._running.get(task_id)
+
+    # --------------------------------------------------------------------- beginning
+
+    def start(self, record: TaskRecord) -> None:
+        """Run a task's turn: from its beginning, or on from the answer to a question."""
+        running = Running(operation_of(record))
+        self._begin(record, running, partial(self._carry_out, record, running))
+
+    def resume(self, orphan: Orphan) -> None:
+        """Run the turn of a task that another process has left."""
+        record = orphan.record
+        running = Running(operation_of(record), inbox=list(unread(record)))
+        self._begin(record, running, partial(self._take_up, orphan, running))
+
+    def _begin(self, record: TaskRecord, running: Running, run: Run) -> None:
+        self._running[record.task_id] = running
+        running.task = asyncio.create_task(self._run(record, running, run), name=f"turn of task {record.task_id}")
+
+    # ------------------------------------------------------------------------ ending
+
+    async def stop_all(self, ending: Callable[[], StatusChanged]) -> None:
+        """Stop every turn, and let each task end so."""
+        while self._running:
+            await next(iter(self._running.values())).stop(ending())
+
+    def abandon(self) -> None:
+        """Stop every turn. Their tasks are not this process's any more, so nothing that they say is kept."""
+        for running in self._running.values():
+            running.abandon()
+
+    async def ended(self) -> None:
+        """Wait until nothing runs."""
+        while self._running:
+            await next(iter(self._running.values())).ended()
+
+    # ----------------------------------------------------------------------- running
+
+    async def _run(self, record: TaskRecord, running: Running, run: Run) -> None:
+        emit = partial(self._journal.append, record.task_id)
+        try:
+            await self._to_its_status(record, running, run, emit)
+        except Abandoned:
+            logger.info("Task %s is not run here any more", record.task_id)
+        finally:
+            # After an abandonment the task may run here again already.
+            if self._running.get(record.task_id) is running:
+                del self._running[record.task_id]
+
+    async def _to_its_status(self, record: TaskRecord, running: Running, run: Run, emit: Emit) -> None:
+        try:
+            running.begin()
+            await run(emit)
+        except Abandoned:
+            raise
+        except asyncio.CancelledError:
+            if late := running.take(closing=True):
+                await emit(Remembered(tuple(user_said(message) for message in late)))
+            await emit(running.ending)
+        except Exception:
+            logger.exception("The turn of task %s was lost", record.task_id)
+            await emit(StatusChanged(State.FAILED, AgentMessage(self._new_id(), LOST)))
+
+    async def _take_up(self, orphan: Orphan, running: Running, emit: Emit) -> None:
+        record = orphan.record
+        store = self._store_of(record)
+        drafts = await drafts_of(store, record.context_id, record.task_id)
+        await take_back(_interrupted(record, drafts), store, emit, record.artifacts)
+        if orphan.cancelled or orphan.resumptions > RESUMPTIONS:
+            await self._close(record, drafts, emit)
+            failed = StatusChanged(State.FAILED, AgentMessage(self._new_id(), TOO_OFTEN))
+            await emit(running.ending if orphan.cancelled else failed)
+            return
+        await self._carry_out(record, running, emit, drafts)
+
+    async def _close(self, record: TaskRecord, drafts: tuple[str, ...], emit: Emit) -> None:
+        evented = EventedArtifactStore(self._store_of(record), listener(emit), record.artifacts)
+        for artifact_id in drafts:
+            evented.adopt(Ref(record.context_id, artifact_id, record.task_id))
+        await evented.close_all()
+
+    async def _carry_out(self, record: TaskRecord, running: Running, emit: Emit, drafts: tuple[str, ...] = ()) -> None:
+        if running.operation:
+            await self._operate(record, running.operation, emit)
+        else:
+            await self._turn(record, running, emit, drafts)
+
+    async def _operate(self, record: TaskRecord, operation: Operation, emit: Emit) -> None:
+        request = OperationRequest(operation, first_message(record).message_id, record.task_id, record.context_id)
+        store = self._store_of(record)
+        await run_operation(request, llm=self._llm, store=store, emit=emit, new_id=self._new_id)
+
+    async def _turn(self, record: TaskRecord, running: Running, emit: Emit, drafts: tuple[str, ...]) -> None:
+        request = TurnRequest(
+            task_id=record.task_id,
+            context_id=record.context_id,
+            earlier=await self._earlier(record),
+            transcript=record.transcript,
+            inbox=running.take,
+            progress=record.progress,
+            changed=tuple(record.artifacts),
+            drafts=drafts,
+            limits=self._limits,
+        )
+        store = self._store_of(record)
+        await run_turn(request, llm=self._llm, tools=self._tools, store=store, emit=emit, new_id=self._new_id)
+
+    def _store_of(self, record: TaskRecord) -> ArtifactStore:
+        """The store for the turn of a task: nothing is changed that could not be told (rule 2)."""
+        return PatientStore(self._store, _pause, partial(self._journal.check, record.task_id))
+
+    async def _earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
+        while True:
+            try:
+                return await self._journal.earlier(record)
+            except Unavailable:
+                await _pause()
+
+
+def _interrupted(record: TaskRecord, drafts: tuple[str, ...]) -> Interrupted:
+    return Interrupted(
+        task_id=record.task_id,
+        context_id=record.context_id,
+        round=record.progress.round if record.call_open else None,
+        open_edits=tuple((e.edit_id, e.artifact_id, e.selection) for e in record.open_edits.values()),
+        drafts=drafts,
+    )

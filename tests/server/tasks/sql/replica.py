@@ -1,0 +1,117 @@
+"""A replica of the server for tests: a house and a runtime with a scripted model, several of them on one PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from server.agent.events import UserMessage
+from server.tasks.incoming import Incoming
+from server.tasks.journal import Following
+from server.tasks.record import TaskRecord
+from server.tasks.runtime import Runtime
+from server.tasks.sql.house import House
+from server.tasks.sql.lease import Timing
+from server.tasks.sql.tables import metadata
+from store.models import Limits, Ref
+from store.sql.database import Database
+from tests.databases import postgresql_url
+from tests.fakes import FakeLLM, Step, said
+from tools.registry import TOOLS
+
+QUICK = Timing(beat=0.05, expired=0.3)
+
+
+class Replica:
+    """One replica.
+
+    Args:
+        calls: what its model says, call by call.
+    """
+
+    def __init__(self, url: str, calls: Iterable[Iterable[Step]]) -> None:
+        self.llm = FakeLLM(calls)
+        self.dead = False
+        self.house = House(Database(url), lambda: datetime.now(UTC), Limits(), spacing=0, timing=QUICK)
+        self.runtime = Runtime(
+            journal=self.house.journal,
+            store=self.house.store,
+            ownership=self.house,
+            llm=self.llm,
+            tools=TOOLS,
+            now=lambda: datetime.now(UTC),
+            new_id=lambda: str(uuid4()),
+        )
+
+    async def send(self, message: UserMessage | str, task: str = "", context: str = "c") -> Following:
+        if isinstance(message, str):
+            message = said(f"m-{message}", message)
+        return await self.runtime.send(Incoming(message, "", context, task))
+
+    async def record(self, task_id: str) -> TaskRecord:
+        return await self.runtime.get(task_id, "")
+
+    async def text(self, artifact_id: str = "doc", context: str = "c") -> str:
+        return (await self.house.store.get(Ref(context, artifact_id, ""))).text
+
+    def freeze(self) -> None:
+        """Stand still, as a process does that is stopped: nobody beats, nobody writes, nobody listens."""
+        self.house._beating.cancel()
+        self.house.commits._task.cancel()
+        for task in self.house._wakeups._tasks:
+            task.cancel()
+
+    def thaw(self) -> None:
+        """Go on as if nothing had happened."""
+        self.house.commits.start()
+        self.house._wakeups.start()
+        self.house._beating = asyncio.create_task(self.house._beat())
+
+    async def crash(self) -> None:
+        """End without a word: what was not written is gone."""
+        self.freeze()
+        self.house.journal.give_up()
+        self.runtime.abandon()
+        await self.runtime._turns.ended()
+        await self.house._database.close()
+        self.dead = True
+
+    async def stop(self) -> None:
+        if not self.dead:
+            await self.runtime.close()
+            await self.house.stop()
+
+
+class Replicas:
+    """The replicas of one database."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._all: list[Replica] = []
+
+    async def start(self, *calls: Iterable[Step]) -> Replica:
+        replica = Replica(self.url, calls)
+        await replica.house.start(replica.runtime)
+        self._all.append(replica)
+        return replica
+
+    async def stop(self) -> None:
+        for replica in self._all:
+            await replica.stop()
+
+
+@asynccontextmanager
+async def replicas() -> AsyncIterator[Replicas]:
+    url = postgresql_url()
+    database = Database(url)
+    async with database.write() as connection:
+        await connection.run_sync(metadata.create_all)
+    await database.close()
+    several = Replicas(url)
+    try:
+        yield several
+    finally:
+        await several.stop()
