@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -11,61 +10,22 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers.request_handler import RequestHandler, validate_request_params
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import (
-    A2AError,
-    ContentTypeNotSupportedError,
-    InternalError,
-    InvalidParamsError,
-    PushNotificationNotSupportedError,
-    TaskNotCancelableError,
-    TaskNotFoundError,
-    UnsupportedOperationError,
-)
+from a2a.utils.errors import ContentTypeNotSupportedError, PushNotificationNotSupportedError, UnsupportedOperationError
 from a2a.utils.task import apply_history_length, validate_history_length
 
 from server.agent.events import StatusChanged
-from server.agent.operations import InvalidOperation
+from server.protocols.a2a_errors import to_a2a_error
 from server.protocols.a2a_events import Activated, Event, Projection, to_task
-from server.protocols.a2a_list import page_of
+from server.protocols.a2a_list import NOTHING, can_match, query_of, token_of
 from server.protocols.a2a_parts import user_message
-from server.tasks.errors import (
-    ContextMismatch,
-    TaskError,
-    TaskFinished,
-    TaskNotCancelable,
-    TaskNotFound,
-    TaskTakesNoMessages,
-)
+from server.tasks.errors import TaskFinished
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following
 from server.tasks.record import TaskRecord
 from server.tasks.runtime import Runtime
 
-logger = logging.getLogger(__name__)
-
 P = ParamSpec("P")
 T = TypeVar("T")
-
-ERRORS: dict[type[TaskError], type[A2AError]] = {
-    TaskNotFound: TaskNotFoundError,
-    TaskFinished: UnsupportedOperationError,
-    TaskNotCancelable: TaskNotCancelableError,
-    TaskTakesNoMessages: UnsupportedOperationError,
-    ContextMismatch: InvalidParamsError,
-}
-"""A2A 1.0, section 3.3.2 and the operations' own lists of errors."""
-
-
-def to_a2a_error(error: Exception) -> A2AError:
-    """The error a client gets: no exception's text but our own sentences."""
-    if isinstance(error, A2AError):
-        return error
-    if isinstance(error, InvalidOperation):
-        return InvalidParamsError(str(error), {"errors": [{"field": error.field, "message": f"{error.reason}."}]})
-    if isinstance(error, TaskError):
-        return ERRORS[type(error)](str(error))
-    logger.error("A request failed", exc_info=error)
-    return InternalError("Internal error")
 
 
 def _unary(method: Callable[Concatenate[A2AHandler, P], Awaitable[T]]) -> Callable[Concatenate[A2AHandler, P], Any]:
@@ -190,12 +150,11 @@ class A2AHandler(RequestHandler):
     @_unary
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
         validate_history_length(params)
-        page = page_of(await self._runtime.journal.all(_owner(context)), params)
-        tasks = [
-            apply_history_length(to_task(record, artifacts=params.include_artifacts), params) for record in page.records
-        ]
+        query = query_of(params, _owner(context))
+        page = await self._runtime.journal.list(query) if can_match(params) else NOTHING
+        tasks = [apply_history_length(to_task(record, artifacts=query.artifacts), params) for record in page.records]
         return pb.ListTasksResponse(
-            tasks=tasks, next_page_token=page.next_token, page_size=page.size, total_size=page.total
+            tasks=tasks, next_page_token=token_of(page), page_size=query.limit, total_size=page.total
         )
 
     @_unary

@@ -1,13 +1,11 @@
-"""`ListTasks`: filters, order and pages (A2A 1.0, section 3.1.4). Pure.
+"""`ListTasks` (A2A 1.0, section 3.1.4): from its request to a query of the journal, and back to a page token. Pure.
 
-Newest status first; a page token names the last task of its page, so it stays good while tasks change.
+A page token names the place of the last task of its page (`listing.py`), so it stays good while tasks change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
@@ -20,66 +18,61 @@ from a2a.utils.task import (
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from server.protocols.a2a_events import STATES
-from server.tasks.record import TaskRecord
+from server.tasks.listing import Place, TaskPage, TaskQuery, place_of
 
 PAGE_SIZE = 50
+NOTHING = TaskPage((), 0, more=False)
+
+_OF_STATUS = {status: state for state, status in STATES.items()}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+_LAST = datetime.max.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One page. `size`: how many it may have; `total`: what matches, on all pages; `next_token`: empty on the last."""
-
-    records: tuple[TaskRecord, ...]
-    next_token: str
-    size: int
-    total: int
-
-
-def page_of(records: Iterable[TaskRecord], params: pb.ListTasksRequest) -> Page:
-    """The page of `records` that `params` asks for.
+def query_of(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
+    """What `params` ask for, of the tasks of `owner`.
 
     Raises:
         InvalidParamsError: the page size is out of range, or the token is not one of ours.
     """
     size = params.page_size if params.HasField("page_size") else PAGE_SIZE
     validate_page_size(size)
-    matching = sorted((record for record in records if _matches(record, params)), key=_key, reverse=True)
-    after = _cursor(params.page_token) if params.page_token else None
-    rest = [record for record in matching if after is None or _key(record) < after]
-    page = tuple(rest[:size])
-    token = _token(page[-1]) if len(rest) > size else ""
-    return Page(page, token, size, len(matching))
+    return TaskQuery(
+        owner,
+        context_id=params.context_id,
+        state=_OF_STATUS.get(params.status),
+        since=_since(params.status_timestamp_after) if params.HasField("status_timestamp_after") else None,
+        after=_place(params.page_token) if params.page_token else None,
+        limit=size,
+        artifacts=params.include_artifacts,
+    )
 
 
-def _matches(record: TaskRecord, params: pb.ListTasksRequest) -> bool:
-    if params.context_id and record.context_id != params.context_id:
-        return False
-    if params.status and STATES[record.state] != params.status:
-        return False
-    if not params.HasField("status_timestamp_after"):
-        return True
-    return _nanoseconds(record.changed_at) >= params.status_timestamp_after.ToNanoseconds()
+def can_match(params: pb.ListTasksRequest) -> bool:
+    """Whether the status asked for, if any, is one that our tasks can have."""
+    return not params.status or params.status in _OF_STATUS
 
 
-def _key(record: TaskRecord) -> tuple[int, str]:
-    return _nanoseconds(record.changed_at), record.task_id
+def token_of(page: TaskPage) -> str:
+    """The token of the next page; empty if this is the last."""
+    if not page.more:
+        return ""
+    at, task_id = place_of(page.records[-1])
+    return encode_list_tasks_cursor(ListTasksCursor((at - _EPOCH) // _TICK * 1000, task_id))
 
 
-def _nanoseconds(at: datetime) -> int:
-    timestamp = Timestamp()
-    timestamp.FromDatetime(at)
-    return timestamp.ToNanoseconds()
+def _since(timestamp: Timestamp) -> datetime:
+    """The first time of a task that is not before: they are in microseconds, timestamps in nanoseconds."""
+    ticks = -(-timestamp.ToNanoseconds() // 1000)
+    return _EPOCH + min(ticks * _TICK, _LAST - _EPOCH)
 
 
-def _token(record: TaskRecord) -> str:
-    return encode_list_tasks_cursor(ListTasksCursor(_nanoseconds(record.changed_at), record.task_id))
-
-
-def _cursor(token: str) -> tuple[int, str]:
+def _place(token: str) -> Place:
     try:
         cursor = decode_list_tasks_cursor(token)
-    except RecursionError:  # brackets without end
-        cursor = None
-    if cursor is None or cursor.timestamp_ns is None:
-        raise InvalidParamsError("pageToken is not one of this server's. Leave it out for the first page.")
-    return cursor.timestamp_ns, cursor.task_id
+        nanoseconds = cursor.timestamp_ns if cursor else None
+        if cursor and nanoseconds is not None and nanoseconds % 1000 == 0:
+            return _EPOCH + nanoseconds // 1000 * _TICK, cursor.task_id
+    except (RecursionError, OverflowError):  # brackets without end; a time that is none
+        pass
+    raise InvalidParamsError("pageToken is not one of this server's. Leave it out for the first page.")

@@ -1,7 +1,8 @@
 """From journal entries to the events of an AG-UI run: what one subscriber is sent.
 
 Rule 1: a run begins with RUN_STARTED and the state (agui_state.py), and ends with RUN_FINISHED or RUN_ERROR; a pause of
-        the task ends it with an interrupt. Everything that was begun is ended before.
+        the task ends it with an interrupt. Everything that was begun is ended before. Only a stream that is lost ends
+        with RUN_ERROR alone, because its task has not ended.
 Rule 2: messages, reasoning and tool calls are AG-UI's own events (agui_messages.py), changes of the state STATE_DELTA.
 Rule 3: what AG-UI has no event for is CUSTOM, with `event_type` as its name and `data` as its value: the events of the
         turn, and those of edits (docs/extensions.md). `assistant`, `completed` and `stream_end` are made here, as the
@@ -27,6 +28,9 @@ from server.protocols.agui_state import CanvasState, Versions
 from server.tasks.record import Entry, OpenEdit, TaskRecord
 from store.edits import EditChunk, EditStarted
 from store.models import Artifact
+
+UNAVAILABLE = "unavailable"
+"""The code of an error after which the same run can be sent again. All other codes are states of the task."""
 
 
 class Run:
@@ -172,6 +176,11 @@ class Run:
 
     def _finished(self, outcome: core.RunFinishedOutcome) -> core.BaseEvent:
         return core.RunFinishedEvent(thread_id=self._thread_id, run_id=self._run_id, outcome=outcome)
+
+
+def lost(message: str) -> core.BaseEvent:
+    """The last event of a stream whose task goes on. `message` says how to come back."""
+    return core.RunErrorEvent(message=message, code=UNAVAILABLE)
 
 
 def _ends_text(event: ev.TurnEvent) -> bool:

@@ -3,7 +3,8 @@
     {"artifact": {"currentIndex", "contents": [{"index", "type", "language", "title", "code" | "fullMarkdown"}]} | null,
      "artifactAction": "partial_update" | null}
 
-Rule 1: an `index` is the number of a version. The draft that is being written is the last one.
+Rule 1: an `index` is the number of a version. The draft that is being written is the last one. Versions whose content
+        is no longer kept are left out.
 Rule 2: the text part's metadata tells `type` and `language` as they were given; where it does not, the language does.
 Rule 3: a text is one string here and cannot be added to. While it grows it is sent again whenever it has grown by an
         eighth, and when its draft closes: together that is at most ten times the text.
@@ -90,7 +91,8 @@ class LegacyView:
         self._action = PARTIAL_UPDATE if editing else None
 
     def _closed(self) -> dict[int, Content]:
-        return {version.number: version.content for version in self._versions.get(self._artifact_id, ())}
+        versions = self._versions.get(self._artifact_id, ())
+        return {version.number: version.content for version in versions if not version.pruned}
 
     def snapshot(self) -> Json:
         """The state as it stands."""

@@ -68,15 +68,25 @@ class OlderRun:
     changes: tuple[tuple[str, Change], ...]
 
 
+def is_first_made(artifacts: Sequence[Artifact]) -> bool:
+    """Whether only the thread's tasks can tell which of its artifacts is its canvas."""
+    with_text = _with_text(artifacts)
+    return bool(with_text) and ARTIFACT_ID not in with_text
+
+
 def canvas_of(artifacts: Sequence[Artifact], tasks: Sequence[TaskRecord]) -> Artifact | None:
     """Which of a thread's artifacts is its canvas.
 
     Args:
-        tasks: those of the thread, oldest first.
+        tasks: those of the thread, oldest first; they count if `is_first_made`.
     """
-    with_text = {artifact.artifact_id: artifact for artifact in artifacts if text_of(artifact.parts)}
+    with_text = _with_text(artifacts)
     made = (artifact_id for task in tasks for artifact_id in task.artifacts)
     return next((with_text[artifact_id] for artifact_id in (ARTIFACT_ID, *made) if artifact_id in with_text), None)
+
+
+def _with_text(artifacts: Sequence[Artifact]) -> Mapping[str, Artifact]:
+    return {artifact.artifact_id: artifact for artifact in artifacts if text_of(artifact.parts)}
 
 
 def in_its_words(error: InvalidOperation) -> InvalidOperation:
@@ -158,6 +168,8 @@ def _changes(given: ArtifactForm, canvas: Canvas | None) -> tuple[tuple[Change, 
         raise wrong("artifact.currentIndex", f"is {index} and must be a version of the artifact, 1 to {last}")
     if index > count:
         return (), index
+    if canvas.versions[index - 1].pruned:
+        raise wrong("artifact.currentIndex", f"is {index}, a version that is no longer kept; go on from a newer one")
     change = _own_edit(given.current, canvas.versions[index - 1])
     return ((change,), count + 1) if change else ((), index)
 

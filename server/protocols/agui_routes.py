@@ -9,13 +9,11 @@ Rule 4: a run that is sent again joins the task that it went to when it first ca
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from a2a.utils.errors import InvalidParamsError
-from ag_ui.core import BaseEvent
-from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -24,27 +22,31 @@ from starlette.types import Message, Receive, Scope, Send
 from server.agent.events import State, UserMessage
 from server.agent.intent import intent_of
 from server.agent.operations import Converse, InvalidOperation
-from server.protocols.a2a_handler import to_a2a_error
+from server.protocols.a2a_errors import to_a2a_error
 from server.protocols.agui_events import Run
 from server.protocols.agui_input import in_forwarded_props, run_input
-from server.protocols.agui_older import Canvas, OlderRun, canvas_of, in_its_words, older_request
+from server.protocols.agui_older import Canvas, OlderRun, canvas_of, in_its_words, is_first_made, older_request
+from server.protocols.agui_stream import run_stream
 from server.protocols.callers import owner_of
 from server.protocols.guard import Limits, Refusal, check_content_type, check_json
 from server.protocols.guard_answers import Rest, router_error
-from server.protocols.stopping import GRACE
+from server.protocols.stopping import GRACE, farewell_of
+from server.protocols.unavailable import RETRY, UnavailableError
 from server.tasks.errors import ContextMismatch, TaskNotCancelable
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following
+from server.tasks.listing import TaskQuery
 from server.tasks.record import TaskRecord
 from server.tasks.runtime import Runtime
 from store.base import ArtifactStore
+from store.errors import Unavailable
 from store.models import JsonValue, Ref, Version
 
 MAX_VALUES = 1_000_000
 """Values of JSON in a request. A thread's whole past stands in it; what is new of it is bounded in agui_input.py."""
 
-SEPARATOR = "\n"
-"""AG-UI's own client knows no other end of a line."""
+ALL = 1_000_000
+"""More tasks than a thread has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class AgUi:
     Attributes:
         expose_thinking: clients may see the model's thinking.
         cancel_on_disconnect: the last client that goes away takes its task with it.
+        grace: seconds that the server has to stop.
     """
 
     runtime: Runtime
@@ -62,6 +65,7 @@ class AgUi:
     new_id: Callable[[], str]
     expose_thinking: bool = False
     cancel_on_disconnect: bool = False
+    grace: float = GRACE
 
 
 def agui_routes(agui: AgUi) -> list[Route]:
@@ -86,12 +90,14 @@ class _Stream:
         try:
             run, following = await self._asked(request)
         except Exception as error:
-            await _refused(_refusal(error))(scope, receive, send)
+            refusal = _refusal(error)
+            await _refused(refusal, RETRY if refusal.kind is UnavailableError else None)(scope, receive, send)
             return
         task_id = following.snapshot.task_id
         self._watched.setdefault(task_id, set()).add(run)
         try:
-            await self._answer(run, following)(scope, receive, send)
+            left = self._left(run, following.snapshot)
+            await run_stream(run, following, farewell_of(scope), left, self._agui.grace)(scope, receive, send)
         finally:
             self._leave(run, task_id)
 
@@ -99,15 +105,6 @@ class _Stream:
         value = await self._body(request)
         older = "message" in value and "messages" not in value
         return await (self._older if older else self._run)(value, owner_of(request))
-
-    def _answer(self, run: Run, following: Following) -> Response:
-        return EventSourceResponse(
-            _events(run, following),
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-            sep=SEPARATOR,
-            client_close_handler_callable=self._left(run, following.snapshot),
-            shutdown_grace_period=GRACE,
-        )
 
     # ---------------------------------------------------------------- what is asked for
 
@@ -138,8 +135,9 @@ class _Stream:
 
     async def _older_run(self, value: Mapping[str, JsonValue]) -> OlderRun:
         older = older_request(value, self._agui.new_id())
-        tasks = await self._runtime.journal.context(older.thread_id)
-        artifact = canvas_of(await self._store.list(older.thread_id), tasks)
+        artifacts = await self._store.list(older.thread_id)
+        tasks = await self._runtime.journal.context(older.thread_id) if is_first_made(artifacts) else ()
+        artifact = canvas_of(artifacts, tasks)
         if artifact is None:
             return older.meaning(None)
         versions = await self._store.versions(Ref(older.thread_id, artifact.artifact_id, ""))
@@ -149,12 +147,22 @@ class _Stream:
         run, message = asked.run, asked.run.message
         if message is None:
             return await self._abandoned(run.task_id, run.thread_id, owner)
-        own = [task for task in await self._runtime.journal.context(run.thread_id) if task.owner == owner]
-        repeated = next((task for task in own if message in task.history), None)
+        own = TaskQuery(owner, run.thread_id, limit=ALL, artifacts=False)
+        tasks = (await self._runtime.journal.list(own)).records
+        repeated = next((task for task in tasks if message in task.history), None)
         if repeated:
             return await self._runtime.follow(repeated.task_id, owner)
-        task_id = run.task_id or _waiting(message, own)
+        waits = any(task.state is State.INPUT_REQUIRED for task in tasks)
+        task_id = run.task_id or (await self._waiting(message, run.thread_id, owner) if waits else "")
         return await self._runtime.send(Incoming(message, owner, run.thread_id, task_id, asked.changes))
+
+    async def _waiting(self, message: UserMessage, thread_id: str, owner: str) -> str:
+        """The newest conversation, if it waits for what is said now (rule 3)."""
+        if not _converses(message):
+            return ""
+        tasks = [task for task in await self._runtime.journal.context(thread_id) if task.owner == owner]
+        newest = next((task for task in reversed(tasks) if _converses(_first(task))), None)
+        return newest.task_id if newest and newest.state is State.INPUT_REQUIRED else ""
 
     async def _abandoned(self, task_id: str, thread_id: str, owner: str) -> Following:
         record = await self._runtime.get(task_id, owner)
@@ -188,7 +196,8 @@ class _Stream:
 
         async def cancel(message: Message) -> None:
             if self._leave(run, record.task_id) and not run.over:
-                with suppress(TaskNotCancelable):
+                # There is nobody to be told that it cannot be done.
+                with suppress(TaskNotCancelable, Unavailable):
                     await self._runtime.cancel(record.task_id, record.owner)
 
         return cancel if self._agui.cancel_on_disconnect else None
@@ -202,37 +211,12 @@ class _Stream:
         return not watching
 
 
-async def _events(run: Run, following: Following) -> AsyncIterator[ServerSentEvent]:
-    for event in run.begin():
-        yield _sse(event)
-    if run.over:
-        return
-    async for entry in following:
-        for event in run.project(entry, behind=following.behind):
-            yield _sse(event)
-        if run.over:
-            return
-
-
-def _waiting(message: UserMessage, tasks: Sequence[TaskRecord]) -> str:
-    """The newest conversation, if it waits for what is said now (rule 3)."""
-    if not _converses(message):
-        return ""
-    newest = next((task for task in reversed(tasks) if _converses(_first(task))), None)
-    return newest.task_id if newest and newest.state is State.INPUT_REQUIRED else ""
-
-
 def _first(task: TaskRecord) -> UserMessage:
     return next(message for message in task.history if isinstance(message, UserMessage))
 
 
 def _converses(message: UserMessage) -> bool:
     return isinstance(intent_of(message), Converse)
-
-
-def _sse(event: BaseEvent) -> ServerSentEvent:
-    # Not without what is null: a patch may set a value to it. The models leave out by themselves what is not given.
-    return ServerSentEvent(event.model_dump_json(by_alias=True), sep=SEPARATOR)
 
 
 def _refusal(error: Exception) -> Refusal:

@@ -7,7 +7,8 @@ Rule 2: a stream begins with the artifacts that have changed after `Last-Event-I
         last changed; without that header with all of them. From there on it has every change as it happens, so that
         whoever folds it (replace, or extend the parts) has what the context has.
 Rule 3: an id that cannot be read, or that is still to come (the server has lost its memory), counts as none.
-Rule 4: it never ends by itself: `:` comments keep it alive, and the server's stop ends it (`stopping.py`).
+Rule 4: it never ends by itself: `:` comments keep it alive. The server's stop ends it (`stopping.py`), and so does a
+        journal that cannot be followed any more: the reader comes back with the last id that it has.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any
 
 from a2a.types import a2a_pb2 as pb
@@ -26,16 +28,21 @@ from server.agent.events import ArtifactChanged
 from server.agent.intent import CANVAS
 from server.protocols.a2a_parts import to_artifact, to_update
 from server.protocols.artifact_bare import NO_GUESSING
-from server.protocols.stopping import GRACE
 from server.tasks.context_log import ContextEntry, ContextSnapshot, Standing
+from server.tasks.errors import StreamLost
 from server.tasks.journal import FollowingContext
+from store.errors import Unavailable
 from store.models import Author
 
 
-def event_stream(context_id: str, following: FollowingContext, last_event_id: str | None) -> Response:
-    """The answer to whoever has seen everything up to `last_event_id`."""
+def event_stream(context_id: str, following: FollowingContext, last_event_id: str | None, grace: float) -> Response:
+    """The answer to whoever has seen everything up to `last_event_id`.
+
+    Args:
+        grace: seconds that the server has to stop.
+    """
     events = _events(context_id, missed(following.snapshot, last_event_id), aiter(following))
-    return EventSourceResponse(events, headers=NO_GUESSING, shutdown_grace_period=GRACE)
+    return EventSourceResponse(events, headers=NO_GUESSING, shutdown_grace_period=grace)
 
 
 async def _events(
@@ -44,9 +51,10 @@ async def _events(
     for standing in begin:
         yield _sse(standing.position, whole(context_id, standing))
         del standing  # an open stream that waits need not hold what it has sent
-    async for change in changes:
-        yield _sse(change.position, change_json(context_id, change))
-        del change
+    with suppress(StreamLost, Unavailable):
+        async for change in changes:
+            yield _sse(change.position, change_json(context_id, change))
+            del change
 
 
 def missed(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[Standing]:

@@ -25,7 +25,7 @@ def version_json(artifact: Artifact, version: Version) -> Json:
 
 
 def version_facts(artifact: Artifact, version: Version) -> Json:
-    """A version without its content. `parent` is 0 for none, `size` is in bytes."""
+    """A version without its content. `parent` is 0 for none, `size` is in bytes; `pruned`: it is no longer kept."""
     return {
         "number": version.number,
         "author": version.author,
@@ -34,6 +34,7 @@ def version_facts(artifact: Artifact, version: Version) -> Json:
         "incomplete": version.incomplete,
         "size": size_of(version.content.parts),
         "current": version.number == artifact.version,
+        **({"pruned": True} if version.pruned else {}),
     }
 
 

@@ -4,7 +4,8 @@ Rule 1: a context is known to whoever has a task in it; to others it is 404, as 
         has tasks and no artifacts yet is an empty list, and its event stream waits for the first one.
 Rule 2: every answer but the event stream has an ETag, and is 304 for whoever has it.
 Rule 3: an error is a `google.rpc.Status`, as in A2A's REST binding, and its sentence says what to do next.
-Rule 4: the event stream is the journal's and nothing else's, so that what it begins with and what follows agree.
+Rule 4: while the database is away it is 503, as in A2A's REST binding.
+Rule 5: the event stream is the journal's and nothing else's, so that what it begins with and what follows agree.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError, TaskNotFoundError
-from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -38,11 +39,14 @@ from server.protocols.artifact_paths import (
 )
 from server.protocols.callers import owner_of
 from server.protocols.conditional import conditional
+from server.protocols.convertors import ANYTHING
 from server.protocols.guard import Refusal
 from server.protocols.guard_answers import Rest, router_error
+from server.protocols.stopping import GRACE
+from server.protocols.unavailable import RETRY, UnavailableError, away
 from server.tasks.journal import Journal
 from store.base import ArtifactStore
-from store.errors import ArtifactNotFound, VersionNotFound
+from store.errors import ArtifactNotFound, Unavailable, VersionNotFound
 from store.models import Content, Ref, Version
 
 JSON_NAMES = (JSON, "application/a2a+json")
@@ -55,24 +59,13 @@ NO_SUCH_PATH = (
 )
 
 
-class _Anything(Convertor[str]):
-    """What follows `/artifacts/`: unlike Starlette's `path`, line breaks too."""
+def artifact_routes(store: ArtifactStore, journal: Journal, grace: float = GRACE) -> list[Route]:
+    """The routes below `/artifacts/`. They answer every method, because a mount for tenants stands behind them.
 
-    regex = "(?s:.*)"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
-register_url_convertor("anything", _Anything())
-
-
-def artifact_routes(store: ArtifactStore, journal: Journal) -> list[Route]:
-    """The routes below `/artifacts/`. They answer every method, because a mount for tenants stands behind them."""
-    return [Route("/artifacts/{rest:anything}", _Artifacts(store, journal))]
+    Args:
+        grace: seconds that the server has to stop.
+    """
+    return [Route(f"/artifacts/{{rest:{ANYTHING}}}", _Artifacts(store, journal, grace))]
 
 
 class _Refused(Exception):
@@ -84,9 +77,10 @@ class _Refused(Exception):
 class _Artifacts:
     """The ASGI application below `/artifacts/`."""
 
-    def __init__(self, store: ArtifactStore, journal: Journal) -> None:
+    def __init__(self, store: ArtifactStore, journal: Journal, grace: float) -> None:
         self._store = store
         self._journal = journal
+        self._grace = grace
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -95,6 +89,8 @@ class _Artifacts:
             response = _refusal(refused.refusal, refused.headers)
         except (ArtifactNotFound, VersionNotFound) as error:
             response = _refusal(_not_found(str(error)))
+        except Unavailable as error:
+            response = _refusal(Refusal(UnavailableError, away(error).message), RETRY)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -110,7 +106,8 @@ class _Artifacts:
                 return _json(request, await self._listing(resource.context_id, prefix))
             case Events():
                 following = await self._journal.follow_context(resource.context_id)
-                return event_stream(resource.context_id, following, request.headers.get("last-event-id"))
+                last = request.headers.get("last-event-id")
+                return event_stream(resource.context_id, following, last, self._grace)
             case Current():
                 artifact = await self._store.get(_ref(resource))
                 return _document(request, current_json(artifact), artifact.content)
@@ -126,8 +123,7 @@ class _Artifacts:
                 assert_never(resource)
 
     async def _check_known(self, context_id: str, owner: str) -> None:
-        tasks = await self._journal.context(context_id)
-        if not any(task.owner == owner for task in tasks):
+        if not await self._journal.knows(context_id, owner):
             text = f"There is no context {context_id!r}. A message with this contextId begins it."
             raise _Refused(_not_found(text))
 
@@ -224,7 +220,7 @@ def _bare(request: Request, bare: Bare) -> Response:
     return conditional(request, bare.body, bare.media_type, CACHING | HARMLESS)
 
 
-def _refusal(refusal: Refusal, headers: dict[str, str] | None = None) -> Response:
+def _refusal(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
     binding = Rest()
     return JSONResponse(binding.payload(refusal), binding.status(refusal), {**NO_GUESSING, **(headers or {})})
 

@@ -7,12 +7,15 @@ Rules:
 3. An error has the SDK's form: status and message, `ErrorInfo` and `BadRequest` in `grpc-status-details-bin`. The 0.3
    service gets the same for what is refused here.
 4. What a handler raises is logged and becomes INTERNAL without text. Cancellation and the handler's own aborts pass.
-5. Other services are left alone. The size of a message is the server's option `grpc.max_receive_message_length`.
+5. What may go well in a moment is UNAVAILABLE with `RetryInfo`: the SDK has no status for it. It carries no reason, for
+   the SDK's client would take that for a failure of the server.
+6. Other services are left alone. The size of a message is the server's option `grpc.max_receive_message_length`.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -25,12 +28,14 @@ from a2a.utils.error_handlers import A2A_DOMAIN
 from a2a.utils.errors import A2A_ERROR_MAPPING, InvalidParamsError
 from a2a.utils.grpc_status import status_to_grpc
 from a2a.utils.proto_utils import ValidationDetail, validation_errors_to_bad_request
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
 from server.protocols.guard import Limits, Refusal, check_message, check_version
 from server.protocols.guard_answers import INTERNAL
 from server.protocols.guard_calls import check_legacy_proto
+from server.protocols.unavailable import RETRY_SECONDS, UnavailableError
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +43,7 @@ _SERVICES = {
     a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name: "1.0",
     a2a_v0_3_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name: "0.3",
 }
+_RETRY = error_details_pb2.RetryInfo(retry_delay=Duration(seconds=RETRY_SECONDS))
 _NOT_A_MESSAGE = Refusal(InvalidParamsError, "The request is not a protobuf message of this method")
 
 
@@ -88,7 +94,7 @@ class _Guarded:
     async def _unary(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
         try:
             request = await self._read(data, context)
-            return self._write(await self.inner.unary_unary(request, context))
+            return self._write(await self.inner.unary_unary(request, _Context(context)))
         except grpc.aio.AbortError:
             raise
         except Exception as error:
@@ -97,7 +103,7 @@ class _Guarded:
     async def _stream(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
         try:
             request = await self._read(data, context)
-            async for response in self.inner.unary_stream(request, context):
+            async for response in self.inner.unary_stream(request, _Context(context)):
                 yield self._write(response)
         except grpc.aio.AbortError:
             raise
@@ -124,11 +130,30 @@ class _Guarded:
         await _abort(INTERNAL, context)
 
 
+class _Context:
+    """A call's context as the SDK's handlers have it: rule 5 for the errors that they abort with."""
+
+    def __init__(self, inner: grpc.aio.ServicerContext[Any, Any]) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()) -> NoReturn:
+        error = sys.exception()  # the SDK aborts while it handles it
+        if isinstance(error, UnavailableError):
+            await _abort(Refusal(UnavailableError, error.message), self._inner)
+        await self._inner.abort(code, details, trailing_metadata)
+
+
 async def _abort(refusal: Refusal, context: grpc.aio.ServicerContext[Any, Any]) -> NoReturn:
     mapping = A2A_ERROR_MAPPING[refusal.kind]
     code = grpc.StatusCode[mapping.grpc_status]
     status = status_pb2.Status(code=code.value[0], message=refusal.message)
-    status.details.add().Pack(error_details_pb2.ErrorInfo(reason=mapping.reason, domain=A2A_DOMAIN))
+    if refusal.kind is UnavailableError:
+        status.details.add().Pack(_RETRY)
+    else:
+        status.details.add().Pack(error_details_pb2.ErrorInfo(reason=mapping.reason, domain=A2A_DOMAIN))
     if refusal.fields:
         errors = [ValidationDetail(field=path, message=text) for path, text in refusal.fields]
         status.details.add().Pack(validation_errors_to_bad_request(errors))

@@ -10,6 +10,7 @@ Rules:
 4. An error that is not JSON (the router's 404 and 405) is replaced by the binding's, `Allow` included.
 5. The last net: what the app raises is logged and becomes InternalError without text, or, where a stream has begun,
    its last event.
+6. A 503 says when to try again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from a2a.utils.errors import A2AError
-from starlette.datastructures import Headers, QueryParams
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -30,6 +31,7 @@ from server.protocols.guard import Limits, Refusal, check_content_type, too_larg
 from server.protocols.guard_answers import INTERNAL, Binding, JsonRpc, Rest, router_error
 from server.protocols.guard_calls import Rejected, check_jsonrpc
 from server.protocols.guard_rest import TENANT, allowed_methods, check_rest, find_rest_route
+from server.protocols.unavailable import RETRY
 
 logger = logging.getLogger(__name__)
 
@@ -160,6 +162,8 @@ class _Watched:
                 self._replaced = message
             else:
                 self._begun = headers
+            if message["status"] == 503:
+                MutableHeaders(scope=message).update(RETRY)
         if self._replaced is None:
             await self._connection.send(message)
 

@@ -1,4 +1,4 @@
-"""`ListTasks`: filters, order, and pages that stay good while tasks come and change."""
+"""`ListTasks`: what its request asks the journal for, and the tokens of its pages."""
 
 from base64 import urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
@@ -12,72 +12,98 @@ from hypothesis import strategies as st
 
 from server.agent.events import State
 from server.protocols.a2a_events import STATES
-from server.protocols.a2a_list import page_of
+from server.protocols.a2a_list import can_match, query_of, token_of
+from server.tasks.listing import TaskPage, TaskQuery, page_of, place_of
 from server.tasks.record import TaskRecord
 
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+NOW = datetime(2026, 1, 1, 12, 30, 15, 123456, tzinfo=UTC)
+TICK = timedelta(microseconds=1)
 
 
-def task(task_id: str, second: float = 0, context: str = "c", state: State = State.WORKING) -> TaskRecord:
-    return TaskRecord(task_id, context, "", EPOCH + timedelta(seconds=second), state=state)
+def query(**params: Any) -> TaskQuery:
+    return query_of(pb.ListTasksRequest(**params), "ann")
 
 
-def ids(records: list[TaskRecord], **params: Any) -> list[str]:
-    return [record.task_id for record in page_of(records, pb.ListTasksRequest(**params)).records]
+def task(task_id: str, changed_at: datetime = NOW) -> TaskRecord:
+    return TaskRecord(task_id, "c", "ann", changed_at)
 
 
-tasks = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), unique_by=lambda each: each[0], max_size=20).map(
-    lambda pairs: [task(f"t{number:02}", second) for number, second in pairs]
-)
+def token(at: datetime, task_id: str) -> str:
+    """The token of a page that ends with such a task, and is not the last."""
+    return token_of(TaskPage((task("x"), task(task_id, at)), 3, more=True))
 
 
-def pages(records: list[TaskRecord], size: int) -> list[TaskRecord]:
-    """All pages, one after the other."""
-    seen: list[TaskRecord] = []
-    token = ""
-    while True:
-        page = page_of(records, pb.ListTasksRequest(page_size=size, page_token=token))
-        assert len(page.records) <= size
-        assert (page.size, page.total) == (size, len(records))
-        seen += page.records
-        token = page.next_token
-        if not token:
-            return seen
+def after(nanoseconds: int) -> datetime | None:
+    """What is asked for by a status that changed so many nanoseconds after NOW, or later."""
+    params = pb.ListTasksRequest()
+    params.status_timestamp_after.FromDatetime(NOW)
+    params.status_timestamp_after.nanos += nanoseconds
+    return query_of(params, "").since
 
 
-def test_the_newest_status_comes_first() -> None:
-    assert ids([task("old", 1), task("new", 3), task("middle", 2)]) == ["new", "middle", "old"]
+def test_without_anything_asked_for_it_is_the_first_50_tasks_of_the_caller_without_artifacts() -> None:
+    assert query() == TaskQuery("ann", limit=50, artifacts=False)
 
 
-def test_each_filter_leaves_what_matches() -> None:
-    records = [task("a", 1, "c1"), task("b", 2, "c1", State.COMPLETED), task("c", 3, "c2", State.COMPLETED)]
-    assert ids(records, context_id="c1") == ["b", "a"]
-    assert ids(records, status=pb.TASK_STATE_COMPLETED) == ["c", "b"]
-    assert ids(records, context_id="c1", status=pb.TASK_STATE_COMPLETED) == ["b"]
-    assert ids(records, context_id="c3") == []
-
-
-def test_a_time_includes_the_tasks_that_changed_right_then() -> None:
-    records = [task("a", 1), task("b", 2), task("c", 3)]
-    assert ids(records, status_timestamp_after=EPOCH + timedelta(seconds=2)) == ["c", "b"]
+def test_each_filter_is_handed_on() -> None:
+    asked = query(context_id="c", status=pb.TASK_STATE_COMPLETED, page_size=7, include_artifacts=True)
+    assert asked == TaskQuery("ann", context_id="c", state=State.COMPLETED, limit=7, artifacts=True)
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_every_state_can_be_asked_for(state: State) -> None:
-    assert ids([task("a", state=state), task("b", state=State.SUBMITTED)], status=STATES[state])[-1:] == ["a"]
+    assert query(status=STATES[state]).state is state
+    assert can_match(pb.ListTasksRequest(status=STATES[state]))
 
 
-def test_a_page_has_50_tasks_unless_told_otherwise() -> None:
-    page = page_of([task(f"{number:03}") for number in range(60)], pb.ListTasksRequest())
-    assert (len(page.records), page.size, page.total) == (50, 50, 60)
-    assert page.next_token
+@pytest.mark.parametrize("status", [pb.TASK_STATE_AUTH_REQUIRED, 4711])
+def test_a_status_that_no_task_of_ours_has_matches_nothing(status: Any) -> None:
+    assert not can_match(pb.ListTasksRequest(status=status))
+
+
+def test_without_a_status_any_task_can_match() -> None:
+    assert can_match(pb.ListTasksRequest())
+
+
+def test_a_time_is_asked_for_to_the_microsecond_and_never_a_moment_too_early() -> None:
+    assert after(0) == NOW
+    assert after(1) == after(999) == after(1000) == NOW + TICK
+    assert query().since is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "since"),
+    [
+        ("0001-01-01T00:00:00Z", datetime.min),
+        ("1969-12-31T23:59:59.999999Z", datetime(1969, 12, 31, 23, 59, 59, 999999)),
+        ("9999-12-31T23:59:59.999999999Z", datetime.max),
+    ],
+)
+def test_the_ends_of_time_can_be_asked_for(asked: str, since: datetime) -> None:
+    params = pb.ListTasksRequest()
+    params.status_timestamp_after.FromJsonString(asked)
+    assert query_of(params, "").since == since.replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize("size", [-1, 0, 101])
 def test_a_page_has_1_to_100_tasks(size: int) -> None:
     with pytest.raises(InvalidParamsError, match="page size"):
-        page_of([], pb.ListTasksRequest(page_size=size))
-    assert ids([task("a")], page_size=1) == ids([task("a")], page_size=100) == ["a"]
+        query(page_size=size)
+    assert [query(page_size=each).limit for each in (1, 100)] == [1, 100]
+
+
+def test_the_last_page_has_no_token() -> None:
+    assert token_of(TaskPage((task("t"),), 1, more=False)) == token_of(TaskPage((), 0, more=False)) == ""
+
+
+@given(st.datetimes(timezones=st.just(UTC)), st.text(st.characters(codec="utf-8"), min_size=1))
+def test_a_token_names_the_place_of_its_pages_last_task(at: datetime, task_id: str) -> None:
+    assert query(page_token=token(at, task_id)).after == (at, task_id)
+
+
+def test_a_token_is_the_same_for_the_same_place_and_can_stand_in_a_url() -> None:
+    # Clients keep them across an upgrade of the server.
+    assert token(NOW, "t-1") == "eyJ0cyI6MTc2NzI3MDYxNTEyMzQ1NjAwMCwiaWQiOiJ0LTEifQ"
 
 
 def encoded(text: str) -> str:
@@ -94,34 +120,27 @@ def encoded(text: str) -> str:
         encoded("{}"),
         encoded('{"ts":null,"id":"t"}'),
         encoded('{"ts":1.5,"id":"t"}'),
-        encoded('{"ts":1,"id":""}'),
+        encoded('{"ts":1,"id":"t"}'),
+        encoded('{"ts":1000,"id":""}'),
+        encoded('{"ts":1000000000000000000000000000000,"id":"t"}'),
+        encoded('{"ts":-1000000000000000000000000000000,"id":"t"}'),
         encoded("[" * 100_000),
         encoded('{"ts":' + "9" * 5000 + ',"id":"t"}'),
     ],
 )
 def test_a_token_that_is_not_ours_is_refused(token: str) -> None:
     with pytest.raises(InvalidParamsError, match="pageToken"):
-        page_of([task("a")], pb.ListTasksRequest(page_token=token))
+        query(page_token=token)
 
 
-@given(tasks, st.integers(1, 7))
-def test_the_pages_together_are_all_tasks_each_once_in_order(records: list[TaskRecord], size: int) -> None:
-    assert pages(records, size) == list(page_of(records, pb.ListTasksRequest(page_size=100)).records)
-    assert len({record.task_id for record in pages(records, size)}) == len(records)
-
-
-@given(tasks, st.integers(1, 5), st.data())
-def test_a_token_stays_good_while_tasks_come_and_change(
-    records: list[TaskRecord], size: int, data: st.DataObject
-) -> None:
-    first = page_of(records, pb.ListTasksRequest(page_size=size))
-    if not first.next_token:
-        return
-    gone_on = data.draw(st.sets(st.sampled_from([record.task_id for record in records])), label="changed meanwhile")
-    later = [task(record.task_id, 100) if record.task_id in gone_on else record for record in records]
-    later += [task("new", 101)]
-    rest = page_of(later, pb.ListTasksRequest(page_size=100, page_token=first.next_token)).records
-    seen = {record.task_id for record in first.records}
-    unchanged = {record.task_id for record in records} - gone_on
-    # What has not changed comes exactly once; what has is newer than the token and found from the first page on.
-    assert {record.task_id for record in rest} == unchanged - seen
+@given(st.lists(st.integers(0, 5), max_size=12), st.integers(1, 4))
+def test_following_the_tokens_gives_every_task_once_in_order(ticks: list[int], size: int) -> None:
+    records = [task(f"t{number:02}", NOW + tick * TICK) for number, tick in enumerate(ticks)]
+    seen: list[TaskRecord] = []
+    next_token = ""
+    while True:
+        page = page_of(records, query(page_size=size, page_token=next_token))
+        seen += page.records
+        if not (next_token := token_of(page)):
+            break
+    assert seen == sorted(records, key=place_of, reverse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +17,15 @@ from server.agent.intent import CANVAS, intent_of
 from server.agent.operations import Converse, Edit, Focus, InvalidOperation, Marked
 from server.protocols.a2a_parts import MAX_ID
 from server.protocols.agui_legacy import LegacyView
-from server.protocols.agui_older import ARTIFACT_ID, Canvas, OlderRun, canvas_of, in_its_words, older_request
+from server.protocols.agui_older import (
+    ARTIFACT_ID,
+    Canvas,
+    OlderRun,
+    canvas_of,
+    in_its_words,
+    is_first_made,
+    older_request,
+)
 from server.protocols.agui_older_form import MAX_CONTENTS
 from server.tasks.record import TaskArtifact, TaskRecord
 from store.changes import AppendParts, Change, EditText, ReplaceParts, Restore, Undo
@@ -509,6 +518,19 @@ def test_a_threads_canvas_is_its_clients_own_or_the_first_with_text_that_a_task_
 ) -> None:
     chosen = canvas_of(artifacts, [made_by(*changed) for changed in tasks])
     assert (chosen.artifact_id if chosen else None) == found
+    # Tasks are only asked for where they can tell.
+    assert is_first_made(artifacts) or canvas_of(artifacts, ()) is chosen
+
+
+def test_a_version_that_is_no_longer_kept_is_not_shown_and_cannot_be_gone_on_from() -> None:
+    canvas = with_versions("a", "b", "c").canvas
+    assert canvas
+    pruned = replace(canvas.versions[0], content=Content(), pruned=True)
+    versions = (pruned, *canvas.versions[1:])
+    view = LegacyView(ARTIFACT_ID, {ARTIFACT_ID: versions}, (3, canvas.artifact.content), open=False, editing=False)
+    assert [content["index"] for content in view.snapshot()["artifact"]["contents"]] == [2, 3]
+    with pytest.raises(InvalidParamsError, match=r"artifact\.currentIndex: is 1, a version that is no longer kept"):
+        older_request(request(artifact=artifact(1, code(1, "a"))), "run").meaning(replace(canvas, versions=versions))
 
 
 @given(order=st.permutations(["a", "b", "c"]), later=st.lists(st.sampled_from(["a", "b", "c"]), max_size=4))

@@ -67,10 +67,15 @@ class Played:
 class World:
     """A runtime with everything it needs, in memory; its tasks are followed to their end or to a question."""
 
-    def __init__(self, llm: LLM | Iterable[Iterable[Step]] = (), limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        llm: LLM | Iterable[Iterable[Step]] = (),
+        limits: Limits | None = None,
+        journal: InMemoryJournal | None = None,
+    ) -> None:
         self.store = InMemoryArtifactStore(limits)
         self.runtime = Runtime(
-            journal=InMemoryJournal(lambda: datetime(2026, 1, 1, tzinfo=UTC)),
+            journal=journal or InMemoryJournal(lambda: datetime(2026, 1, 1, tzinfo=UTC)),
             store=self.store,
             llm=FakeLLM(llm) if isinstance(llm, Iterable) else llm,
             tools=TOOLS,

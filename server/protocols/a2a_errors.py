@@ -1,0 +1,57 @@
+"""Which of A2A's errors each of ours is.
+
+Rule 1: no exception's text reaches a client but our own sentences.
+Rule 2: a cancel is no error, whoever causes it: it is never made an answer.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from a2a.utils.errors import (
+    A2AError,
+    InternalError,
+    InvalidParamsError,
+    TaskNotCancelableError,
+    TaskNotFoundError,
+    UnsupportedOperationError,
+)
+
+from server.agent.operations import InvalidOperation
+from server.protocols.unavailable import UnavailableError, away
+from server.tasks.errors import (
+    ContextMismatch,
+    StreamLost,
+    TaskError,
+    TaskFinished,
+    TaskNotCancelable,
+    TaskNotFound,
+    TaskTakesNoMessages,
+)
+from store.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+
+ERRORS: dict[type[TaskError], type[A2AError]] = {
+    TaskNotFound: TaskNotFoundError,
+    TaskFinished: UnsupportedOperationError,
+    TaskNotCancelable: TaskNotCancelableError,
+    TaskTakesNoMessages: UnsupportedOperationError,
+    ContextMismatch: InvalidParamsError,
+    StreamLost: UnavailableError,
+}
+"""A2A 1.0, section 3.3.2 and the operations' own lists of errors; `unavailable.py` for what it has none for."""
+
+
+def to_a2a_error(error: Exception) -> A2AError:
+    """The error a client gets: no exception's text but our own sentences."""
+    if isinstance(error, A2AError):
+        return error
+    if isinstance(error, InvalidOperation):
+        return InvalidParamsError(str(error), {"errors": [{"field": error.field, "message": f"{error.reason}."}]})
+    if isinstance(error, TaskError):
+        return ERRORS[type(error)](str(error))
+    if isinstance(error, Unavailable):
+        return away(error)
+    logger.error("A request failed", exc_info=error)
+    return InternalError("Internal error")

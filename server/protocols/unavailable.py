@@ -1,0 +1,45 @@
+"""What a client is told when its request may go well in a moment: the database is away, or a stream was lost.
+
+Rule 1: HTTP says 503 and when to try again, gRPC UNAVAILABLE with the same as `RetryInfo`. JSON-RPC has no code for it:
+        it is -32603, and `retryable` stands in the error's data.
+Rule 2: a stream that had begun ends with it as its last event, in the form that the binding has for that.
+Rule 3: what is told is our own sentence. Why the database cannot be used is for the operator, in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from a2a.utils.errors import A2A_ERROR_MAPPING, A2A_ERROR_REASONS, A2AError, ErrorMapping
+
+from store.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+
+AWAY: Final = "The database cannot be used just now. Try again in a moment."
+
+RETRY_SECONDS: Final = 1
+RETRY: Final[Mapping[str, str]] = {"Retry-After": str(RETRY_SECONDS)}
+"""The header of every 503."""
+
+
+class UnavailableError(A2AError):
+    """The request may go well in a moment. Its data is always `{"retryable": true}`."""
+
+    message = AWAY
+
+    def __init__(self, message: str | None = None, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, {**(data or {}), "retryable": True})
+
+
+# The SDK looks up by class, in these tables alone, what an error is in each binding. A2A has no reason for it.
+A2A_ERROR_REASONS[UnavailableError] = "INTERNAL_ERROR"
+A2A_ERROR_MAPPING[UnavailableError] = ErrorMapping(503, "UNAVAILABLE", A2A_ERROR_REASONS[UnavailableError])
+
+
+def away(error: Unavailable) -> UnavailableError:
+    """What a client is told of it; the operator is told why (rule 3)."""
+    logger.warning("A request could not be answered. %s", error)
+    return UnavailableError(AWAY)
