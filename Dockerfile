@@ -12,10 +12,11 @@ RUN /venv/bin/pip install --no-cache-dir -c constraints.txt .
 
 # The second stage has that and nothing else: no sources, no caches, no root.
 FROM python:3.11-slim
-RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin canvas
+RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin canvas && install --directory --owner=canvas /data
 COPY --from=build /venv /venv
 WORKDIR /app
-ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 A2A_CANVAS_DATABASE=sqlite:////data/a2a-canvas.db
+VOLUME /data
 USER 10001
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]

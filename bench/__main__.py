@@ -12,13 +12,27 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 
-from bench import cpu, edits, first_byte, joiners, model_pace, profiling, sleeper, versions
+from bench import (
+    cpu,
+    crash,
+    crowd_durable,
+    durable,
+    edits,
+    first_byte,
+    joiners,
+    model_pace,
+    profiling,
+    replicas,
+    sleeper,
+    versions,
+)
 from bench.client import ClientError
 from bench.report import Report
 from bench.servers import SHIPPED_FRAME_MS, ours, running, script, theirs
 from bench.sse import StreamError
 
 TIMEOUT = 240
+LONGER = {"durable": 600, "crash": 3600}
 """Seconds that a scenario may take."""
 
 
@@ -47,6 +61,10 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     "first-byte": lambda quick: first_byte.run(first_byte.QUICK if quick else first_byte.FULL),
     "edits": lambda quick: edits.run(edits.QUICK if quick else edits.FULL),
     "versions": lambda quick: versions.run(versions.PLAN),
+    "durable": lambda quick: durable.run(durable.QUICK if quick else durable.FULL),
+    "crowd-durable": lambda quick: crowd_durable.run(crowd_durable.QUICK if quick else crowd_durable.FULL),
+    "replicas": lambda quick: replicas.run(replicas.QUICK if quick else replicas.FULL),
+    "crash": lambda quick: crash.run(crash.QUICK if quick else crash.FULL, seed=1),
 }
 
 
@@ -56,7 +74,7 @@ async def run(names: list[str], quick: bool) -> int:
     for name in names:
         begun = time.monotonic()
         try:
-            async with asyncio.timeout(TIMEOUT):
+            async with asyncio.timeout(LONGER.get(name, TIMEOUT)):
                 report = await SCENARIOS[name](quick)
         except (ClientError, StreamError, OSError, RuntimeError) as error:
             print(f"\n== {name}: failed: {type(error).__name__} {error}", flush=True)
@@ -78,7 +96,7 @@ async def profile() -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="bench", description="Benchmarks that print ratios.")
-    parser.add_argument("--quick", action="store_true", help="less of everything, within a minute")
+    parser.add_argument("--quick", action="store_true", help="less of everything")
     parser.add_argument("--only", action="append", choices=SCENARIOS, metavar="NAME", help=", ".join(SCENARIOS))
     parser.add_argument("--profile", action="store_true", help="only show where our server's CPU goes")
     options = parser.parse_args()

@@ -1,7 +1,9 @@
-"""What we compare ourselves with: the SDK's `DefaultRequestHandler` over its `InMemoryTaskStore`, as its samples do it.
+"""What we compare ourselves with: the SDK's `DefaultRequestHandler`, as its samples do it.
 
-Run as `python -m bench.baseline PORT`. The executor echoes the pieces that the message asks for (`pace.py`) into one
-artifact, the first with `append=false`, all others with `append=true`.
+Run as `python -m bench.baseline PORT DATABASE`; the database is `memory` for its `InMemoryTaskStore`, else an address
+as our own server takes it, for its `DatabaseTaskStore` on an engine as SQLAlchemy makes it. The executor echoes the
+pieces that the message asks for (`pace.py`) into one artifact, the first with `append=false`, all others with
+`append=true`.
 """
 
 from __future__ import annotations
@@ -14,11 +16,15 @@ from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_jsonrpc_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.server.tasks import DatabaseTaskStore, InMemoryTaskStore, TaskStore, TaskUpdater
 from a2a.types import a2a_pb2 as pb
+from sqlalchemy import make_url
+from sqlalchemy.ext.asyncio import create_async_engine
 from starlette.applications import Starlette
 
 from bench.pace import Order
+
+DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
 
 CARD = pb.AgentCard(
     name="echo",
@@ -54,11 +60,19 @@ class Echo(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id or "", context.context_id or "").cancel()
 
 
-def build_app() -> Starlette:
+def build_store(database: str) -> TaskStore:
+    """Its store for a database."""
+    if database == "memory":
+        return InMemoryTaskStore()
+    url = make_url(database)
+    return DatabaseTaskStore(create_async_engine(url.set(drivername=DRIVERS[url.get_backend_name()])))
+
+
+def build_app(database: str) -> Starlette:
     """The ASGI application."""
-    handler = DefaultRequestHandler(Echo(), InMemoryTaskStore(), CARD)
+    handler = DefaultRequestHandler(Echo(), build_store(database), CARD)
     return Starlette(routes=create_jsonrpc_routes(handler, "/"))
 
 
 if __name__ == "__main__":
-    uvicorn.run(build_app(), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
+    uvicorn.run(build_app(sys.argv[2]), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
 from bench.pace import Order
-from bench.sse import Reader
+from bench.sse import Reader, StreamError
 
 TURN = "urn:a2a-canvas:turn:v1"
 COMPLETED = "TASK_STATE_COMPLETED"
@@ -82,13 +82,13 @@ class Watcher:
 
     def _begin(self, task: dict[str, Any]) -> None:
         self.task_id, self.state = task["id"], task["status"]["state"]
-        self._artifacts = {artifact["artifactId"]: list(_texts(artifact)) for artifact in task.get("artifacts", ())}
+        self._artifacts = {artifact["artifactId"]: list(texts(artifact)) for artifact in task.get("artifacts", ())}
         self.first = len(self.text)
         self.begun.set()
 
     def _change(self, event: dict[str, Any], at: int) -> None:
         artifact = event["artifact"]
-        new = list(_texts(artifact))
+        new = list(texts(artifact))
         if not event.get("append"):
             self._artifacts[artifact["artifactId"]] = new
         elif artifact["artifactId"] in self._artifacts:
@@ -99,7 +99,8 @@ class Watcher:
             self._listen("".join(new), at)
 
 
-def _texts(artifact: dict[str, Any]) -> Iterator[str]:
+def texts(artifact: dict[str, Any]) -> Iterator[str]:
+    """The text of each part."""
     return (part.get("text", "") for part in artifact["parts"])
 
 
@@ -109,19 +110,21 @@ def _texts(artifact: dict[str, Any]) -> Iterator[str]:
 def send(order: Order) -> bytes:
     """A `SendStreamingMessage` request."""
     message = {"messageId": str(uuid4()), "role": "ROLE_USER", "parts": [{"text": str(order)}]}
-    return _request("SendStreamingMessage", {"message": message})
+    return request("SendStreamingMessage", {"message": message})
 
 
 def subscribe(task_id: str, *, turn: bool = False) -> bytes:
     """A `SubscribeToTask` request, with or without `turn:v1`."""
-    return _request("SubscribeToTask", {"id": task_id}, f"A2A-Extensions: {TURN}\r\n" if turn else "")
+    return request("SubscribeToTask", {"id": task_id}, [TURN] if turn else [])
 
 
-def _request(method: str, params: dict[str, Any], headers: str = "") -> bytes:
+def request(method: str, params: dict[str, Any], extensions: Sequence[str] = ()) -> bytes:
+    """A request of JSON-RPC that activates extensions."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    activated = f"A2A-Extensions: {', '.join(extensions)}\r\n" if extensions else ""
     head = (
         f"POST / HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        f"A2A-Version: 1.0\r\nConnection: close\r\n{headers}\r\n"
+        f"A2A-Version: 1.0\r\nConnection: close\r\n{activated}\r\n"
     )
     return head.encode() + body
 
@@ -142,11 +145,31 @@ async def watch(port: int, request: bytes, watcher: Watcher) -> Watcher:
 
 async def get_text(port: int, task_id: str) -> str:
     """The text of a task's artifacts as `GetTask` has it."""
+    answer = await exchange(port, request("GetTask", {"id": task_id}))
+    return "".join(text for artifact in answer["result"].get("artifacts", ()) for text in texts(artifact))
+
+
+async def get(port: int, path: str) -> Any:
+    """What a path answers."""
+    head = f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
+    return await exchange(port, head.encode())
+
+
+async def exchange(port: int, asked: bytes) -> Any:
+    """Send a request and read the JSON that it is answered with, whatever its status.
+
+    Raises:
+        StreamError: the answer broke off.
+        OSError: the connection broke.
+    """
     reader, writer = await asyncio.open_connection(HOST, port)
-    writer.write(_request("GetTask", {"id": task_id}))
-    answer = json.loads((await reader.read()).partition(b"\r\n\r\n")[2])
-    writer.close()
-    return "".join(text for artifact in answer["result"].get("artifacts", ()) for text in _texts(artifact))
+    try:
+        writer.write(asked)
+        return json.loads((await reader.read()).partition(b"\r\n\r\n")[2])
+    except ValueError:
+        raise StreamError("the answer broke off") from None
+    finally:
+        writer.close()
 
 
 class Sleeper:

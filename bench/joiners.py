@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import crowd
-from bench.client import ClientError, Watcher, send, subscribe, watch
+from bench.client import ClientError, Listen, Watcher, send, subscribe, watch
 from bench.crowd import Crowd
 from bench.pace import SIZE, Order
 from bench.report import Check, Report
@@ -44,6 +44,10 @@ class Result:
     faults: list[str]
     joined: list[int]
 
+    @property
+    def range(self) -> str:
+        return f"{min(self.joined)}…{max(self.joined)}"
+
 
 async def run(plan: Plan, frames_ms: Sequence[float] = FRAMES_MS) -> Report:
     """Ours with and without coalescing, and theirs."""
@@ -56,24 +60,36 @@ async def run(plan: Plan, frames_ms: Sequence[float] = FRAMES_MS) -> Report:
     return report(plan, results)
 
 
-async def join(server: Server, plan: Plan, *, turn: bool) -> Result:
+async def join(
+    server: Server,
+    plan: Plan,
+    *,
+    turn: bool,
+    elsewhere: Server | None = None,
+    wrote: Listen | None = None,
+    read: Listen | None = None,
+) -> Result:
     """Write one task and let the subscribers join.
 
     Args:
         turn: every other subscriber activates `turn:v1`.
+        elsewhere: the server that they ask, if it is not the one that was sent the task.
+        wrote: is told of every piece that the client is sent that sent the task.
+        read: is told of every piece that a subscriber is sent.
 
     Raises:
         ClientError: the client that sent the task has not got its text.
     """
     await crowd.write(server.port, Crowd(1, Order(20, 100)))
-    writer = Watcher()
+    writer = Watcher(wrote)
     writing = asyncio.create_task(watch(server.port, send(plan.order), writer))
     await writer.begun.wait()
     whole = plan.order.count / plan.order.rate
     moments = random.Random(5)
     late = [moments.uniform(0, LATEST * whole) for _ in range(plan.subscribers)]
-    readers = [_Reader(turn=turn and number % 2 == 0) for number in range(plan.subscribers)]
-    joining = (reader.join(server.port, writer.task_id, after) for reader, after in zip(readers, late, strict=True))
+    readers = [_Reader(turn=turn and number % 2 == 0, listen=read) for number in range(plan.subscribers)]
+    port = (elsewhere or server).port
+    joining = (reader.join(port, writer.task_id, after) for reader, after in zip(readers, late, strict=True))
     faults = await asyncio.gather(*joining)
     await writing
     crowd.check(writer, plan.order)
@@ -82,9 +98,9 @@ async def join(server: Server, plan: Plan, *, turn: bool) -> Result:
 
 
 class _Reader:
-    def __init__(self, *, turn: bool) -> None:
+    def __init__(self, *, turn: bool, listen: Listen | None) -> None:
         self._turn = turn
-        self._watcher = Watcher()
+        self._watcher = Watcher(listen)
 
     @property
     def joined(self) -> int:
@@ -119,8 +135,7 @@ def report(plan: Plan, results: Mapping[str, Result]) -> Report:
     title = f"{plan.subscribers} subscribers join one task of {plan.order.count} deltas at random"
     table = Report("joiners", title, ("server", "exact", "joined at", "others, for example"))
     for name, result in results.items():
-        joined = f"{min(result.joined)}…{max(result.joined)}"
-        table.rows.append((name, result.exact, joined, (result.faults or ["-"])[0][:60]))
+        table.rows.append((name, result.exact, result.range, (result.faults or ["-"])[0][:60]))
         if name != "theirs":
             table.checks.append(Check(f"exact, {name}", result.exact, "at least", plan.subscribers))
     return table

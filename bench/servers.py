@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -23,6 +24,8 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 SHIPPED_FRAME_MS = float(Settings.model_fields["frame_ms"].default)
 START_TIMEOUT = 30.0
 STOP_TIMEOUT = 10.0
+MEMORY = "memory"
+PORTS = range(20_000, 32_000)
 
 SCRIPT = """\
 rules:
@@ -68,24 +71,29 @@ class Server:
         return sum(int(field[4].partition(":")[0], 16) for field in lines if field[1].endswith(f":{self.port:04X}"))
 
 
-def ours(frame_ms: float, script: Path) -> Command:
+def ours(frame_ms: float, script: Path, database: str = MEMORY) -> Command:
     """Our server as shipped, with the scripted model."""
 
     def command(port: int) -> Sequence[str]:
         options = ["--model", f"script:{script}", "--port", str(port), "--frame-ms", str(frame_ms)]
-        return ["-m", "server", "serve", *options, "--log-level", "warning"]
+        return ["-m", "server", "serve", *options, "--database", database, "--log-level", "warning"]
 
     return command
 
 
-def paced(frame_ms: float) -> Command:
+def paced(frame_ms: float, database: str = MEMORY) -> Command:
     """Our server with a model that keeps a pace."""
-    return lambda port: ["-m", "bench.paced_server", str(port), str(frame_ms)]
+    return lambda port: ["-m", "bench.paced_server", str(port), str(frame_ms), database]
 
 
 def theirs(port: int) -> Sequence[str]:
     """The SDK's handler."""
-    return ["-m", "bench.baseline", str(port)]
+    return theirs_on(MEMORY)(port)
+
+
+def theirs_on(database: str) -> Command:
+    """The SDK's handler over the task store that fits the database."""
+    return lambda port: ["-m", "bench.baseline", str(port), database]
 
 
 @contextmanager
@@ -106,30 +114,58 @@ async def running(command: Command, stop: signal.Signals = signal.SIGTERM) -> As
     """
     port = free_port()
     with tempfile.TemporaryFile() as said:
-        process = _start(command(port), said)
+        process = await start(command, port, said)
         try:
-            if not await _accepts(process, port):
-                said.seek(0)
-                raise RuntimeError(f"{' '.join(command(port))} did not start:\n{said.read().decode()}")
             yield Server(port, process.pid)
         finally:
-            process.send_signal(stop)
-            try:
-                await asyncio.to_thread(process.wait, STOP_TIMEOUT)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            await end(process, stop)
+
+
+async def start(command: Command, port: int, said: IO[bytes]) -> subprocess.Popen[bytes]:
+    """A server that accepts connections; what it says goes to `said`.
+
+    Raises:
+        RuntimeError: it did not start; the message has what it said.
+    """
+    arguments = command(port)
+    begun = said.tell()
+    process = _start(arguments, said)
+    try:
+        if await _accepts(process, port):
+            return process
+    except BaseException:
+        await end(process, signal.SIGKILL)
+        raise
+    await end(process, signal.SIGKILL)
+    said.seek(begun)
+    raise RuntimeError(f"{' '.join(arguments)} did not start:\n{said.read().decode()}")
 
 
 def _start(arguments: Sequence[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=said, stderr=said)
 
 
+async def end(process: subprocess.Popen[bytes], stop: signal.Signals) -> None:
+    """End a server with a signal, and with SIGKILL if that does not help."""
+    process.send_signal(stop)
+    try:
+        await asyncio.to_thread(process.wait, STOP_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 def free_port() -> int:
-    """A port of the loopback address that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of the loopback address that nobody listens on.
+
+    It is none of those that the system gives to clients: a client that keeps trying a port may be given that port for
+    itself, and then it is connected to nobody but itself.
+    """
+    while True:
+        port = secrets.choice(PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 async def _accepts(process: subprocess.Popen[bytes], port: int) -> bool:

@@ -16,6 +16,10 @@ class StreamError(Exception):
     """The answer is no whole stream of events."""
 
 
+class Refused(StreamError):
+    """The answer is an error, and no stream at all."""
+
+
 class Reader(asyncio.Protocol):
     """HTTP/1.1 with a chunked body of server-sent events, `Connection: close`.
 
@@ -61,7 +65,7 @@ class Reader(asyncio.Protocol):
         if not end:
             return b""
         if not self._head.startswith(b"HTTP/1.1 200") or b"text/event-stream" not in self._head:
-            raise StreamError(f"not a stream: {self._head.decode()} {rest[:300].decode()}")
+            raise Refused(f"not a stream: {self._head.decode()} {rest[:300].decode()}")
         self._head = None
         return rest
 

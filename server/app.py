@@ -14,9 +14,6 @@ from a2a.server.routes import create_jsonrpc_routes, create_rest_routes
 from a2a.types import a2a_pb2 as pb
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from server.agent import llm as claude
 from server.agent import rehearsal
@@ -24,6 +21,7 @@ from server.agent.frames import FramedLLM
 from server.agent.model import LLM
 from server.agent.script import load_script
 from server.agent.turn import TurnLimits
+from server.keeping import Keeping, keeping_of
 from server.protocols.a2a_card import REST_PREFIX, Addresses, card_route, load_card
 from server.protocols.a2a_grpc import grpc_server
 from server.protocols.a2a_handler import A2AHandler
@@ -32,13 +30,11 @@ from server.protocols.artifact_routes import artifact_routes
 from server.protocols.extensions import ExtensionsEcho
 from server.protocols.guard import Limits as BodyLimits
 from server.protocols.guard_http import Guard
-from server.protocols.stopping import GRACE, Stop, Stopping
+from server.protocols.health import health_route, ready_route
+from server.protocols.stopping import Stop, Stopping
 from server.settings import Settings, SettingsError
-from server.tasks.journal import InMemoryJournal
 from server.tasks.runtime import Runtime
 from store.base import ArtifactStore
-from store.memory import InMemoryArtifactStore
-from store.models import Limits
 from tools.registry import TOOLS
 
 SCRIPT = "script:"
@@ -86,26 +82,28 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
     """
     clock = clock or Clock()
     card = build_card(settings, llm)
-    store = build_store(settings)
-    runtime = build_runtime(settings, llm, clock, store)
-    stop = Stop(runtime)
+    keeping = keeping_of(settings, clock.now)
+    runtime = build_runtime(settings, llm, clock, keeping)
+    grace = settings.shutdown_grace
+    stop = Stop(runtime.close, grace)
     handler = A2AHandler(runtime, card)
     app = Starlette(
         routes=[
             card_route(card, clock.now()),
-            Route("/healthz", healthz, methods=["GET"]),
-            *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True, shutdown_grace_period=GRACE),
-            *artifact_routes(store, runtime.journal),
-            *agui_routes(_agui(settings, runtime, store, clock)),
+            health_route(),
+            ready_route(keeping.ready),
+            *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True, shutdown_grace_period=grace),
+            *artifact_routes(keeping.store, runtime.journal, grace),
+            *agui_routes(_agui(settings, runtime, keeping.store, clock)),
             # Last: it ends with a mount that takes every path of two or more segments.
-            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX, shutdown_grace_period=GRACE),
+            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX, shutdown_grace_period=grace),
         ],
         middleware=[
             Middleware(Guard, limits=BodyLimits(max_body_bytes=settings.max_body_bytes), rest_prefix=REST_PREFIX),
             Middleware(Stopping, stop=stop),
             Middleware(ExtensionsEcho),
         ],
-        lifespan=_lifespan(settings, stop, handler),
+        lifespan=_lifespan(settings, stop, handler, keeping, runtime),
     )
     app.state.stop = stop
     # The REST routes' mount for tenants would send every unknown path on to itself with a slash.
@@ -135,17 +133,16 @@ def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clo
         clock.new_id,
         expose_thinking=settings.expose_thinking,
         cancel_on_disconnect=settings.on_disconnect == "cancel",
+        grace=settings.shutdown_grace,
     )
 
 
-def build_store(settings: Settings) -> ArtifactStore:
-    return InMemoryArtifactStore(Limits(settings.max_artifact_bytes, settings.max_parts))
-
-
-def build_runtime(settings: Settings, llm: LLM, clock: Clock, store: ArtifactStore | None = None) -> Runtime:
+def build_runtime(settings: Settings, llm: LLM, clock: Clock, keeping: Keeping | None = None) -> Runtime:
+    keeping = keeping or keeping_of(settings, clock.now)
     return Runtime(
-        journal=InMemoryJournal(clock.now),
-        store=store or build_store(settings),
+        journal=keeping.journal,
+        store=keeping.store,
+        ownership=keeping.ownership,
         llm=FramedLLM(llm, settings.frame_ms / 1000),
         tools=TOOLS,
         now=clock.now,
@@ -154,15 +151,12 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, store: ArtifactSto
     )
 
 
-async def healthz(request: Request) -> Response:
-    return JSONResponse({"status": "ok"})
-
-
 def _lifespan(
-    settings: Settings, stop: Stop, handler: A2AHandler
+    settings: Settings, stop: Stop, handler: A2AHandler, keeping: Keeping, runtime: Runtime
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        await keeping.start(runtime)
         if settings.grpc_port:
             stop.rpc = grpc_server(handler, settings.host, settings.grpc_port, settings.max_body_bytes)
             await stop.rpc.start()
@@ -170,5 +164,6 @@ def _lifespan(
             yield
         finally:
             await stop()
+            await keeping.stop()
 
     return lifespan

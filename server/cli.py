@@ -1,4 +1,4 @@
-"""The command line: `a2a-canvas serve`, `a2a-canvas send`, and the commands for artifacts."""
+"""The command line: `a2a-canvas serve`, `a2a-canvas send`, and the commands for artifacts and for the database."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from ipaddress import ip_address
+from math import ceil
 from pathlib import Path
 from typing import TextIO
 
@@ -28,12 +29,15 @@ from server.app import build_app, choose_llm
 from server.client.arguments import Parser, add_commands, command
 from server.client.connection import CannotBeDone
 from server.client.send import DEFAULT_URL, SendOptions, send
+from server.database import DatabaseError, open_database
+from server.database_cli import add_db, database_command
+from server.options import add_options, given_options
 from server.protocols.a2a_card import CardError
 from server.protocols.stopping import Server
-from server.settings import EVERYWHERE, PREFIX, Settings, SettingsError, authority, load, option, span
+from server.settings import EVERYWHERE, Settings, SettingsError, authority, load, without_password
 
-GRACE = 2
-"""Seconds that open requests have to end when the server stops; streams are given less (`stopping.GRACE`)."""
+CUT = 1
+"""Seconds beyond its grace after which a server that stops cuts off whoever does not even take the end of an answer."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     try:
         return _run(options)
-    except (SettingsError, CardError, ScriptError, CannotBeDone) as error:
+    except (SettingsError, CardError, ScriptError, CannotBeDone, DatabaseError) as error:
         print(f"a2a-canvas: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
@@ -59,6 +63,8 @@ def _run(options: argparse.Namespace) -> int:
             return _serve(options)
         case "send":
             return _send(options)
+        case "db":
+            return asyncio.run(database_command(options, _streams()[0]))
         case _:
             return asyncio.run(command(options, program(sys.argv[0]), *_streams()))
 
@@ -67,29 +73,11 @@ def parser() -> argparse.ArgumentParser:
     whole = Parser(prog="a2a-canvas", description="An agent server that speaks A2A.")
     whole.add_argument("--version", action="version", version=f"a2a-canvas {version('a2a-canvas')}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_serve(commands.add_parser("serve", help="start the server"))
+    add_options(commands.add_parser("serve", help="start the server"))
     _add_send(commands.add_parser("send", help="send a task to an A2A server and watch it"))
     add_commands(commands)
+    add_db(commands)
     return whole
-
-
-def _add_serve(command: argparse.ArgumentParser) -> None:
-    command.epilog = f"Every option is also an environment variable: --grpc-port is {PREFIX}GRPC_PORT."
-    for field, info in Settings.model_fields.items():
-        names = [option(field)]
-        default = "" if info.default is None else f" (default: {info.default})"
-        numbers = f"; {span(field)}" if span(field) else ""
-        shown = f"{info.description}{numbers}{default}".replace("%", "%%")
-        if info.annotation is bool:
-            command.add_argument(
-                *names, dest=field, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=shown
-            )
-        else:
-            command.add_argument(*names, dest=field, metavar=_metavar(field), default=argparse.SUPPRESS, help=shown)
-
-
-def _metavar(field: str) -> str:
-    return field.rsplit("_", 1)[-1].upper()
 
 
 def _add_send(command: argparse.ArgumentParser) -> None:
@@ -118,22 +106,25 @@ def _streams() -> tuple[TextIO, TextIO]:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    given = {field: value for field, value in vars(options).items() if field in Settings.model_fields}
-    settings = load(given)
+    settings = load(given_options(options))
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     # The SDK logs every refused request with its trace; what matters of it is in the answer.
     logging.getLogger("a2a").setLevel(logging.ERROR)
+    # It tells every step of what an upgrade finds to do or not to do.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     llm = choose_llm(settings, os.environ)
     app = build_app(settings, llm)
     for port in filter(None, (settings.port, settings.grpc_port)):
         _check_free(settings.host, port)
+    if settings.database != "memory":
+        asyncio.run(_check_database(settings))
     print(*banner(settings, llm), sep="\n", flush=True)
     config = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
         log_level=settings.log_level,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=ceil(settings.shutdown_grace) + CUT,
         access_log=settings.log_level == "debug",
     )
     with suppress(KeyboardInterrupt):
@@ -143,8 +134,13 @@ def _serve(options: argparse.Namespace) -> int:
     return 0
 
 
+async def _check_database(settings: Settings) -> None:
+    """Raises `DatabaseError` if the server could not use it. A SQLite file is made ready for it."""
+    await (await open_database(settings)).close()
+
+
 def banner(settings: Settings, llm: LLM) -> Iterator[str]:
-    """What an operator is told: where it listens, what its card says, who can use it."""
+    """What an operator is told: where it listens, what its card says, who can use it, where it keeps things."""
     grpc = f" (gRPC: {authority(settings.host, settings.grpc_port)})" if settings.grpc_port else ""
     address = f"http://{authority(settings.host, settings.port)}"
     yield f"a2a-canvas {version('a2a-canvas')} listens on {address}{grpc} with {llm.name}"
@@ -157,6 +153,9 @@ def banner(settings: Settings, llm: LLM) -> Iterator[str]:
         yield f"Its card says {settings.url}: clients on other machines need --public-url.{open_to_all}"
     elif open_to_all:
         yield open_to_all.strip()
+    memory = settings.database == "memory"
+    kept = "in memory, and lost when it stops" if memory else f"in {without_password(settings.database)}"
+    yield f"Tasks and artifacts are kept {kept}."
 
 
 def _is_loopback(host: str) -> bool:

@@ -2,16 +2,18 @@
 
 Rule 1: what is empty is not set, in either place: containers are often handed variables without a value.
 Rule 2: what is wrong is told in plain words, under the name by which it was given.
+Rule 3: a password is told to nobody.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -20,6 +22,13 @@ PREFIX = "A2A_CANVAS_"
 
 EVERYWHERE = ("0.0.0.0", "::", "")
 """Hosts that stand for all addresses of the machine."""
+
+CENTURY = 36_500
+"""The most days that can be asked for."""
+
+A_FILE = "sqlite:///FILE"
+A_SERVER = "postgresql://USER:PASSWORD@HOST/DATABASE"
+SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
 class SettingsError(Exception):
@@ -35,7 +44,23 @@ class Settings(BaseSettings):
     port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
     grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off unless given")
     model: str | None = Field(None, description="a Claude model, 'rehearsal', or 'script:FILE.yaml'")
-    database: str = Field("memory", description="where tasks and artifacts are kept; only 'memory' so far")
+    database: str = Field(
+        "sqlite:///a2a-canvas.db",
+        description="where tasks and artifacts are kept: 'sqlite:///FILE', "
+        "'postgresql://USER:PASSWORD@HOST/DATABASE' or 'memory'",
+    )
+    keep_journals: float = Field(
+        1, gt=0, le=CENTURY, description="days that what a finished task streamed is kept, for those who still read it"
+    )
+    keep_versions: float | None = Field(
+        None, gt=0, le=CENTURY, description="days that old versions are kept; for ever unless given"
+    )
+    keep_contexts: float | None = Field(
+        None,
+        gt=0,
+        le=CENTURY,
+        description="days that a conversation is kept after its last change; for ever unless given",
+    )
     public_url: str | None = Field(None, description="the address in the card, if it is not http://HOST:PORT")
     agent_card: Path | None = Field(None, description="the card to start from (default: agent_card.json)")
     advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
@@ -48,14 +73,21 @@ class Settings(BaseSettings):
     max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of a Claude model")
     expose_thinking: bool = Field(False, description="show the model's thinking to AG-UI clients")
     on_disconnect: str = Field("continue", description="a task whose last AG-UI client goes away: continue or cancel")
+    shutdown_grace: float = Field(5, ge=0, le=600, description="seconds that a server has to stop")
     log_level: str = Field("info", description="critical, error, warning, info or debug")
 
     @field_validator("database")
     @classmethod
     def _known_database(cls, value: str) -> str:
-        if value != "memory":
-            raise ValueError("only 'memory' is supported so far")
-        return value
+        match value.partition(":")[0]:
+            case "memory" if value == "memory":
+                return value
+            case "sqlite":
+                return _sqlite_url(value)
+            case "postgresql" | "postgres":
+                return _postgresql_url(value)
+            case _:
+                raise ValueError(f"must be memory, {A_FILE} or {A_SERVER}")
 
     @field_validator("on_disconnect")
     @classmethod
@@ -100,6 +132,43 @@ def authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def _sqlite_url(url: str) -> str:
+    path = url.removeprefix("sqlite:///")
+    if path == url or not path:
+        raise ValueError(f"must be {A_FILE} (three slashes; four before a path that begins with one)")
+    if "?" in path or path.startswith((":memory:", "file:")):
+        raise ValueError(f"must be {A_FILE}, with the name of a file and nothing else; 'memory' keeps nothing")
+    return url
+
+
+def _postgresql_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        whole = (
+            url.startswith(f"{parts.scheme}://") and parts.port != 0 and parts.path.strip("/") and not parts.fragment
+        )
+    except ValueError:
+        # Its message quotes what may be a piece of a password.
+        whole = False
+    if not whole:
+        raise ValueError(
+            f"must be {A_SERVER}; in a user or password @ : / ? # % are written as %40 %3A %2F %3F %23 %25"
+        )
+    options = dict(parse_qsl(parts.query))
+    if unknown := options.keys() - {"sslmode", "host"}:
+        raise ValueError(f"?{min(unknown)}= is unknown; there are ?sslmode= and ?host=")
+    if options.get("sslmode", "prefer") not in SSL_MODES:
+        raise ValueError(f"sslmode must be one of {', '.join(SSL_MODES)}")
+    return "postgresql" + url.removeprefix(parts.scheme)
+
+
+def without_password(url: str) -> str:
+    """An address as it can be shown, however wrongly it is written."""
+    # Whatever stands before the last @ may be part of a password that should have been quoted.
+    hidden = re.sub(r"^((?:\w[\w+.-]*:?//[^:@/]*+)?+).+@", r"\1:***@", url, flags=re.DOTALL)
+    return re.sub(r"(password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
+
+
 def option(field: str) -> str:
     """The name of a field on the command line."""
     return "--advertise-0.3" if field == "advertise_0_3" else "--" + field.replace("_", "-")
@@ -110,12 +179,14 @@ def span(field: str) -> str:
     bounds = {
         key: getattr(item, key)
         for item in Settings.model_fields[field].metadata
-        for key in ("ge", "le")
+        for key in ("gt", "ge", "le")
         if hasattr(item, key)
     }
     match bounds:
         case {"ge": low, "le": high}:
             return f"{low} to {high}"
+        case {"gt": low, "le": high}:
+            return f"more than {low}, at most {high}"
         case {"ge": low}:
             return f"at least {low}"
         case _:
@@ -159,7 +230,8 @@ def _fault(fault: Any, given: Mapping[str, Any]) -> str:
     if not fault["loc"]:
         return message
     field = str(fault["loc"][0])
-    if fault["type"] in ("greater_than_equal", "less_than_equal"):
+    if fault["type"] in ("greater_than", "greater_than_equal", "less_than_equal"):
         message = f"must be {span(field)}"
     name = option(field) if field in given else PREFIX + field.upper()
-    return f"{name}={fault['input']}: {IN_WORDS.get(fault['type'], message)}"
+    given_value = without_password(fault["input"]) if field == "database" else fault["input"]
+    return f"{name}={given_value}: {IN_WORDS.get(fault['type'], message)}"

@@ -23,7 +23,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from server.settings import Settings
+from server.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parent.parent
 BUILD, FINAL = 0, 1
@@ -76,7 +76,11 @@ def test_it_has_two_stages_from_the_same_slim_image() -> None:
 
 
 def test_nothing_is_fetched_but_by_pip() -> None:
-    assert not [step for step in STEPS if step.name == "ADD" or ("://" in step.words and step.name != "HEALTHCHECK")]
+    assert not [
+        step
+        for step in STEPS
+        if step.name == "ADD" or ("://" in step.words and step.name not in ("HEALTHCHECK", "ENV"))
+    ]
 
 
 def test_it_does_not_run_as_root() -> None:
@@ -92,6 +96,25 @@ def test_it_serves_on_the_default_port_and_on_every_address() -> None:
     assert words_of("EXPOSE") == [str(port)]
     assert command(words_of("CMD")[0]) == ["a2a-canvas", "serve", "--host", "0.0.0.0"]
     assert f"http://127.0.0.1:{port}/healthz" in words_of("HEALTHCHECK")[0]
+
+
+def test_what_it_keeps_is_on_a_volume_of_the_user_that_it_runs_as() -> None:
+    [user], [volume] = words_of("USER"), words_of("VOLUME")
+    [made] = words_of("RUN")
+    name = re.search(rf"useradd --uid {user} .* (\w+) &&", made)
+    assert name
+    assert made.endswith(f"&& install --directory --owner={name[1]} {volume}")
+    assert Settings(database=variables()["A2A_CANVAS_DATABASE"]).database.startswith(f"sqlite:///{volume}/")
+
+
+def test_every_setting_that_the_image_has_is_one() -> None:
+    fields = {PREFIX + field.upper() for field in Settings.model_fields}
+    assert {name for name in variables() if name.startswith(PREFIX)} <= fields
+
+
+def variables() -> dict[str, str]:
+    """What the image sets in its environment."""
+    return dict(word.split("=", 1) for words in words_of("ENV") for word in words.split())
 
 
 def test_the_virtual_environment_stands_at_the_same_path_in_both_stages_and_comes_first() -> None:
@@ -186,7 +209,8 @@ def test_the_command_starts_a_server_that_the_health_check_finds_well(installed:
     check[0] = sys.executable
     assert subprocess.run(check, capture_output=True).returncode != 0
     with running(installed, tmp_path, port):
-        assert subprocess.run(check, env=environment()).returncode == 0
+        assert subprocess.run(check, env=environment(tmp_path)).returncode == 0
+    assert (tmp_path / "data" / "a2a-canvas.db").exists()
 
 
 def test_the_wheel_alone_serves_its_card_and_the_one_in_the_working_directory_wins(
@@ -214,9 +238,17 @@ def free_port() -> int:
         return port
 
 
-def environment() -> dict[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("A2A_CANVAS_", "ANTHROPIC_"))}
-    return {**kept, "NO_PROXY": "127.0.0.1"}
+def environment(app: Path) -> dict[str, str]:
+    """The image's, with a folder for its volume."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith((PREFIX, "ANTHROPIC_"))}
+    volume = app / "data"
+    volume.mkdir(exist_ok=True)
+    set_in_image = {
+        name: value.replace("////data/", f"///{volume}/")
+        for name, value in variables().items()
+        if name.startswith(PREFIX)
+    }
+    return {**kept, **set_in_image, "NO_PROXY": "127.0.0.1"}
 
 
 @contextmanager
@@ -228,7 +260,7 @@ def running(installed: Path, app: Path, port: int) -> Iterator[None]:
     with subprocess.Popen(
         [installed / "bin" / script, *arguments, *here],
         cwd=app,
-        env=environment(),
+        env=environment(app),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -148,7 +148,7 @@ def test_the_version_is_that_of_the_package() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["serve", "send", "edit", "undo", "redo", "restore", "put", "artifacts", "show", "versions", "diff"],
+    ["serve", "send", "edit", "undo", "redo", "restore", "put", "artifacts", "show", "versions", "diff", "db"],
 )
 def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str], command: str) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -192,8 +192,21 @@ OPEN = "There is no authentication: whoever reaches it can use it."
 def test_it_says_where_it_listens_what_its_card_says_and_who_can_use_it(
     settings: dict[str, Any], lines: list[str]
 ) -> None:
-    first, *others = banner(Settings(**settings), load_script(SCRIPT))
-    assert [first, *others] == [f"{VERSION} listens on {lines[0]} with script:app.yaml", *lines[1:]]
+    *said, _ = banner(Settings(**settings), load_script(SCRIPT))
+    assert said == [f"{VERSION} listens on {lines[0]} with script:app.yaml", *lines[1:]]
+
+
+@pytest.mark.parametrize(
+    ("database", "where"),
+    [
+        ("memory", "in memory, and lost when it stops"),
+        ("sqlite:///a2a-canvas.db", "in sqlite:///a2a-canvas.db"),
+        ("postgres://me:hunter2@db/canvas", "in postgresql://me:***@db/canvas"),
+    ],
+)
+def test_it_says_where_it_keeps_what_it_has_and_no_password(database: str, where: str) -> None:
+    *_, last = banner(Settings(database=database), load_script(SCRIPT))
+    assert last == f"Tasks and artifacts are kept {where}."
 
 
 def test_without_a_model_it_says_that_it_only_rehearses() -> None:
@@ -246,7 +259,7 @@ def test_send_is_told_everything_that_was_typed(monkeypatch: pytest.MonkeyPatch)
 
 async def test_an_artifact_is_written_edited_compared_and_undone_from_the_command_line() -> None:
     """As a user types it; the model is a script."""
-    async with serving(CANVAS_SCRIPT, grpc=False) as served:
+    async with serving(CANVAS_SCRIPT, grpc=False, database="memory") as served:
         doc = await made(served, "def f():\n    return 1\n", "f.py", "text/x-python")
         there = ["--url", served.url, "--context", doc.context]
 
@@ -273,9 +286,12 @@ async def test_an_artifact_is_written_edited_compared_and_undone_from_the_comman
         assert err.startswith('"f" occurs 2 times in version 1, on line 1.')
 
 
-async def test_serve_serves_until_it_is_told_to_stop() -> None:
+@pytest.mark.parametrize("file", ["", "canvas.db"], ids=["memory", "sqlite"])
+async def test_serve_serves_until_it_is_told_to_stop(tmp_path: Path, file: str) -> None:
     port, grpc_port = free_port(), free_port()
+    database = f"sqlite:///{tmp_path / file}" if file else "memory"
     arguments = ["--port", str(port), "--grpc-port", str(grpc_port), "--model", f"script:{SCRIPT}"]
+    arguments += ["--database", database]
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "server", "serve", *arguments),
         cwd=ROOT,
@@ -297,3 +313,4 @@ async def test_serve_serves_until_it_is_told_to_stop() -> None:
     # uvicorn stops gracefully, then hands the signal on.
     assert process.returncode in (0, -signal.SIGTERM)
     assert b"Traceback" not in errors
+    assert (tmp_path / "canvas.db").exists() == bool(file)

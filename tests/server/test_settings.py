@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from server.cli import parser
-from server.settings import PREFIX, Settings, SettingsError, load, option, span
+from server.settings import PREFIX, Settings, SettingsError, load, option, span, without_password
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 VALUES: dict[str, tuple[str, Any]] = {
@@ -15,7 +15,10 @@ VALUES: dict[str, tuple[str, Any]] = {
     "port": ("9000", 9000),
     "grpc_port": ("9001", 9001),
     "model": ("rehearsal", "rehearsal"),
-    "database": ("memory", "memory"),
+    "database": ("postgres://me:secret@db/canvas", "postgresql://me:secret@db/canvas"),
+    "keep_journals": ("0.5", 0.5),
+    "keep_versions": ("30", 30.0),
+    "keep_contexts": ("365", 365.0),
     "public_url": ("https://agent.example.com/", "https://agent.example.com"),
     "agent_card": ("/tmp/card.json", Path("/tmp/card.json")),
     "advertise_0_3": ("false", False),
@@ -28,9 +31,11 @@ VALUES: dict[str, tuple[str, Any]] = {
     "max_output_tokens": ("800", 800),
     "expose_thinking": ("true", True),
     "on_disconnect": ("cancel", "cancel"),
+    "shutdown_grace": ("30", 30.0),
     "log_level": ("DEBUG", "debug"),
 }
 """What is written, and what it is read as."""
+SERVER = "postgresql://USER:PASSWORD@HOST/DATABASE"
 SWITCHES = {"advertise_0_3": "--no-advertise-0.3", "expose_thinking": "--expose-thinking"}
 """The options that take no value, as they must be given for what `VALUES` expects."""
 
@@ -98,7 +103,14 @@ def test_an_empty_option_is_not_given(field: str, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     ("field", "words"),
-    [("port", "1 to 65535"), ("grpc_port", "1 to 65535"), ("max_body_bytes", "at least 1024"), ("host", "")],
+    [
+        ("port", "1 to 65535"),
+        ("grpc_port", "1 to 65535"),
+        ("max_body_bytes", "at least 1024"),
+        ("host", ""),
+        ("keep_versions", "more than 0, at most 36500"),
+        ("shutdown_grace", "0 to 600"),
+    ],
 )
 def test_the_numbers_that_a_setting_takes_can_be_told(field: str, words: str) -> None:
     assert span(field) == words
@@ -107,7 +119,8 @@ def test_the_numbers_that_a_setting_takes_can_be_told(field: str, words: str) ->
 def test_the_defaults_are_those_of_a_server_for_oneself() -> None:
     settings = loaded()
     assert (settings.host, settings.port, settings.grpc_port) == ("127.0.0.1", 8000, None)
-    assert (settings.model, settings.database, settings.advertise_0_3) == (None, "memory", True)
+    assert (settings.model, settings.database, settings.advertise_0_3) == (None, "sqlite:///a2a-canvas.db", True)
+    assert (settings.keep_journals, settings.keep_versions, settings.keep_contexts) == (1, None, None)
     assert (settings.expose_thinking, settings.on_disconnect) == (False, "continue")
 
 
@@ -134,7 +147,27 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--grpc-port", "0"], "--grpc-port=0: must be 1 to 65535"),
         (["--port", "9000", "--grpc-port", "9000"], "port and grpc_port are both 9000"),
         (["--grpc-port", "8000"], "port and grpc_port are both 8000"),
-        (["--database", "sqlite"], "--database=sqlite: only 'memory'"),
+        (["--database", "mysql://h/d"], f"--database=mysql://h/d: must be memory, sqlite:///FILE or {SERVER}"),
+        (["--database", "a2a-canvas.db"], "--database=a2a-canvas.db: must be memory, sqlite:///FILE or "),
+        (["--database", "memory:"], "--database=memory:: must be memory, sqlite:///FILE or "),
+        (["--database", "sqlite"], "--database=sqlite: must be sqlite:///FILE (three slashes; four before"),
+        (["--database", "sqlite://canvas.db"], "--database=sqlite://canvas.db: must be sqlite:///FILE (three"),
+        (["--database", "sqlite:///"], "--database=sqlite:///: must be sqlite:///FILE (three slashes"),
+        (["--database", "sqlite:///:memory:"], "'memory' keeps nothing"),
+        (["--database", "sqlite:///file:x"], "with the name of a file and nothing else"),
+        (["--database", "sqlite:///x.db?mode=ro"], "with the name of a file and nothing else"),
+        (["--database", "postgresql"], f"--database=postgresql: must be {SERVER}; in a user or password @ : "),
+        (["--database", "postgresql://db"], f"--database=postgresql://db: must be {SERVER}"),
+        (["--database", "postgresql://db/"], f"--database=postgresql://db/: must be {SERVER}"),
+        (["--database", "postgresql://db:0/x"], f"must be {SERVER}"),
+        (["--database", "postgresql://[/x"], f"must be {SERVER}"),
+        (["--database", "postgresql+psycopg://db/x"], "must be memory, sqlite:///FILE or postgresql://"),
+        (["--database", "postgresql://db/x?a=b"], "?a= is unknown; there are ?sslmode= and ?host="),
+        (["--database", "postgresql://db/x?sslmode=on"], "sslmode must be one of disable, allow, prefer"),
+        (["--keep-journals", "0"], "--keep-journals=0: must be more than 0, at most 36500"),
+        (["--keep-versions", "inf"], "--keep-versions=inf: must be more than 0, at most 36500"),
+        (["--keep-contexts", "month"], "--keep-contexts=month: must be a number"),
+        (["--shutdown-grace", "601"], "--shutdown-grace=601: must be 0 to 600"),
         (["--public-url", "agent.example.com"], "--public-url=agent.example.com: must be an address"),
         (["--public-url", "ftp://agent.example.com"], "must be an address"),
         (["--public-url", "http://"], "must be an address"),
@@ -161,6 +194,65 @@ def test_a_wrong_option_is_one_line_that_names_it(arguments: list[str], says: st
         loaded(*arguments)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "database",
+    [
+        "memory",
+        "sqlite:///a2a-canvas.db",
+        "sqlite:////data/my canvas.db",
+        "postgresql://db/canvas",
+        "postgresql://me:p%40ss@[::1]:5433/canvas?sslmode=verify-full",
+        "postgresql:///canvas?host=/run/postgresql",
+    ],
+)
+def test_a_database_is_nothing_on_disk_or_a_file_or_a_server(database: str) -> None:
+    assert loaded("--database", database).database == database
+
+
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "mysql://me:hunter2@db/canvas",
+        "postgresql//me:hunter2@db/canvas",
+        "postgresql:/me:hunter2@db/canvas",
+        "postgresql://me:hunter2@db",
+        "postgresql://me:hunter2#@db/canvas",
+        "postgresql://me:x/hunter2@db/canvas",
+        "postgresql://me:hunter2/x@db/canvas",
+        "postgresql://me:hunter2?x@db/canvas",
+        "postgresql://me:@hunter2@db",
+        "postgresql://me:hunter2\n@db",
+        "postgresql://me:hunter2\u2100@db/canvas",
+        "postgresql://me:[hunter2@db/canvas",
+        "postgresql://db/canvas?password=hunter2",
+        "postgresql://db/canvas?sslPassword=hunter2&sslmode=on",
+        "me:hunter2@db",
+        "postgres:me:hunter2@db/canvas",
+    ],
+)
+def test_a_password_is_in_no_message_however_wrong_the_address_is(written: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        loaded("--database", written)
+    assert SECRET not in str(caught.value)
+    assert str(caught.value).startswith("--database=")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:secret@db:5432/canvas", "postgresql://me:***@db:5432/canvas"),
+        ("postgresql://db/canvas", "postgresql://db/canvas"),
+        ("postgresql://me@db/canvas", "postgresql://me@db/canvas"),
+        ("sqlite:///a2a-canvas.db", "sqlite:///a2a-canvas.db"),
+    ],
+)
+def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert without_password(url) == shown
 
 
 def test_a_wrong_environment_variable_is_called_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,9 +36,11 @@ from tests.server.serving import (
     free_port,
     said,
     sent,
+    text_of,
 )
 
 ROOT = Path(__file__).parents[2]
+HTTP = [way for way in WAYS if way[0] != "GRPC"]
 STOPPED = "The server was stopped before the task was done. Send it again."
 
 
@@ -53,14 +55,14 @@ async def clients(port: int, grpc_port: int, model: WatchedModel, gate: Gate) ->
 
 
 @asynccontextmanager
-async def in_process() -> AsyncIterator[tuple[Server, asyncio.Task[None], Served]]:
+async def in_process(database: str = "memory") -> AsyncIterator[tuple[Server, asyncio.Task[None], Served]]:
     gate = Gate()
     model = WatchedModel(load_script(SCRIPT, sleep=gate.sleep))
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port, grpc_port = listener.getsockname()[1], free_port()
-        app = build_app(Settings(port=port, grpc_port=grpc_port, frame_ms=0), model)
+        app = build_app(Settings(port=port, grpc_port=grpc_port, frame_ms=0, database=database), model)
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
         server = Server(config, app.state.stop)
         running = asyncio.create_task(server.serve(sockets=[listener]))
@@ -86,7 +88,8 @@ async def events_of(served: Served, method: str, params: dict[str, Any]) -> Asyn
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_fails_what_works_tells_every_watcher_and_leaves_with_code_0(stop: signal.Signals) -> None:
     port, grpc_port = free_port(), free_port()
-    options = ("--port", str(port), "--grpc-port", str(grpc_port), "--model", f"script:{SCRIPT}")
+    ports = ("--port", str(port), "--grpc-port", str(grpc_port))
+    options = (*ports, "--model", f"script:{SCRIPT}", "--database", "memory")
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "server", "serve", *options),
         cwd=ROOT,
@@ -161,7 +164,7 @@ async def test_a_watcher_of_a_task_that_waits_for_input_is_let_go_with_a_complet
 
 
 async def test_what_comes_during_the_stop_is_refused_in_plain_words() -> None:
-    app = build_app(Settings(), load_script(SCRIPT))
+    app = build_app(Settings(database="memory"), load_script(SCRIPT))
     await app.state.stop()
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://here", trust_env=False) as http:
@@ -200,6 +203,37 @@ async def test_grpc_lets_idle_watchers_go_and_takes_no_more_calls() -> None:
     assert code_of(let_go.value) == code_of(refused.value) == grpc.StatusCode.UNAVAILABLE
 
 
+# -------------------------------------------------------------------- with a database
+
+
+async def test_what_was_handed_over_is_gone_on_with_after_the_next_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = f"sqlite:///{tmp_path / 'canvas.db'}"
+    async with in_process(database) as (server, running, served):
+        streams = [Stream(served.client(*way).send_message(asking("slowly notes"))) for way in HTTP]
+        for stream in streams:
+            await stream.until_state(pb.TASK_STATE_WORKING)
+        server.should_exit = True
+        for stream in streams:
+            await stream.rest()
+        await running
+    assert {stream.task.status.state for stream in streams} == {pb.TASK_STATE_WORKING}
+    async with in_process(database) as (_, _, served):
+        resumed = []
+        for stream, way in zip(streams, HTTP, strict=True):
+            resumed.append(Stream(served.client(*way).subscribe(pb.SubscribeToTaskRequest(id=stream.task.id))))
+            await resumed[-1].next()
+        served.gate.open()
+        served.gate.let(len(resumed))
+        for stream, way in zip(resumed, HTTP, strict=True):
+            await stream.rest()
+            task = await served.client(*way).get_task(pb.GetTaskRequest(id=stream.task.id))
+            assert task.status.state == pb.TASK_STATE_COMPLETED
+            assert text_of(stream.task) == text_of(task)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 # ------------------------------------------------------------------------ the middleware
 
 
@@ -221,7 +255,7 @@ async def test_an_answer_that_was_cut_is_completed_and_a_whole_one_left_alone(pa
     async def send(message: Message) -> None:
         seen.append(message)
 
-    stop = build_app(Settings(), load_script(SCRIPT)).state.stop
+    stop = build_app(Settings(database="memory"), load_script(SCRIPT)).state.stop
     assert isinstance(stop, Stop)
     await Stopping(cut, stop=stop)({"type": "http"}, receive, send)
     assert seen == [*whole, end]

@@ -1,0 +1,120 @@
+"""Scenario 8: what a database costs. One task at full speed, each delta an event, ours beside theirs on the same kind.
+
+Counted is the wall time from the request to the end of the stream. The median of several runs counts for ours; theirs
+takes so long that one run says enough. Every server has a database of its own, as new and as shipped: what its own
+settings make of it, fsync and all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import get_args
+
+from bench.client import COMPLETED, ClientError, Watcher, get_text, send, watch
+from bench.databases import Kind, New, databases, upgrade
+from bench.pace import PIECE, Order
+from bench.report import Check, Report, ratio
+from bench.servers import Server, ours, running, script, theirs_on
+
+WARM_UP = 500
+TARGETS: Mapping[Kind, Mapping[int, float]] = {"sqlite": {1000: 30, 4000: 60}, "postgresql": {1000: 15, 4000: 40}}
+"""How many times faster ours must be, by number of deltas. Theirs grows faster than the text: those for 1,000 demand
+of ours what those for 4,000 do."""
+SHORT, LINEAR = 4000, 1.3
+"""How many times longer a delta of the longest text may take than one of so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much to measure.
+
+    Attributes:
+        mine: numbers of deltas; `SHORT` is one of them.
+        other: how many theirs has to write; one of ours.
+        runs: of ours, of each number.
+    """
+
+    mine: Sequence[int]
+    other: int
+    runs: int
+
+
+FULL = Plan((4000, 16000, 64000), 4000, 5)
+QUICK = Plan((1000, 4000, 16000), 1000, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds of wall time: ours by number of deltas, and theirs."""
+
+    mine: Mapping[int, float]
+    other: float
+
+
+async def run(plan: Plan) -> Report:
+    """Both kinds, one after the other."""
+    results: dict[Kind, Times] = {}
+    for kind in get_args(Kind):
+        with databases(kind) as new:
+            results[kind] = await measure(kind, new, plan)
+    return report(plan, results)
+
+
+async def measure(kind: Kind, new: New, plan: Plan) -> Times:
+    """Ours and theirs, each on a database of its own.
+
+    Raises:
+        ClientError: what a client was sent is not the text, or a task has another one when it is asked for.
+    """
+    database = new() if kind == "sqlite" else await upgrade(new())
+    with script() as path:
+        async with running(ours(0, path, database)) as server:
+            mine = await _ours(server, plan)
+    async with running(theirs_on(new())) as server:
+        await seconds(server, WARM_UP)
+        return Times(mine, await seconds(server, plan.other))
+
+
+async def _ours(server: Server, plan: Plan) -> dict[int, float]:
+    found: dict[int, list[float]] = {}
+    await seconds(server, WARM_UP)
+    for _ in range(plan.runs):
+        for size in plan.mine:
+            found.setdefault(size, []).append(await seconds(server, size))
+    return {size: median(times) for size, times in found.items()}
+
+
+async def seconds(server: Server, size: int) -> float:
+    """How long one task of so many deltas took.
+
+    Raises:
+        ClientError: what the client was sent is not the text, or the task has another one when it is asked for.
+    """
+    begun = time.monotonic()
+    watcher = await watch(server.port, send(Order(size)), Watcher())
+    taken = time.monotonic() - begun
+    kept = await get_text(server.port, watcher.task_id)
+    if watcher.state != COMPLETED or not watcher.text == kept == PIECE * size:
+        raise ClientError(f"{watcher.state}, {len(watcher.text)} characters were sent and {len(kept)} are kept")
+    return taken
+
+
+def report(plan: Plan, results: Mapping[Kind, Times]) -> Report:
+    """The table and the targets."""
+    columns = ("database", "deltas", "ours s", "us/delta", "theirs s", "theirs/ours")
+    table = Report("durable", "wall time of one task on a database, coalescing off", columns)
+    for kind, times in results.items():
+        for size, mine in times.mine.items():
+            beside = (times.other, ratio(times.other, mine)) if size == plan.other else ("-", "-")
+            table.rows.append((kind, size, mine, mine / size * 1e6, *beside))
+        faster = ratio(times.other, times.mine[plan.other])
+        table.checks.append(
+            Check(f"theirs / ours, {kind}, {plan.other}", faster, "at least", TARGETS[kind][plan.other])
+        )
+        long = max(times.mine)
+        growth = ratio(times.mine[long] / long, times.mine[SHORT] / SHORT)
+        table.checks.append(Check(f"{long} / {SHORT}, {kind}", growth, "at most", LINEAR))
+    return table

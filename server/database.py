@@ -1,0 +1,133 @@
+"""Opening a database for a server or for one of the commands, or saying in one line why it cannot be done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from server.migrations import SchemaError, prepare
+from server.settings import Settings, without_password
+from store.errors import Unavailable
+from store.sql.database import Database
+from store.sql.lock import DatabaseInUse, FileLock
+
+
+class DatabaseError(Exception):
+    """A database cannot be opened or reached, or is not of this server; `str()` is one line that says what to do."""
+
+
+class LockedDatabase(Database):
+    """A SQLite file that nobody else opens from `lock` until it is closed."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._lock = FileLock(Path(self.url.database or ""))
+
+    def lock(self) -> None:
+        """Raises `DatabaseInUse` if another server has it open, `OSError` if the lock cannot be made."""
+        self._lock.take()
+
+    async def close(self) -> None:
+        await super().close()
+        self._lock.release()
+
+
+def database_of(url: str) -> Database:
+    """A database that is not opened yet; of a SQLite file one that will be nobody else's."""
+    return LockedDatabase(url) if url.startswith("sqlite:") else Database(url)
+
+
+async def open_database(settings: Settings) -> Database:
+    """The database of a server, ready for use; on SQLite nobody else can open it before it is closed.
+
+    Args:
+        settings: those of a server that keeps what it has; not in memory.
+
+    Raises:
+        DatabaseError: it cannot be opened or reached, is open in another server, or is of another schema.
+    """
+    database = database_of(settings.database)
+    await make_ready(database)
+    return database
+
+
+async def make_ready(database: Database) -> None:
+    """Open a database for a server, as `open_database` does.
+
+    Raises:
+        DatabaseError: it cannot be opened or reached, is open in another server, or is of another schema; it is closed.
+    """
+    async with closed_on_failure(database):
+        await _open(database)
+        await prepare(database)
+
+
+async def connect(url: str, *, shared: bool = False) -> Database:
+    """A database that answers, of whatever schema.
+
+    Args:
+        shared: a SQLite file may be open in a server.
+
+    Raises:
+        DatabaseError: it cannot be opened or reached, or is open in another server.
+    """
+    database = Database(url) if shared else database_of(url)
+    async with closed_on_failure(database):
+        await _open(database)
+    return database
+
+
+async def _open(database: Database) -> None:
+    locked = database if isinstance(database, LockedDatabase) else None
+    if database.dialect == "sqlite" and (fault := _fault_of_file(Path(database.url.database or ""), not locked)):
+        raise _unusable(database.name, fault)
+    if locked:
+        locked.lock()
+    async with database.read():
+        pass  # it answers
+
+
+@asynccontextmanager
+async def closed_on_failure(database: Database) -> AsyncIterator[None]:
+    """What `explained` does, and closes the database if anything fails."""
+    try:
+        with explained(database.name):
+            yield
+    except BaseException:
+        await database.close()
+        raise
+
+
+@contextmanager
+def explained(url: str) -> Iterator[None]:
+    """Raises `DatabaseError` in place of what a database is refused for."""
+    try:
+        yield
+    except (DatabaseInUse, SchemaError) as error:
+        raise DatabaseError(str(error)) from error
+    except (Unavailable, OSError) as error:
+        raise _unusable(url, error.reason if isinstance(error, Unavailable) else error.strerror or "") from error
+    except Exception as error:
+        # A file that is no database, a wrong password, no permission: the driver's own words say it.
+        if original := getattr(error, "orig", None):
+            raise _unusable(url, str(original)) from error
+        raise
+
+
+def _unusable(url: str, reason: str) -> DatabaseError:
+    words = re.sub(r"^\[Errno -?\d+\] ", "", (reason.splitlines() or ["it does not answer"])[0])
+    verb = "opened" if url.startswith("sqlite:") else "used"
+    return DatabaseError(f"The database {without_password(url)} cannot be {verb}: {words}.")
+
+
+def _fault_of_file(path: Path, exists: bool) -> str:
+    """What is wrong with a SQLite file, where SQLite itself would not say it."""
+    if path.is_dir():
+        return "it is a folder"
+    if exists and not path.exists():
+        return "there is no such file yet; a2a-canvas serve makes it, and so does a2a-canvas db upgrade"
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}"
+    return ""

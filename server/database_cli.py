@@ -1,0 +1,71 @@
+"""The commands for the database: `a2a-canvas db upgrade`, `db check` and `db prune`."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from server.database import DatabaseError, closed_on_failure, connect
+from server.keeping import keep_of
+from server.migrations import check, upgrade
+from server.options import add_options, given_options
+from server.settings import Settings, load
+from server.tasks.sql.prune import Pruned, prune
+from store.sql.database import Database
+
+KEEP = ("keep_journals", "keep_versions", "keep_contexts")
+
+
+def add_db(commands: Any) -> None:
+    """Add `db` to `argparse`'s subparsers."""
+    command = commands.add_parser("db", help="prepare, check or prune the database", description="The database.")
+    actions = command.add_subparsers(dest="action", required=True, metavar="COMMAND")
+    _add(actions, "upgrade", "bring the database to the schema of this version")
+    _add(actions, "check", "say whether the database is of the schema of this version")
+    prune = _add(actions, "prune", "remove what is no longer to be kept", *KEEP)
+    prune.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+
+
+def _add(actions: Any, name: str, does: str, *fields: str) -> argparse.ArgumentParser:
+    added: argparse.ArgumentParser = actions.add_parser(name, help=does, description=f"{does.capitalize()}.")
+    add_options(added, ("database", *fields))
+    return added
+
+
+async def database_command(options: argparse.Namespace, out: TextIO) -> int:
+    """Do one of the commands above; what comes back is the exit code.
+
+    Raises:
+        SettingsError: an option or a variable is wrong.
+        DatabaseError: the database cannot be opened, reached or used so.
+    """
+    settings = load(given_options(options))
+    if settings.database == "memory":
+        raise DatabaseError("--database memory keeps nothing: name the file or the server that the command is for.")
+    database = await connect(settings.database, shared=options.action == "check")
+    async with closed_on_failure(database):
+        out.write(await _done(options, settings, database) + "\n")
+    await database.close()
+    return 0
+
+
+async def _done(options: argparse.Namespace, settings: Settings, database: Database) -> str:
+    if options.action == "upgrade":
+        await upgrade(database)
+    revision = await check(database)
+    if options.action == "prune":
+        found = await prune(database, keep_of(settings), datetime.now(UTC), dry_run=options.dry_run)
+        return pruned_in_words(found, options.dry_run)
+    return f"The database {database.name} is of schema {revision}, as this version needs it."
+
+
+def pruned_in_words(pruned: Pruned, dry_run: bool) -> str:
+    """What has been removed, or would be."""
+    counts = (
+        (pruned.journals, "journal", "journals"),
+        (pruned.versions, "old version", "old versions"),
+        (pruned.contexts, "conversation", "conversations"),
+    )
+    what = ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts)
+    return f"{'Would remove' if dry_run else 'Removed'} {what}: about {pruned.bytes} bytes."

@@ -1,0 +1,109 @@
+"""The schema of the database: what it is now, and how an older one becomes it.
+
+Rule 1: a SQLite file is brought up to date by whoever opens it; PostgreSQL, which several servers share, only when an
+        operator says so (`a2a-canvas db upgrade`). A server that finds another schema there does not start.
+Rule 2: an upgrade is one transaction: it is done, or nothing is. Of two at once the second finds nothing to do.
+Rule 3: a revision is never altered once it was released. It names its tables itself, because those of the code move on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from store.sql.database import Database
+
+REVISIONS = "schema_revision"
+"""The table that says which schema a database has."""
+
+_UPGRADE_LOCK = 0x0A2A_CA45
+"""Key of the advisory lock that an upgrade of PostgreSQL holds until its end."""
+
+
+class SchemaError(Exception):
+    """The database is of another schema than this server; `str()` is one line that says what to do."""
+
+
+async def upgrade(database: Database) -> None:
+    """Make the schema what this server needs, in one transaction.
+
+    Raises:
+        SchemaError: it is newer.
+        Unavailable: the database cannot be used now.
+    """
+    async with database.write() as connection:
+        if database.dialect == "postgresql":
+            await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
+        await connection.run_sync(_upgrade, database.name)
+
+
+async def check(database: Database) -> str:
+    """The revision of the schema, if it is what this server needs.
+
+    Raises:
+        SchemaError: it is not.
+        Unavailable: the database cannot be used now.
+    """
+    async with database.read() as connection:
+        found = await connection.run_sync(revision)
+    if found == newest():
+        return found
+    _refuse_newer(found, database.name)
+    state = f"of an older schema ({found})" if found else "empty"
+    raise SchemaError(
+        f"The database {database.name} is {state}. Run a2a-canvas db upgrade --database {database.name} first."
+    )
+
+
+async def prepare(database: Database) -> None:
+    """What a server does before it uses a database: rule 1.
+
+    Raises:
+        SchemaError: it is of a newer schema, or, on PostgreSQL, of an older one.
+        Unavailable: the database cannot be used now.
+    """
+    if database.dialect == "sqlite":
+        await upgrade(database)
+    else:
+        await check(database)
+
+
+def revision(connection: Connection) -> str:
+    """The revision of the schema; empty if there is none yet."""
+    context = MigrationContext.configure(connection, opts={"version_table": REVISIONS})
+    return context.get_current_revision() or ""
+
+
+def newest() -> str:
+    """The revision that this server needs."""
+    return ScriptDirectory.from_config(_config()).get_current_head() or ""
+
+
+def _upgrade(connection: Connection, name: str) -> None:
+    found = revision(connection)
+    _refuse_newer(found, name)
+    if found != newest():
+        config = _config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _refuse_newer(found: str, name: str) -> None:
+    known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
+    if found and found not in known:
+        raise SchemaError(
+            f"The database {name} is of a newer schema ({found}): this server is too old. Use the version that made it."
+        )
+
+
+def _config() -> Config:
+    config = Config()
+    # ConfigParser reads % as the beginning of a variable.
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

@@ -1,0 +1,44 @@
+"""Two servers on PostgreSQL: a task is cancelled at one of them, whoever runs it, and the model's answer is cut off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.databases import postgresql_url
+from tests.server.faults.messages_api import messages_api, speaks, writes
+from tests.server.faults.plays import CANCELED, WORKING, Json
+from tests.server.faults.servers import PATIENCE, house, with_tables
+from tests.server.faults.watching import Told
+
+WRITTEN = "As far as it has come"
+INSIDE: list[tuple[list[Json], Callable[[Told], object]]] = [
+    ([], lambda told: told.state == WORKING),
+    (speaks("Let me"), lambda told: "text_delta" in told.kinds),
+    (writes(WRITTEN), lambda told: told.texts.get("doc") == WRITTEN),
+]
+"""What the model has said of an answer without an end, and what of that its watchers have seen."""
+
+
+async def test_a_cancel_elsewhere_ends_the_models_answer_wherever_it_is(tmp_path: Path) -> None:
+    url = await with_tables(postgresql_url())
+    async with (
+        messages_api() as api,
+        house(url, tmp_path, "claude-sonnet-5-5", ANTHROPIC_BASE_URL=api.url, NO_PROXY="127.0.0.1") as servers,
+    ):
+        owner, other = await servers.several(2)
+        for says, seen in INSIDE:
+            told = Told()
+            async with owner.sends("Go on for ever.", told) as stream, asyncio.timeout(PATIENCE):
+                call = await api.calls.get()
+                await call.say(says)
+                await stream.until(seen)
+                canceled = await other.call("CancelTask", {"id": told.task_id})
+                assert canceled["status"]["state"] == CANCELED
+                await call.left.wait()
+                assert (await stream.rest()).state == CANCELED
+            told.begin(await owner.task(told.task_id))
+        (version,) = (await other.get(f"/artifacts/{told.context_id}/doc/versions"))["versions"]
+        assert (version["number"], version["incomplete"]) == (1, True)
+        assert api.calls.empty()

@@ -1,0 +1,281 @@
+"""The database from the command line: what is refused, in one line and with exit code 2, and what is done."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from server.cli import main
+from server.migrations import REVISIONS, newest
+from server.settings import PREFIX
+from store.sql.lock import FileLock
+from tests.databases import execute, postgresql_url, private_postgresql, sqlite_url
+from tests.server.serving import free_port
+
+ROOT = Path(__file__).parents[2]
+SERVE = ("serve", "--model", "rehearsal", "--port")
+NOBODY = 65534
+Refused = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in tuple(os.environ):
+        if name.startswith((PREFIX, "ANTHROPIC_")):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(params=["serve", "db upgrade", "db prune"])
+def refused(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Each of the commands that open a database to write, with what it says when it refuses one."""
+    command = [*SERVE, str(free_port())] if request.param == "serve" else request.param.split()
+    return lambda url: refusal(capsys, *command, "--database", url)
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command says that ends with code 2: one line."""
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("a2a-canvas: ")
+    assert said.err.count("\n") == 1
+    return said.err.removeprefix("a2a-canvas: ")[:-1]
+
+
+def done(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command says that went well: one line."""
+    assert main(arguments) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert said.out.count("\n") == 1
+    return said.out[:-1]
+
+
+# ------------------------------------------------------------------------------ SQLite
+
+
+def test_a_folder_that_is_not_there(refused: Refused, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/none/canvas.db"
+    assert refused(url) == f"The database {url} cannot be opened: there is no folder {tmp_path}/none."
+
+
+def test_a_folder_in_place_of_a_file(refused: Refused, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}"
+    assert refused(url) == f"The database {url} cannot be opened: it is a folder."
+
+
+def test_a_file_that_is_no_database(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "canvas.db").write_text("My diary. " * 100)
+    url = sqlite_url(tmp_path)
+    assert refused(url) == f"The database {url} cannot be opened: file is not a database."
+    assert (tmp_path / "canvas.db").read_text() == "My diary. " * 100
+
+
+def test_a_folder_without_permission(refused: Refused) -> None:
+    with without_privileges() as folder:
+        url = sqlite_url(folder)
+        folder.chmod(0o555)
+        assert refused(url) == f"The database {url} cannot be opened: Permission denied."
+
+
+def test_a_file_without_permission(refused: Refused) -> None:
+    with without_privileges() as folder:
+        url = sqlite_url(folder)
+        with closing(sqlite3.connect(folder / "canvas.db")) as connection:
+            connection.execute("CREATE TABLE anything (a)")
+        (folder / "canvas.db").chmod(0o444)
+        assert refused(url) == f"The database {url} cannot be opened: attempt to write a readonly database."
+
+
+@contextmanager
+def without_privileges() -> Iterator[Path]:
+    """A folder of somebody who may not do everything, and this process as that somebody."""
+    root = os.geteuid() == 0
+    with tempfile.TemporaryDirectory() as folder:
+        if root:
+            os.chown(folder, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        try:
+            yield Path(folder)
+        finally:
+            if root:
+                os.seteuid(0)
+            Path(folder).chmod(0o755)
+
+
+def test_a_file_that_a_server_has_open(refused: Refused, tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "canvas.db")
+    lock.take()
+    assert refused(sqlite_url(tmp_path)) == (
+        f"The database {tmp_path}/canvas.db is open in another server (process {os.getpid()}). "
+        "Stop it, choose another --database, or use postgresql:// for several servers."
+    )
+    lock.release()
+    assert not (tmp_path / "canvas.db").exists()
+
+
+def test_a_server_keeps_others_from_its_file_until_it_is_killed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = sqlite_url(tmp_path)
+    command = [sys.executable, "-m", "server", *SERVE, str(free_port()), "--database", url]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stderr
+            while b"Uvicorn running" not in (line := process.stderr.readline()):
+                assert line
+            said = refusal(capsys, *SERVE, str(free_port()), "--database", url)
+            assert said.startswith(
+                f"The database {tmp_path}/canvas.db is open in another server (process {process.pid})."
+            )
+            assert refusal(capsys, "db", "prune", "--dry-run", "--database", url) == said
+        finally:
+            process.kill()
+    done(capsys, "db", "prune", "--database", url)
+
+
+def test_a_file_of_a_newer_schema(refused: Refused, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = sqlite_url(tmp_path)
+    done(capsys, "db", "upgrade", "--database", url)
+    with closing(sqlite3.connect(tmp_path / "canvas.db")) as connection, connection:
+        connection.execute(f"UPDATE {REVISIONS} SET version_num = '9999'")
+    assert refused(url) == (
+        f"The database {url} is of a newer schema (9999): this server is too old. Use the version that made it."
+    )
+
+
+# -------------------------------------------------------------------------- PostgreSQL
+
+
+def test_a_server_that_is_not_there(refused: Refused) -> None:
+    port = free_port()
+    url = f"postgresql://me:hunter2@127.0.0.1:{port}/canvas"
+    assert refused(url) == (
+        f"The database postgresql://me:***@127.0.0.1:{port}/canvas cannot be used: "
+        f"Connect call failed ('127.0.0.1', {port})."
+    )
+
+
+def test_a_host_that_is_none(refused: Refused) -> None:
+    url = "postgresql://nowhere.invalid/canvas"
+    assert refused(url).startswith(f"The database {url} cannot be used: ")
+
+
+def test_a_database_that_is_not_there(refused: Refused) -> None:
+    url = urlsplit(postgresql_url())._replace(path="/nowhere").geturl()
+    assert refused(url) == f'The database {url} cannot be used: database "nowhere" does not exist.'
+
+
+def test_a_wrong_password(capsys: pytest.CaptureFixture[str]) -> None:
+    with private_postgresql() as server:
+        server.new_database()
+        execute(server.url(), "CREATE ROLE me LOGIN PASSWORD 'right'")
+        server.require_passwords()
+        url = server.url().replace("postgres@", "me:hunter2@")
+        shown = url.replace("hunter2", "***")
+        for command in ("upgrade", "check", "prune"):
+            said = refusal(capsys, "db", command, "--database", url)
+            assert said == f'The database {shown} cannot be used: password authentication failed for user "me".'
+
+
+def test_a_user_who_may_not_make_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    url = postgresql_url()
+    name = f"guest_{urlsplit(url).path[-6:]}"
+    execute(url, f"CREATE ROLE {name} LOGIN")
+    execute(url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    url = url.replace("postgres@", f"{name}@")
+    said = refusal(capsys, "db", "upgrade", "--database", url)
+    assert said == f"The database {url} cannot be used: permission denied for schema public."
+
+
+def test_an_empty_one_is_not_filled_by_a_server(capsys: pytest.CaptureFixture[str]) -> None:
+    url = postgresql_url()
+    said = f"The database {url} is empty. Run a2a-canvas db upgrade --database {url} first."
+    assert refusal(capsys, *SERVE, str(free_port()), "--database", url) == said
+    assert refusal(capsys, "db", "check", "--database", url) == said
+    assert refusal(capsys, "db", "prune", "--database", url) == said
+
+
+# ---------------------------------------------------------------------- what is done
+
+
+@pytest.mark.parametrize("url_of", [sqlite_url, lambda _: postgresql_url()], ids=["sqlite", "postgresql"])
+def test_an_upgrade_can_be_repeated_and_then_the_check_is_content(
+    url_of: Callable[[Path], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = url_of(tmp_path)
+    content = f"The database {url} is of schema {newest()}, as this version needs it."
+    for command in ("upgrade", "upgrade", "check"):
+        assert done(capsys, "db", command, "--database", url) == content
+
+
+def test_the_environment_names_the_database_as_it_does_for_a_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A2A_CANVAS_DATABASE", sqlite_url(tmp_path))
+    done(capsys, "db", "upgrade")
+    assert (tmp_path / "canvas.db").exists()
+
+
+def test_without_a_word_it_is_the_file_in_the_working_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done(capsys, "db", "upgrade")
+    assert (tmp_path / "a2a-canvas.db").exists()
+
+
+def test_a_check_makes_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = sqlite_url(tmp_path)
+    assert refusal(capsys, "db", "check", "--database", url) == (
+        f"The database {url} cannot be opened: there is no such file yet; "
+        "a2a-canvas serve makes it, and so does a2a-canvas db upgrade."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_check_is_for_a_file_that_a_server_has_open_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = sqlite_url(tmp_path)
+    done(capsys, "db", "upgrade", "--database", url)
+    lock = FileLock(tmp_path / "canvas.db")
+    lock.take()
+    done(capsys, "db", "check", "--database", url)
+    lock.release()
+
+
+@pytest.mark.parametrize("command", ["upgrade", "check", "prune"])
+def test_there_is_nothing_to_do_for_memory(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal(capsys, "db", command, "--database", "memory")
+    assert said.startswith("--database memory keeps nothing: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["db"], "a2a-canvas db: the following arguments are required: COMMAND. See a2a-canvas db --help.\n"),
+        (["db", "burn"], "a2a-canvas db: argument COMMAND: invalid choice: 'burn'"),
+        (["db", "check", "--port", "9"], "a2a-canvas: unrecognized arguments: --port 9."),
+    ],
+)
+def test_a_wrong_command_is_one_line(arguments: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.startswith(line)
+
+
+def test_an_empty_database_has_nothing_to_prune(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = sqlite_url(tmp_path)
+    done(capsys, "db", "upgrade", "--database", url)
+    nothing = "0 journals, 0 old versions, 0 conversations: about 0 bytes."
+    assert done(capsys, "db", "prune", "--database", url) == f"Removed {nothing}"
+    assert done(capsys, "db", "prune", "--dry-run", "--database", url) == f"Would remove {nothing}"

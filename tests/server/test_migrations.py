@@ -1,0 +1,185 @@
+"""The schema: what an upgrade makes is what the code expects, on both databases, whoever else upgrades."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, inspect, text
+
+from server.migrations import REVISIONS, SchemaError, check, newest, prepare, upgrade
+from store.sql.database import Database
+from tests.databases import postgresql_url, sqlite_url
+
+ROOT = Path(__file__).parents[2]
+Url = Callable[[Path], str]
+BOTH = pytest.mark.parametrize("url", [sqlite_url, lambda _: postgresql_url()], ids=["sqlite", "postgresql"])
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Database]:
+    database = Database(url)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+async def set_revision(database: Database, revision: str) -> None:
+    async with database.write() as connection:
+        await connection.execute(text(f"UPDATE {REVISIONS} SET version_num = :new"), {"new": revision})
+
+
+async def tables_of(database: Database) -> list[str]:
+    async with database.read() as connection:
+        return await connection.run_sync(lambda sync: inspect(sync).get_table_names())
+
+
+@BOTH
+async def test_an_upgraded_database_is_what_the_code_expects(url: Url, tmp_path: Path) -> None:
+    from server.tasks.sql import tables as _tasks  # they add themselves to the metadata
+    from store.sql.tables import metadata
+
+    assert _tasks
+
+    def differences(connection: Connection) -> object:
+        options = {"version_table": REVISIONS, "compare_type": True, "compare_server_default": True}
+        return compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
+
+    async with opened(url(tmp_path)) as database:
+        await upgrade(database)
+        async with database.read() as connection:
+            assert await connection.run_sync(differences) == []
+            primary = await connection.run_sync(primary_keys)
+    assert primary == {table.name: [column.name for column in table.primary_key] for table in metadata.tables.values()}
+
+
+def primary_keys(connection: Connection) -> dict[str, list[str]]:
+    """Alembic does not compare them."""
+    found = inspect(connection)
+    names = [name for name in found.get_table_names() if name != REVISIONS]
+    return {name: found.get_pk_constraint(name)["constrained_columns"] for name in names}
+
+
+@BOTH
+async def test_a_second_upgrade_does_nothing(url: Url, tmp_path: Path) -> None:
+    async with opened(url(tmp_path)) as database:
+        await upgrade(database)
+        before = await tables_of(database)
+        await upgrade(database)
+        assert await tables_of(database) == before
+        assert await check(database) == newest()
+
+
+@BOTH
+async def test_what_is_kept_survives_a_second_upgrade(url: Url, tmp_path: Path) -> None:
+    where = url(tmp_path)
+    async with opened(where) as database:
+        await upgrade(database)
+        async with database.write() as connection:
+            await connection.execute(text("INSERT INTO task_contexts (task_id, context_id) VALUES ('t', 'c')"))
+    async with opened(where) as database:
+        await upgrade(database)
+        async with database.read() as connection:
+            assert (await connection.execute(text("SELECT task_id, context_id FROM task_contexts"))).one() == ("t", "c")
+
+
+@BOTH
+def test_servers_that_upgrade_at_the_same_moment_do_not_collide(url: Url, tmp_path: Path) -> None:
+    where = url(tmp_path)
+    program = (
+        "import asyncio, sys\n"
+        "from server.migrations import upgrade, check\n"
+        "from store.sql.database import Database\n"
+        "async def main():\n"
+        "    database = Database(sys.argv[1])\n"
+        "    sys.stdin.readline()\n"
+        "    await upgrade(database)\n"
+        "    print(await check(database))\n"
+        "    await database.close()\n"
+        "asyncio.run(main())\n"
+    )
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", program, where]
+    several = [subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(3)]
+    for process in several:
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    said = [process.communicate() for process in several]
+    assert [out for out, _ in said] == [f"{newest()}\n"] * 3, said
+
+
+async def test_several_upgrades_in_one_process_do_not_collide_either() -> None:
+    where = postgresql_url()
+    databases = [Database(where) for _ in range(3)]
+    await asyncio.gather(*(upgrade(database) for database in databases))
+    assert [await check(database) for database in databases] == [newest()] * 3
+    for database in databases:
+        await database.close()
+
+
+async def test_an_upgrade_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    async with opened(sqlite_url(tmp_path)) as database:
+        async with database.write() as connection:
+            await connection.execute(text("CREATE TABLE replicas (of_somebody_else TEXT)"))
+        with pytest.raises(Exception, match="replicas already exists"):
+            await upgrade(database)
+        assert await tables_of(database) == ["replicas"]
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+async def test_a_sqlite_file_is_brought_up_to_date_by_whoever_opens_it(tmp_path: Path) -> None:
+    async with opened(sqlite_url(tmp_path)) as database:
+        await prepare(database)
+        assert await check(database) == newest()
+
+
+async def test_an_empty_postgresql_is_refused_with_the_command_that_fills_it() -> None:
+    async with opened(postgresql_url()) as database:
+        with pytest.raises(SchemaError) as caught:
+            await prepare(database)
+        assert str(caught.value) == (
+            f"The database {database.name} is empty. Run a2a-canvas db upgrade --database {database.name} first."
+        )
+        assert await tables_of(database) == []
+
+
+async def test_a_password_is_not_in_the_command() -> None:
+    where = postgresql_url().replace("postgres@", "postgres:hunter2@")
+    async with opened(where) as database:
+        with pytest.raises(SchemaError) as caught:
+            await check(database)
+        assert "hunter2" not in str(caught.value)
+
+
+@BOTH
+async def test_a_newer_schema_is_refused_and_left_as_it_is(url: Url, tmp_path: Path) -> None:
+    async with opened(url(tmp_path)) as database:
+        await upgrade(database)
+        await set_revision(database, "9999")
+        for attempt in (prepare, check, upgrade):
+            with pytest.raises(SchemaError) as caught:
+                await attempt(database)
+            assert str(caught.value) == (
+                f"The database {database.name} is of a newer schema (9999): this server is too old. "
+                "Use the version that made it."
+            )
+
+
+async def test_an_older_schema_is_refused_on_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(postgresql_url()) as database:
+        await upgrade(database)
+        monkeypatch.setattr("server.migrations.schema.newest", lambda: "9999")
+        with pytest.raises(SchemaError) as caught:
+            await prepare(database)
+        assert f"is of an older schema ({newest()}). Run a2a-canvas db upgrade --database " in str(caught.value)
