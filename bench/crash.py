@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
@@ -105,7 +106,7 @@ async def play(command: Command, rounds: int, seed: int, again: float) -> Tally:
         finally:
             await house.stop()
         said.seek(0)
-        for line in _complaints(said.read().decode(errors="replace")):
+        for line in complaints(said.read().decode(errors="replace")):
             _tell(tally, "broken", f"the server said: {line}")
     return tally
 
@@ -151,8 +152,15 @@ def _tell(tally: Tally, kind: FaultKind, what: str) -> None:
     print(f"  {kind}: {what}", flush=True)
 
 
-def _complaints(log: str) -> list[str]:
-    return [line for line in log.splitlines() if line.startswith(("ERROR", "CRITICAL", "Traceback"))]
+def complaints(log: str) -> list[str]:
+    """Errors that a server told its operator, and what it did not catch."""
+    lines = ["", *log.splitlines()]
+    errors = ("ERROR", "CRITICAL")
+    return [
+        line
+        for before, line in pairwise(lines)
+        if line.startswith(errors) or (line.startswith("Traceback") and not before.startswith(errors))
+    ]
 
 
 def report(tallies: Mapping[Kind, Tally], seed: int) -> Report:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
 import re
 import shlex
+import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
@@ -22,7 +26,9 @@ from uuid import uuid4
 import httpx
 import pytest
 import uvicorn
+import yaml
 from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import A2A_ERROR_MAPPING, JSON_RPC_ERROR_CODE_MAP, InternalError
 from google.protobuf.json_format import MessageToDict
 
 from server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
@@ -35,12 +41,21 @@ from server.cli import main, parser
 from server.protocols import a2a_canvas, a2a_turn
 from server.protocols.a2a_events import Activated, Event, Projection
 from server.protocols.artifact_paths import Current, Diff, Events, Listing, OneVersion, Versions, resource_of
+from server.protocols.unavailable import RETRY, UnavailableError
 from server.settings import PREFIX, Settings, load, option, span
 from server.tasks.incoming import Incoming
+from server.tasks.listing import TaskQuery
 from server.tasks.record import Entry, TaskRecord, fold
 from server.tasks.runtime import Runtime
+from server.tasks.sql.house import TIMING
+from server.tasks.sql.tables import metadata as schema
+from server.tasks.sql.wakeups import POLL
+from server.tasks.turns import RESUMPTIONS
 from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from store.models import DataPart, text_part
+from store.sql.commit import SPACING, GroupCommit
+from store.sql.database import READERS, WRITERS
+from tests.databases import postgresql_url
 from tests.server.serving import Stream, asking, serving, with_turn_events
 from tools.registry import TOOLS
 
@@ -48,6 +63,8 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 EXTENSIONS = (ROOT / "docs/extensions.md").read_text()
 AG_UI = (ROOT / "docs/ag-ui.md").read_text()
+SCALING = (ROOT / "docs/scaling.md").read_text()
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 ADDRESS = "http://127.0.0.1:8000"
 
@@ -98,12 +115,46 @@ def test_the_table_of_settings_tells_which_numbers_a_setting_takes() -> None:
         assert what.endswith(span(field))
 
 
+OTHERS = {
+    "--rm",
+    "--name",
+    "--restart",
+    "--stop-timeout",
+    "--build",
+    "--scale",
+    "--format",
+    "--file",
+    "--no-owner",
+    "--dbname",
+    "--only",
+}
+"""Options of docker, of PostgreSQL's programs and of the benchmarks."""
+
+
 def test_every_option_that_is_named_exists() -> None:
     options = {option(field) for field in Settings.model_fields} | {"--no-advertise-0.3"}
-    [commands] = [action.choices.values() for action in parser()._actions if isinstance(action.choices, dict)]
-    options |= {name for command in commands for action in command._actions for name in action.option_strings}
-    pages = README + EXTENSIONS + AG_UI
-    assert set(re.findall(r"(?<=[\s`\"])--[a-z][\w.-]*\w", pages)) <= options | {"--rm"}  # docker's
+    options |= set(options_of(parser()))
+    pages = README + EXTENSIONS + AG_UI + SCALING
+    assert set(re.findall(r"(?<=[\s`\"])--[a-z][\w.-]*\w", pages)) <= options | OTHERS
+
+
+def options_of(command: ArgumentParser) -> Iterator[str]:
+    """Those of a command and of all commands below it."""
+    for action in command._actions:
+        yield from action.option_strings
+        for below in action.choices.values() if isinstance(action.choices, dict) else ():
+            yield from options_of(below)
+
+
+def test_every_variable_that_is_named_is_a_setting() -> None:
+    variables = {PREFIX + field.upper() for field in Settings.model_fields}
+    assert set(re.findall(rf"{PREFIX}[A-Z0-9_]+", README + SCALING)) <= variables
+
+
+def test_every_file_that_is_named_exists() -> None:
+    paths = re.findall(r"`((?:server|store|tools|bench|docs|deploy)/[\w/.]+)`", README + SCALING)
+    assert {"store/sql/commit.py", "server/tasks/sql/lease.py"} <= set(paths)
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_every_command_is_named() -> None:
@@ -135,6 +186,54 @@ def headings(text: str) -> set[str]:
     """The anchors of a page's headings."""
     lines = re.findall("^#+(.*)", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", line).strip().lower().replace(" ", "-") for line in lines}
+
+
+def test_what_a_request_is_answered_without_a_database_is_what_the_tables_say() -> None:
+    mapping = A2A_ERROR_MAPPING[UnavailableError]
+    codes = ["-32603", str(mapping.http_code), mapping.grpc_status]
+    assert JSON_RPC_ERROR_CODE_MAP[InternalError] == -32603
+    [row] = [row for row in rows(README, "What A2A's operations answer") if "database" in row[0]]
+    assert row[2:] == codes
+    [retry_after] = RETRY.items()
+    told = section(README, "When the database is away")
+    assert all(code in told for code in (*codes, "`{}: {}`".format(*retry_after)))
+
+
+def test_the_load_balanced_servers_are_those_of_the_compose_file() -> None:
+    told = section(README, "Several servers")
+    numbers = ("no", "one", "two", "three", "four", "five")
+    assert f"{numbers[COMPOSE['services']['server']['deploy']['replicas']]} servers" in told
+    published = [port.split(":")[1] for port in COMPOSE["services"]["balancer"]["ports"]]
+    assert all(port in told for port in published)
+    assert set(re.findall(r"--scale (\w+)=", told)) <= COMPOSE["services"].keys()
+    [password] = re.findall(r"\b(\w+)=\S+ docker compose", told)
+    assert f"${{{password}:?" in (ROOT / "compose.yaml").read_text()
+
+
+def test_the_limit_of_resumptions_is_that_of_the_server() -> None:
+    [row] = [row for row in rows(README, "Limits") if row[0].startswith("crashes of the server")]
+    assert row[1] == str(RESUMPTIONS)
+
+
+def test_the_page_on_scaling_names_every_table_and_how_it_is_keyed() -> None:
+    keyed = {row[0].strip("`"): row[1] for row in rows(SCALING, "Sharding contexts")}
+    assert keyed.keys() == schema.tables.keys()
+    for name, table in schema.tables.items():
+        columns = ", ".join(f"`{column.name}`" for column in table.primary_key)
+        assert keyed[name] == columns
+
+
+def test_the_page_on_scaling_has_the_numbers_of_the_code() -> None:
+    told = {row[0]: row[1] for row in rows(SCALING, "What is fixed")}
+    interval = inspect.signature(GroupCommit).parameters["interval"].default
+    assert told == {
+        "connections of a server": str(READERS + WRITERS),
+        "transactions of a server for tasks and artifacts, at most": f"{1 / SPACING:.0f} a second",
+        "a piece of a draft is written within": f"{interval * 1000:.0f} ms",
+        "a server renews its row": f"every {TIMING.beat:.0f} s",
+        "a server is taken for dead after": f"{TIMING.expired:.0f} s",
+        "a look at the tables, below the notifications": f"every {POLL:.0f} s",
+    }
 
 
 def test_every_script_can_be_loaded(tmp_path: Path) -> None:
@@ -811,6 +910,78 @@ def test_the_state_has_the_fields_that_the_page_on_ag_ui_shows(address: str) -> 
     assert begun["artifact"]["contents"][0].keys() - {"fullMarkdown"} == older["artifact"]["contents"][0].keys() - {
         "code"
     }
+
+
+# ------------------------------------------------------------------------ in production
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A SQLite file whose latest transactions are in its write-ahead log alone, because somebody has it open."""
+    path = tmp_path / "a2a-canvas.db"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(f"{PREFIX}DATABASE", f"sqlite:///{path}")
+    assert main(["db", "upgrade"]) == 0
+    connection = sqlite3.connect(path)
+    connection.execute("INSERT INTO task_contexts VALUES ('t', 'c')")
+    connection.commit()
+    assert path.with_name(path.name + "-wal").stat().st_size
+    yield path
+    connection.close()
+
+
+def backups() -> list[str]:
+    return blocks(section(README, "Backups"), "sh")[0].splitlines()
+
+
+@pytest.mark.parametrize("number", range(3), ids=["backup", "vacuum", "container"])
+def test_every_backup_of_sqlite_is_whole(number: int, database: Path) -> None:
+    command = backups()[number]
+    container = command.startswith("docker exec canvas ")
+    if container:
+        assert "--name canvas " in section(README, "One server")
+        command = command.removeprefix("docker exec canvas ").replace("/data/", f"{database.parent}/")
+        command = command.replace("python ", f"{sys.executable} ", 1)
+    elif not shutil.which("sqlite3"):
+        pytest.skip("needs the command sqlite3")
+    subprocess.run(["bash", "-c", command], cwd=database.parent, check=True)
+    [copy] = database.parent.glob("backup*.db")
+    with sqlite3.connect(copy) as connection:
+        assert connection.execute("SELECT context_id FROM task_contexts").fetchall() == [("c",)]
+    connection.close()
+    assert main(["db", "check", "--database", f"sqlite:///{copy}"]) == 0
+
+
+def test_a_backup_of_postgresql_can_be_gone_back_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not shutil.which("pg_dump"):
+        pytest.skip("needs PostgreSQL's programs: install the Debian package postgresql-client")
+    dump, restore = blocks(section(README, "Backups"), "sh")[1].splitlines()
+    first, second = postgresql_url(), postgresql_url()
+    for url, command in ((first, dump), (second, restore)):
+        monkeypatch.setenv(f"{PREFIX}DATABASE", url)
+        if command is dump:
+            assert main(["db", "upgrade"]) == 0
+        subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
+    assert main(["db", "check"]) == 0
+
+
+def test_every_command_for_the_database_can_be_given(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    commands = re.findall(r"^    a2a-canvas (db .*)$", README, re.MULTILINE)
+    assert len(commands) == 3
+    for command in commands:
+        assert main(shlex.split(command)) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in said[-2:]] == ["Would", "Removed"]
+
+
+def test_every_server_that_is_started_could_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    serves = re.findall(r"^    a2a-canvas (serve .*)$", README, re.MULTILINE)
+    [url] = re.findall(rf"^    export {PREFIX}DATABASE=(\S+)$", README, re.MULTILINE)
+    assert serves
+    monkeypatch.setenv(f"{PREFIX}DATABASE", url)
+    for command in serves:
+        options = parser().parse_args(shlex.split(command))
+        assert load({key: value for key, value in vars(options).items() if key != "command"}).database == url
 
 
 def a_task(address: str) -> str:

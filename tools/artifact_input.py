@@ -32,11 +32,18 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("must not contain the character NUL")
+    return text
+
+
 ArtifactId = Annotated[
     str,
     Field(max_length=200, description="Short and stable, for example 'report'. The same id means the same artifact."),
     AfterValidator(encodable),
     AfterValidator(_not_blank),
+    AfterValidator(_without_nul),
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
@@ -107,9 +107,18 @@ def activation(card: pb.AgentCard, extensions: Iterable[str] = (TURN,)) -> Clien
     return ClientCallContext(service_parameters=parameters)
 
 
-def lost(error: A2AClientError) -> bool:
-    """Whether it is the connection that failed, not the server's word."""
-    return isinstance(error.__cause__, httpx.RequestError | grpc.aio.AioRpcError)
+def lost(error: Exception) -> bool:
+    """Whether it is the connection that failed, or the server says that another try may go well."""
+    if isinstance(error.__cause__, httpx.RequestError | grpc.aio.AioRpcError):
+        return True
+    return isinstance(error, A2AError) and _has(error.data, "retryable")
+
+
+def _has(data: object, mark: str) -> bool:
+    """Whether `mark` is true anywhere in an error's data, which every binding and version shapes in its own way."""
+    if isinstance(data, Mapping):
+        return data.get(mark) is True or any(_has(value, mark) for value in data.values())
+    return isinstance(data, list | tuple) and any(_has(value, mark) for value in data)
 
 
 def explain(error: Exception, url: str) -> str:

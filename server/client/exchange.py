@@ -15,7 +15,7 @@ from typing import Protocol, cast
 import httpx
 from a2a.client import A2AClientError, Client, ClientCallContext
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import MethodNotFoundError, TaskNotFoundError, UnsupportedOperationError
+from a2a.utils.errors import InternalError, MethodNotFoundError, TaskNotFoundError, UnsupportedOperationError
 
 from server.client import connection
 from server.client.connection import ConnectionLost, SendError, TaskForgotten
@@ -71,7 +71,7 @@ class Exchange:
         self._stale = streaming and bool(message.task_id)
         try:
             await self._read(client.send_message(pb.SendMessageRequest(message=message), context=call))
-        except A2AClientError as error:
+        except (A2AClientError, InternalError) as error:
             if not (self.seen.task_id and connection.lost(error)):
                 raise
         self._stale = False
@@ -117,8 +117,8 @@ class Exchange:
             await self._get(client, call)
         except TaskNotFoundError as error:
             raise TaskForgotten from error
-        except A2AClientError:
-            pass
+        except (A2AClientError, InternalError) as error:
+            _check_lost(error)
         return self._updates > before
 
     async def _poll(self, client: Client, call: ClientCallContext) -> None:
@@ -134,7 +134,8 @@ class Exchange:
             task = await client.get_task(pb.GetTaskRequest(id=self.seen.task_id), context=call)
         except TaskNotFoundError as error:
             raise TaskForgotten from error
-        except A2AClientError:
+        except (A2AClientError, InternalError) as error:
+            _check_lost(error)
             return False
         self._take(pb.StreamResponse(task=task))
         return True
@@ -148,6 +149,12 @@ class Exchange:
     async def _announce(self, tries: int) -> None:
         self._view.announce(f"Connection lost, trying again ({tries} of {_RETRIES})…")
         await self._pause(2.0 ** (tries - 2))
+
+
+def _check_lost(error: A2AClientError | InternalError) -> None:
+    """Raises the server's own word, unless it is that another try may go well."""
+    if isinstance(error, InternalError) and not connection.lost(error):
+        raise error
 
 
 def _asks(response: pb.StreamResponse) -> bool:

@@ -23,11 +23,13 @@ def user_message(message: pb.Message) -> UserMessage:
     """A message that came in.
 
     Raises:
-        InvalidParamsError: it is not a user's, has nothing in it, or an id that is too long.
+        InvalidParamsError: it is not a user's, has nothing in it, or an id that is too long or has a NUL in it.
     """
     for name in ("message_id", "context_id", "task_id"):
         if len(getattr(message, name)) > MAX_ID:
             raise InvalidParamsError(f"message.{name} is longer than {MAX_ID} characters.")
+        if "\0" in getattr(message, name):
+            raise InvalidParamsError(f"message.{name} must not have the character NUL in it.")
     if message.role != pb.ROLE_USER:
         raise InvalidParamsError("message.role must be ROLE_USER: only users send messages to an agent.")
     parts = tuple(_part(part, f"message.parts[{index}]") for index, part in enumerate(message.parts))

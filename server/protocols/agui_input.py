@@ -129,9 +129,11 @@ def said(field: str, message_id: str, parts: Parts, metadata: Mapping[str, JsonV
 
 
 def check_id(field: str, given: str) -> None:
-    """Raises `InvalidParamsError` for an id that is empty or too long to stand in every event."""
+    """Raises `InvalidParamsError` for an id that is empty, too long to stand in every event, or has a NUL in it."""
     if not 0 < len(given) <= MAX_ID:
         raise wrong(field, f"must have 1 to {MAX_ID} characters")
+    if "\0" in given:
+        raise wrong(field, "must not have the character NUL in it")
 
 
 # ------------------------------------------------------------------------- the parts of a run

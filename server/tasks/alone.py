@@ -16,9 +16,6 @@ class Alone:
     async def acquire(self, task_id: str) -> TaskRecord | None:
         return await self._journal.get(task_id)
 
-    async def release(self, record: TaskRecord) -> None:
-        pass
-
     async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
         return False
 

@@ -88,10 +88,6 @@ class Ownership(Protocol):
         """Have the owner of a task cancel it; its journal will say so."""
         ...
 
-    async def release(self, record: TaskRecord) -> None:
-        """A task that was acquired does not go on: it waits, as before."""
-        ...
-
     async def hand_over(self) -> None:
         """Give up every task of this replica, so that others take them up at once: nobody hears what they still say."""
         ...

@@ -11,7 +11,13 @@ from server.agent.operations import Operation
 
 @dataclass(slots=True)
 class Running:
-    """What runs. `closed`: it takes no more messages; `ending`: what its task becomes if it is stopped."""
+    """What runs.
+
+    Attributes:
+        closed: it takes no more messages.
+        abandoned: its task is not this process's any more, or not for this run.
+        ending: what its task becomes if it is stopped.
+    """
 
     operation: Operation | None = None
     task: asyncio.Task[None] | None = None
@@ -19,6 +25,7 @@ class Running:
     inbox: list[UserMessage] = field(default_factory=list)
     closed: bool = False
     stopping: bool = False
+    abandoned: bool = False
     ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
 
     async def stop(self, ending: StatusChanged | None = None) -> None:
@@ -33,8 +40,8 @@ class Running:
             self._cancel()
 
     def abandon(self) -> None:
-        """Cancel the turn, even if it is being cancelled already."""
-        self.stopping, self.closed = True, True
+        """Cancel the turn, even if it is being cancelled already; it is not heard any more."""
+        self.stopping, self.closed, self.abandoned = True, True, True
         self._cancel()
 
     def _cancel(self) -> None:

@@ -4,16 +4,18 @@ Rule 1: a message is accepted in one of five ways (`send`): it starts a task, an
         added to one that is working here, or elsewhere, or repeats one that was accepted before and joins its task.
 Rule 2: whoever is accepted gets a snapshot first, before any slow work, and then everything that follows it.
 Rule 3: what has been accepted is durable: it is carried out even if this process ends in the next moment.
+Rule 4: what has been begun of it goes on even if its sender hangs up meanwhile: nothing is accepted by halves.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from typing import Any, TypeVar
 
 from server.agent.events import AgentMessage, MessageReceived, Remembered, State, StatusChanged, UserMessage
 from server.agent.history import user_said
@@ -21,6 +23,7 @@ from server.agent.intent import intent_of
 from server.agent.model import LLM
 from server.agent.operate import check, save
 from server.agent.operations import Converse, InvalidOperation, Operation
+from server.agent.outcomes import LOST, Ending
 from server.agent.turn import TurnLimits
 from server.tasks.alone import Alone
 from server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound, TaskTakesNoMessages
@@ -38,6 +41,10 @@ from tools.base import Tool
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+PAUSE = 0.05
+"""Seconds between two looks at what another replica is about to finish."""
 STOPPED = "The server was stopped before the task was done. Send it again."
 
 
@@ -71,7 +78,7 @@ class Runtime:
             journal=journal, store=store, llm=llm, tools=tools, new_id=new_id, limits=limits or TurnLimits()
         )
         self._locks = Locks()
-        self._starting: set[asyncio.Task[None]] = set()
+        self._underway: set[asyncio.Task[Any]] = set()
 
     # ---------------------------------------------------------------- reading
 
@@ -111,14 +118,15 @@ class Runtime:
         async with self._locks.holding(incoming.task_id or key):
             joined = await self.journal.accepted(key)
             if joined:
+                await self.journal.durable(joined)
                 return await self.journal.follow(joined)
             try:
-                return await self.journal.follow(await self._accept(incoming, key))
+                return await self._accept(incoming, key)
             except Repeated as repeated:
                 return await self.journal.follow(repeated.task_id)
 
-    async def _accept(self, incoming: Incoming, key: str) -> str:
-        """The task that has taken the message."""
+    async def _accept(self, incoming: Incoming, key: str) -> Following:
+        """The task that has taken the message, before anything has come of it."""
         intent = intent_of(incoming.message)
         if not isinstance(intent, Converse) and not incoming.changes:
             await self._check(intent, incoming)
@@ -130,24 +138,25 @@ class Runtime:
                 raise ContextMismatch(incoming.task_id, incoming.context_id)
             if record.state.terminal:
                 raise TaskFinished(incoming.task_id, record.state)
-            if await self._taken(record, incoming, key):
-                return record.task_id
+            if following := await self._taken(record, incoming, key):
+                return following
 
-    async def _taken(self, record: TaskRecord, incoming: Incoming, key: str) -> bool:
-        """Whether the task has taken the message as it stood; else it has gone on meanwhile."""
+    async def _taken(self, record: TaskRecord, incoming: Incoming, key: str) -> Following | None:
+        """The task, if it has taken the message as it stood; else it has gone on meanwhile."""
         running = self._turns.get(record.task_id)
         if running is None and record.state is State.INPUT_REQUIRED:
             return await self._answer(record, incoming, key)
         if operation_of(record):
             raise TaskTakesNoMessages(record.task_id)
         if running is None:
-            return await self._ownership.post(record.task_id, incoming.message, key)
+            posted = await self._ownership.post(record.task_id, incoming.message, key)
+            return await self.journal.follow(record.task_id) if posted else None
         if await self._add(record.task_id, running, incoming.message):
             await self.journal.remember(key, record.task_id)
             await self.journal.durable(record.task_id)
-            return True
+            return await self.journal.follow(record.task_id)
         await running.ended()
-        return False
+        return None
 
     async def _check(self, operation: Operation, incoming: Incoming) -> None:
         if incoming.task_id:
@@ -156,7 +165,7 @@ class Runtime:
             raise InvalidOperation("message.contextId", "is missing: say in which context the artifact is")
         await check(operation, incoming.context_id, self._store)
 
-    async def _begin(self, incoming: Incoming, key: str) -> str:
+    async def _begin(self, incoming: Incoming, key: str) -> Following:
         record = TaskRecord(
             task_id=self._new_id(),
             context_id=incoming.context_id or self._new_id(),
@@ -166,22 +175,24 @@ class Runtime:
             transcript=(user_said(incoming.message),),
         )
         await self._prepare(incoming, record)
+        if incoming.changes and (joined := await self.journal.accepted(key)):
+            raise Repeated(joined)  # whoever took it elsewhere has made the changes before it let go of the artifacts
         await self.journal.create(record, key)
-        await self._go_on(record, incoming)
-        return record.task_id
+        return await self._go_on(record, incoming)
 
-    async def _answer(self, record: TaskRecord, incoming: Incoming, key: str) -> bool:
+    async def _answer(self, record: TaskRecord, incoming: Incoming, key: str) -> Following | None:
         """The task waits for input: its turn goes on, here."""
         await self._prepare(incoming, record)
         acquired = await self._ownership.acquire(record.task_id)
+        if acquired is None:
+            await asyncio.sleep(PAUSE)  # somebody is about to say that it works again
         if acquired is None or acquired.state is not State.INPUT_REQUIRED:
-            return False
+            return None
         message = incoming.message
         said = Remembered((user_said(message),))
         await self.journal.append(record.task_id, MessageReceived(message), said, StatusChanged(State.WORKING))
         await self.journal.remember(key, record.task_id)
-        await self._go_on(acquired, incoming)
-        return True
+        return await self._go_on(acquired, incoming)
 
     async def _add(self, task_id: str, running: Running, message: UserMessage) -> bool:
         """The task is working here: its turn is given the message before its next round, if there is one."""
@@ -198,35 +209,66 @@ class Runtime:
         for artifact_id, _ in incoming.changes:
             await self._store.prepare(Ref(record.context_id, artifact_id, record.task_id, "user"))
 
-    async def _go_on(self, record: TaskRecord, incoming: Incoming) -> None:
+    async def _go_on(self, record: TaskRecord, incoming: Incoming) -> Following:
         """Save what the sender has changed, and start the turn once all of that is durable."""
-        emit = partial(self.journal.append, record.task_id)
-        refused = await save(incoming.changes, record.context_id, record.task_id, self._store, emit)
+        if incoming.changes:
+            return await asyncio.shield(self._kept(self._save_and_start(record, incoming)))
+        return await self._started(record.task_id)
+
+    def _kept(self, step: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """A step that goes on whoever leaves (rule 4)."""
+        task = asyncio.create_task(step)
+        self._underway.add(task)
+        task.add_done_callback(self._underway.discard)
+        return task
+
+    async def _save_and_start(self, record: TaskRecord, incoming: Incoming) -> Following:
+        refused = await self._save(record, incoming)
         if refused:
-            await emit(refused.status(self._new_id))
+            await self.journal.append(record.task_id, refused.status(self._new_id))
             await self.journal.durable(record.task_id)
-            return
+            return await self.journal.follow(record.task_id)
+        return await self._started(record.task_id)
+
+    async def _started(self, task_id: str) -> Following:
         try:
-            await self._start(record.task_id)
-        except Unavailable:
+            return await self._start(task_id)
+        except Abandoned:  # a cancel, but not of this request
+            raise Unavailable("another server has taken over") from None
+        except (Unavailable, asyncio.CancelledError):
             # It is on its way to the database, and nobody else will carry it out.
-            starting = asyncio.create_task(self._start_later(record.task_id))
-            self._starting.add(starting)
-            starting.add_done_callback(self._starting.discard)
+            self._kept(self._start_later(task_id))
             raise
 
-    async def _start(self, task_id: str) -> None:
+    async def _save(self, record: TaskRecord, incoming: Incoming) -> Ending | None:
+        """How the task ends if what the sender has changed cannot be saved."""
+        emit = partial(self.journal.append, record.task_id)
+        store = self._turns.store_of(record.task_id)
+        try:
+            return await save(incoming.changes, record.context_id, record.task_id, store, emit)
+        except Abandoned:
+            raise Unavailable("another server has taken over") from None
+        except Exception:
+            logger.exception("What came with task %s was lost", record.task_id)
+            return Ending(State.FAILED, LOST)
+
+    async def _start(self, task_id: str) -> Following:
+        self.journal.check(task_id)
         await self.journal.durable(task_id)
-        self._turns.start((await self.journal.follow(task_id)).snapshot)
+        self.journal.check(task_id)
+        following = await self.journal.follow(task_id)
+        self._turns.start(following.snapshot)
+        return following
 
     async def _start_later(self, task_id: str) -> None:
         while True:
             with suppress(Repeated, Abandoned, TaskNotFound):
                 try:
-                    return await self._start(task_id)
+                    await self._start(task_id)
                 except Unavailable:
+                    await asyncio.sleep(PAUSE)
                     continue
-            return None
+            return
 
     # ------------------------------------------------------- as the keeper of leases asks
 
@@ -259,12 +301,12 @@ class Runtime:
         record = await self.get(task_id, owner)
         if record.state.terminal:
             raise TaskNotCancelable(task_id, record.state)
-        if await self._is_running(task_id):
+        while await self._is_running(task_id):
             if running := self._turns.get(task_id):
                 await running.stop()
             else:
                 await self._ownership.ask_to_cancel(task_id)
-            await _end(await self.journal.follow(task_id))
+            await _settled(await self.journal.follow(task_id))
         record = await self.journal.get(task_id)
         if record.state is not State.CANCELED:
             raise TaskNotCancelable(task_id, record.state)
@@ -278,6 +320,7 @@ class Runtime:
                 return not record.state.terminal
             acquired = await self._ownership.acquire(task_id)
             if acquired is None:
+                await asyncio.sleep(PAUSE)
                 return True
             if acquired.state is State.INPUT_REQUIRED:
                 await self.journal.append(task_id, StatusChanged(State.CANCELED))
@@ -294,7 +337,10 @@ class Runtime:
             await self._turns.stop_all(lambda: StatusChanged(State.FAILED, AgentMessage(self._new_id(), STOPPED)))
 
 
-async def _end(following: Following) -> None:
-    if not following.snapshot.state.terminal:
-        async for _ in following:
-            pass
+async def _settled(following: Following) -> None:
+    """Wait until the task ends, or pauses: then nobody hears any more that it is to be cancelled."""
+    if following.snapshot.state.settled:
+        return
+    async for entry in following:
+        if isinstance(entry.event, StatusChanged) and entry.event.state.settled:
+            return

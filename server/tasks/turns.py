@@ -13,7 +13,17 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
-from server.agent.events import AgentMessage, Emit, Remembered, State, StatusChanged, Transcript, UserMessage, UserSaid
+from server.agent.events import (
+    AgentMessage,
+    Emit,
+    Remembered,
+    State,
+    StatusChanged,
+    Transcript,
+    TurnEvent,
+    UserMessage,
+    UserSaid,
+)
 from server.agent.history import user_said
 from server.agent.intent import intent_of
 from server.agent.model import LLM
@@ -132,15 +142,18 @@ class Turns:
     # ----------------------------------------------------------------------- running
 
     async def _run(self, record: TaskRecord, running: Running, run: Run) -> None:
-        emit = partial(self._journal.append, record.task_id)
         try:
-            await self._to_its_status(record, running, run, emit)
+            await self._to_its_status(record, running, run, partial(self._say, record.task_id, running))
         except Abandoned:
             logger.info("Task %s is not run here any more", record.task_id)
         finally:
             # After an abandonment the task may run here again already.
             if self._running.get(record.task_id) is running:
                 del self._running[record.task_id]
+
+    async def _say(self, task_id: str, running: Running, event: TurnEvent) -> None:
+        self._check(task_id, running)
+        await self._journal.append(task_id, event)
 
     async def _to_its_status(self, record: TaskRecord, running: Running, run: Run, emit: Emit) -> None:
         try:
@@ -158,38 +171,55 @@ class Turns:
 
     async def _take_up(self, orphan: Orphan, running: Running, emit: Emit) -> None:
         record = orphan.record
-        store = self._store_of(record)
-        drafts = await drafts_of(store, record.context_id, record.task_id)
-        await take_back(_interrupted(record, drafts), store, emit, record.artifacts)
+        store = self.store_of(record.task_id, running)
+        try:
+            drafts = await drafts_of(store, record.context_id, record.task_id)
+            await take_back(_interrupted(record, drafts), store, emit, record.artifacts)
+            earlier = await self._earlier(record)
+        except BaseException:  # what the crash left open would stay so
+            await self._close(record, running, emit)
+            raise
         if orphan.cancelled or orphan.resumptions > RESUMPTIONS:
-            await self._close(record, drafts, emit)
+            await self._close(record, running, emit)
             failed = StatusChanged(State.FAILED, AgentMessage(self._new_id(), TOO_OFTEN))
             await emit(running.ending if orphan.cancelled else failed)
-            return
-        await self._carry_out(record, running, emit, drafts)
+        elif running.operation:
+            await self._operate(record, running, running.operation, emit)
+        else:
+            await self._turn(record, running, emit, earlier, drafts)
 
-    async def _close(self, record: TaskRecord, drafts: tuple[str, ...], emit: Emit) -> None:
-        evented = EventedArtifactStore(self._store_of(record), listener(emit), record.artifacts)
-        for artifact_id in drafts:
+    async def _close(self, record: TaskRecord, running: Running, emit: Emit) -> None:
+        store = self.store_of(record.task_id, running)
+        evented = EventedArtifactStore(store, listener(emit), record.artifacts)
+        for artifact_id in await drafts_of(store, record.context_id, record.task_id):
             evented.adopt(Ref(record.context_id, artifact_id, record.task_id))
+        await evented.prepare_all()
         await evented.close_all()
 
-    async def _carry_out(self, record: TaskRecord, running: Running, emit: Emit, drafts: tuple[str, ...] = ()) -> None:
+    async def _carry_out(self, record: TaskRecord, running: Running, emit: Emit) -> None:
         if running.operation:
-            await self._operate(record, running.operation, emit)
+            await self._operate(record, running, running.operation, emit)
         else:
-            await self._turn(record, running, emit, drafts)
+            await self._turn(record, running, emit, await self._earlier(record))
 
-    async def _operate(self, record: TaskRecord, operation: Operation, emit: Emit) -> None:
-        request = OperationRequest(operation, first_message(record).message_id, record.task_id, record.context_id)
-        store = self._store_of(record)
+    async def _operate(self, record: TaskRecord, running: Running, operation: Operation, emit: Emit) -> None:
+        said = first_message(record).message_id
+        request = OperationRequest(operation, said, record.task_id, record.context_id, record.progress)
+        store = self.store_of(record.task_id, running)
         await run_operation(request, llm=self._llm, store=store, emit=emit, new_id=self._new_id)
 
-    async def _turn(self, record: TaskRecord, running: Running, emit: Emit, drafts: tuple[str, ...]) -> None:
+    async def _turn(
+        self,
+        record: TaskRecord,
+        running: Running,
+        emit: Emit,
+        earlier: tuple[Transcript, ...],
+        drafts: tuple[str, ...] = (),
+    ) -> None:
         request = TurnRequest(
             task_id=record.task_id,
             context_id=record.context_id,
-            earlier=await self._earlier(record),
+            earlier=earlier,
             transcript=record.transcript,
             inbox=running.take,
             progress=record.progress,
@@ -197,12 +227,17 @@ class Turns:
             drafts=drafts,
             limits=self._limits,
         )
-        store = self._store_of(record)
+        store = self.store_of(record.task_id, running)
         await run_turn(request, llm=self._llm, tools=self._tools, store=store, emit=emit, new_id=self._new_id)
 
-    def _store_of(self, record: TaskRecord) -> ArtifactStore:
-        """The store for the turn of a task: nothing is changed that could not be told (rule 2)."""
-        return PatientStore(self._store, _pause, partial(self._journal.check, record.task_id))
+    def store_of(self, task_id: str, running: Running | None = None) -> ArtifactStore:
+        """The store for a task, or for one run of it: nothing is changed that could not be told (rule 2)."""
+        return PatientStore(self._store, _pause, partial(self._check, task_id, running))
+
+    def _check(self, task_id: str, running: Running | None) -> None:
+        if running and running.abandoned:  # the task may have come back, but not to this run
+            raise Abandoned(task_id)
+        self._journal.check(task_id)
 
     async def _earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
         while True:

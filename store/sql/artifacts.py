@@ -28,6 +28,7 @@ from store.sql.differences import changes
 from store.sql.holding import PATIENCE, Held, Holder, Holds, Work, line
 from store.sql.reading import Cache, Key, Standing, standing
 from store.sql.rows import Head
+from store.sql.tables import carried
 from store.sql.writing import Write
 
 __all__ = ["Holder", "SqlArtifactStore", "Standing", "standing"]
@@ -229,7 +230,7 @@ class SqlArtifactStore:
 
 
 def _key(ref: Ref) -> Key:
-    return ref.context_id, ref.artifact_id
+    return carried(ref.context_id), carried(ref.artifact_id)
 
 
 def _existing(held: Held) -> Document:

@@ -127,6 +127,8 @@ class GroupCommit:
         """
         if self._committed >= self._staged:
             return
+        if self._stopping:
+            raise Fenced("this server is stopping")
         self._wanted.set()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((self._staged, future))
@@ -177,6 +179,10 @@ class GroupCommit:
         try:
             if works:
                 await self._write(works)
+            if self._given_up != given_up:
+                return
+            for work in works:
+                work.done()
         except Fenced:
             if not self._stopping and self._given_up == given_up:
                 self._lost()
@@ -186,10 +192,6 @@ class GroupCommit:
             logger.exception("What was staged cannot be written; it is given up")
             self._lost()
             return
-        if self._given_up != given_up:
-            return
-        for work in works:
-            work.done()
         self._committed = max(self._committed, staged)
         self._wake()
 

@@ -24,10 +24,16 @@ Dialect = Literal["sqlite", "postgresql"]
 
 READERS = 8
 """Connections that read at the same time."""
+WRITERS = 6
+"""Connections to PostgreSQL besides those: however many read, a replica can say that it lives."""
 TIMEOUT = 10
 """Seconds that a statement on PostgreSQL may take, and a connection to be made."""
 
-_MENDABLE = ("08", "40", "53", "55P03", "57P", "57014", "58", "25006")
+IDLE = "3s"
+"""How long a transaction on PostgreSQL may wait for its client. One that stands still, or has been cut off without
+a word, must not keep its locks for longer than its lease (`server/tasks/sql/lease.py`)."""
+
+_MENDABLE = ("08", "25P03", "40", "53", "55P03", "57P", "57014", "58", "25006")
 """PostgreSQL's error codes, by how they begin: connection, rollback, resources, shutdown, time-out, disk, read-only."""
 
 
@@ -48,8 +54,8 @@ class Database:
             self._reader = _sqlite(self.url, "BEGIN", READERS)
             self._writer = _sqlite(self.url, "BEGIN IMMEDIATE", 1)
         else:
-            self._writer = _postgresql(self.url)
-            self._reader = self._writer.execution_options(isolation_level="REPEATABLE READ")
+            self._writer = _postgresql(self.url, WRITERS)
+            self._reader = _postgresql(self.url, READERS).execution_options(isolation_level="REPEATABLE READ")
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
@@ -89,8 +95,7 @@ class Database:
 
     async def close(self) -> None:
         await self._writer.dispose()
-        if self.dialect == "sqlite":
-            await self._reader.dispose()
+        await self._reader.dispose()
 
 
 def _async_url(url: URL) -> URL:
@@ -118,14 +123,18 @@ def _sqlite(url: URL, begin: str, connections: int) -> AsyncEngine:
     return engine
 
 
-def _postgresql(url: URL) -> AsyncEngine:
+def _postgresql(url: URL, connections: int) -> AsyncEngine:
     return create_async_engine(
         url,
-        pool_size=READERS + 2,
+        pool_size=connections,
         max_overflow=0,
         pool_timeout=TIMEOUT,
         pool_pre_ping=False,
-        connect_args={"timeout": TIMEOUT, "command_timeout": TIMEOUT},
+        connect_args={
+            "timeout": TIMEOUT,
+            "command_timeout": TIMEOUT,
+            "server_settings": {"idle_in_transaction_session_timeout": IDLE},
+        },
     )
 
 

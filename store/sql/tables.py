@@ -5,9 +5,30 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, DateTime, Integer, MetaData, Table, Text, func
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import BigInteger, Boolean, Column, DateTime, Integer, MetaData, Table, TypeDecorator, func
+
+from store.models import repaired
 
 metadata = MetaData()
+
+
+def carried(text: str) -> str:
+    """`text` with U+FFFD in place of what a database cannot carry: half a character, and NUL."""
+    return repaired(text).replace("\0", "\ufffd")
+
+
+class Text(TypeDecorator[str]):
+    """Any text, as `carried`: nothing is refused, with all that is written with it, because of a character."""
+
+    impl = sqlalchemy.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Any) -> str | None:
+        return value if value is None else carried(value)
+
 
 artifacts = Table(
     "artifacts",  # a row may stand here before there is any artifact: that has a version or a draft

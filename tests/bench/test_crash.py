@@ -97,6 +97,11 @@ def test_a_report_misses_its_target_if_anything_is_wrong_or_nothing_was_tried() 
     assert missed == ["killed at work, sqlite", "twice, sqlite"]
 
 
+def test_what_a_server_complains_of_counts_once() -> None:
+    log = "INFO a\nERROR b: c\nTraceback (most recent call last):\n  d\nWARNING e\nTraceback (most recent call last):\n"
+    assert crash.complaints(log) == ["ERROR b: c", "Traceback (most recent call last):"]
+
+
 # ---------------------------------------------------------------------------- plays
 
 

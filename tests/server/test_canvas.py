@@ -296,8 +296,10 @@ async def test_get_task_says_the_open_edits_to_whom_it_concerns(served: Served) 
     client = served.client()
     assert [edit["text"] for edit in canvas_of(await client.get_task(request, context=activating(CANVAS)))["openEdits"]]
     assert not (await client.get_task(request)).HasField("metadata")
+    stream = watching(served, task.id)
+    await stream.next()
     served.gate.open()
-    await watching(served, task.id).rest()
+    await stream.rest()
     done = canvas_of(await client.get_task(request, context=activating(CANVAS)))
     assert done["openEdits"] == []
     assert done["artifacts"] == {"doc": {"artifactVersion": 2, "author": "agent"}}
@@ -608,8 +610,10 @@ async def test_an_edit_takes_no_further_messages_and_goes_on(served: Served) -> 
     await served.gate.reached.wait()
     with pytest.raises(UnsupportedOperationError):
         await doc.run(asking("say more", context=doc.context, task=task.id))
+    stream = watching(served, task.id)
+    await stream.next()
     served.gate.open()
-    stream = await watching(served, task.id).rest()
+    await stream.rest()
     assert text_of(stream.task) == WORDS.replace("five", "0123456789")
 
 

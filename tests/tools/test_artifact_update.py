@@ -377,6 +377,7 @@ INVALID: dict[str, tuple[str, str]] = {
     "no artifact": ('{"append": true}', "artifact: Field required"),
     "no id": (invalid(artifact={"parts": [GOOD]}), "artifact.artifact_id: Field required"),
     "blank id": (invalid(artifact={**ID, "artifact_id": " \n"}), "artifact.artifact_id: .*must not be blank"),
+    "id with a NUL": (invalid(artifact={**ID, "artifact_id": "a\0"}), "artifact.artifact_id: .*must not contain"),
     "long id": (invalid(artifact={**ID, "artifact_id": "x" * 201}), "artifact.artifact_id: .*at most 200"),
     "id is a number": (invalid(artifact={**ID, "artifact_id": 1}), "artifact.artifact_id: .*valid string"),
     "half a character in the id": (

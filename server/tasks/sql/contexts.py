@@ -55,10 +55,6 @@ class ContextTails:
         self._tails: WeakValueDictionary[str, _Tail] = WeakValueDictionary()
         self._reading: set[asyncio.Task[None]] = set()
 
-    @property
-    def followed(self) -> tuple[str, ...]:
-        return tuple(self._tails)
-
     async def follow(self, context_id: str) -> _ContextCursor:
         """What stands, and a cursor that misses nothing behind it.
 
@@ -67,7 +63,10 @@ class ContextTails:
         """
         tail = self._tails.get(context_id)
         if tail is None or tail.broken:
-            tail = self._tails[context_id] = _Tail(context_id, await self._position(context_id))
+            fresh = _Tail(context_id, await self._position(context_id))
+            tail = self._tails.get(context_id)
+            if tail is None or tail.broken:  # another request may have made one meanwhile
+                tail = self._tails[context_id] = fresh
         cursor = Cursor(tail)
         return _ContextCursor(await self._snapshot(context_id), cursor)
 
@@ -82,6 +81,19 @@ class ContextTails:
             if tail is not None:
                 await self._read_on(tail)
 
+    async def catch_up(self) -> None:
+        """Something may have changed in any that is followed.
+
+        Raises:
+            Unavailable: it cannot be read now.
+        """
+        tails = dict(self._tails)
+        if tails:
+            query = select(contexts.c.context_id, contexts.c.position).where(contexts.c.context_id.in_(tails))
+            async with self._database.read() as connection:
+                found = (await connection.execute(query)).all()
+            await self.news(row.context_id for row in found if row.position > tails[row.context_id].position)
+
     def changed(self, context_ids: Iterable[str]) -> None:
         """This replica has written something of these."""
         followed = [context_id for context_id in context_ids if context_id in self._tails]
@@ -89,6 +101,13 @@ class ContextTails:
             reading = asyncio.create_task(self._read_all(followed), name="context followers")
             self._reading.add(reading)
             reading.add_done_callback(self._reading.discard)
+
+    async def stop(self) -> None:
+        """Read no more."""
+        for reading in self._reading:
+            reading.cancel()
+        if self._reading:
+            await asyncio.wait(self._reading)
 
     def break_off(self, error: Exception) -> None:
         for tail in tuple(self._tails.values()):

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncConnection
-from store.sql.artifacts import SqlArtifactStore
 
 from server.agent.events import UserMessage
 from server.tasks.ownership import Owner
 from server.tasks.record import TaskRecord
 from server.tasks.sql.journal import SqlJournal
-from server.tasks.sql.lease import Lease, Timing
+from server.tasks.sql.lease import AT_ONCE, Lease, Timing
 from server.tasks.sql.logs import Batch
 from server.tasks.sql.post import Post
 from server.tasks.sql.wakeups import News, Wakeups, tell
 from server.tasks.sql.writing import changes_of
 from store.errors import Unavailable
 from store.models import Limits
+from store.sql.artifacts import SqlArtifactStore
 from store.sql.commit import SPACING, Fenced, GroupCommit
 from store.sql.database import Database
 
@@ -59,6 +61,10 @@ class House:
         self._owner: Owner | None = None
         self._beating: asyncio.Task[None] | None = None
         self._handing_over = False
+        self._looking: asyncio.Task[None] | None = None
+        self._look = asyncio.Event()
+        self._taking_over = asyncio.Lock()
+        self._coming: Counter[tuple[str, str]] = Counter()
 
     # ------------------------------------------------------------------------- living
 
@@ -74,14 +80,18 @@ class House:
         await self._take_over()
         self._wakeups.start()
         self._beating = asyncio.create_task(self._beat(), name="beat of the replica")
+        self._looking = asyncio.create_task(self._look_for_orphans(), name="look for what nobody runs")
 
     async def stop(self) -> None:
         """Leave. Turns that still run are given up: another replica, or the next start, takes them up."""
-        if self._beating:
-            self._beating.cancel()
-            await asyncio.wait([self._beating])
+        loops = [loop for loop in (self._beating, self._looking) if loop]
+        for loop in loops:
+            loop.cancel()
+        if loops:
+            await asyncio.wait(loops)
         await self._wakeups.stop()
         await self.commits.stop()
+        await self.journal.stop()
         await self._database.close()
 
     async def ready(self) -> str | None:
@@ -96,12 +106,10 @@ class House:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(self._lease.timing.beat)
-            if self._handing_over:
-                return
             try:
                 if await self._lease.beat():
                     await self._lease.bury()
-                    await self._take_over()
+                    self._look.set()
                 elif not self._handing_over:
                     self._lost()
             except Unavailable:
@@ -109,20 +117,51 @@ class House:
             except Exception:
                 logger.exception("The replica's beat failed")
 
+    async def _look_for_orphans(self) -> None:
+        """Beside the beat, which must not wait for it."""
+        while True:
+            await self._look.wait()
+            self._look.clear()
+            try:
+                await self._take_over()
+            except Unavailable:
+                continue  # the next beat looks again
+            except Exception:
+                logger.exception("What nobody runs could not be taken over")
+
     async def _take_over(self) -> None:
-        if self._owner and not self._handing_over:
-            orphans = await self._lease.take_over(self.journal.owned)
-            for orphan in orphans:
-                self.journal.adopt(orphan.record)
-            self._owner.resume(orphans)
+        # One at a time: what one has taken over and not yet begun would look to another as if nobody ran it.
+        async with self._taking_over:
+            while await self._some_taken_over():
+                pass
+
+    async def _some_taken_over(self) -> bool:
+        """Whether there may be more."""
+        if not self._owner or self._handing_over:
+            return False
+        orphans = await self._lease.take_over((*self.journal.owned, *self._coming))
+        await self._read_on(orphan.record.task_id for orphan in orphans)
+        for orphan in orphans:
+            self.journal.adopt(orphan.record)
+        self._owner.resume(orphans)
+        return len(orphans) >= AT_ONCE
+
+    async def _read_on(self, task_ids: Iterable[str]) -> None:
+        """Whoever follows a task here is to see it go on when it is this replica's."""
+        with suppress(Unavailable):  # then they have to come back
+            await self.journal.news(task_ids, ())
 
     def _lost(self) -> None:
         """Another replica has taken over: nothing that memory says counts any more."""
+        if self._handing_over:
+            self.commits.give_up()  # as was to be
+            return
         logger.error("This replica's lease has run out; other replicas go on with its tasks.")
         self._lease.renew()
         self.journal.forget()
         self.store.forget()
         self.commits.give_up()
+        self._post.forget()
         if self._owner:
             self._owner.abandon()
 
@@ -137,19 +176,21 @@ class House:
         if self._owner and (news.everything or owned & set(news.post)):
             await self._post.collect(self._owner)
         if news.given_up:
-            await self._take_over()
+            self._look.set()
 
     # ---------------------------------------------------------------------- ownership
 
     async def acquire(self, task_id: str) -> TaskRecord | None:
-        record = await self._lease.acquire(task_id)
-        if record and not record.state.terminal:
-            self.journal.adopt(record)
-        return record
-
-    async def release(self, record: TaskRecord) -> None:
-        await self._lease.release(record)
-        self.journal.disown(record.task_id)
+        pair = (await self.journal.get(task_id)).context_id, task_id
+        self._coming[pair] += 1
+        try:
+            record = await self._lease.acquire(task_id)
+            if record and not record.state.terminal:
+                await self._read_on((task_id,))
+                self.journal.adopt(record)
+            return record
+        finally:
+            self._coming -= Counter((pair,))
 
     async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
         return await self._post.post(task_id, message, key)

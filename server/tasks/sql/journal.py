@@ -67,6 +67,7 @@ class SqlJournal:
         self._owned: dict[str, TaskLog] = {}
         self._tails: WeakValueDictionary[str, TaskLog] = WeakValueDictionary()
         self._dirty: dict[str, TaskLog] = {}
+        self._taken: dict[str, str] = {}  # by the keys of messages that the tasks in `_owned` have taken here
         self._contexts = ContextTails(database)
         self._closed = False
         commits.join(self)
@@ -94,6 +95,8 @@ class SqlJournal:
 
     async def remember(self, key: str, task_id: str) -> None:
         self._own(task_id).remember(key)
+        if key:
+            self._taken[key] = task_id
 
     async def durable(self, task_id: str) -> None:
         log = self._owned.get(task_id)
@@ -105,17 +108,19 @@ class SqlJournal:
         except Fenced as fenced:
             raise Unavailable(str(fenced)) from None
         if log and log.repeated:
-            self._owned.pop(task_id, None)
+            self._drop(task_id)
             raise Repeated(log.repeated)
 
     async def room(self) -> None:
         await self._commits.able.wait()
 
-    def took(self, task_id: str, mail_id: str, key: str) -> None:
-        """The message that was appended last came by post."""
+    async def took(self, task_id: str, mail_id: str, key: str) -> None:
+        """The message that was appended last came by post; or it had come before."""
         log = self._own(task_id)
         log.took(mail_id)
-        log.remember(key)
+        await self.remember(key, task_id)
+        self._dirty[task_id] = log
+        self._commits.now()
 
     def owns(self, task_id: str) -> bool:
         return task_id in self._owned
@@ -150,8 +155,12 @@ class SqlJournal:
         for batch in batches:
             batch.log.saved_to(batch.newest.generation)
             if batch.newest.state.settled and batch.log.saved and not batch.log.repeated:
-                self._owned.pop(batch.newest.task_id, None)
+                self._drop(batch.newest.task_id)
         self._contexts.changed({batch.newest.context_id for batch in batches})
+
+    def _drop(self, task_id: str) -> None:
+        if self._owned.pop(task_id, None):
+            self._taken = {key: other for key, other in self._taken.items() if other != task_id}
 
     def adopt(self, record: TaskRecord) -> None:
         """A task is this replica's now."""
@@ -164,21 +173,21 @@ class SqlJournal:
         log.adopt(record)
         self._owned[record.task_id] = log
 
-    def disown(self, task_id: str) -> None:
-        """A task is nobody's: it waits."""
-        self._owned.pop(task_id, None)
-
     def give_up(self) -> None:
         """No task is this replica's any more: nothing that is said from now on is heard."""
         self._closed = True
         self._owned.clear()
+
+    async def stop(self) -> None:
+        """Read nothing more for those who follow."""
+        await self._contexts.stop()
 
     def forget(self) -> None:
         """What memory says may not be true: whoever follows a task must come back."""
         for log in [*self._owned.values(), *self._tails.values()]:
             log.break_off(StreamLost())
         self._contexts.break_off(StreamLost())
-        self._owned, self._dirty = {}, {}
+        self._owned, self._dirty, self._taken = {}, {}, {}
         self._tails.clear()
 
     # ------------------------------------------------------------------------- news
@@ -216,14 +225,15 @@ class SqlJournal:
             async with self._database.read() as connection:
                 found = await connection.execute(query)
                 news = [task_id for task_id, generation in found if generation > known[task_id]]
-        await self.news(news, self._contexts.followed)
+        await self.news(news, ())
+        await self._contexts.catch_up()
 
     async def _read_on(self, log: TaskLog) -> None:
         async with log.reading:
             async with self._database.read() as connection:
                 entries = await entries_after(connection, log.record)
-            if not entries or log.record.task_id in self._owned:
-                return
+            if not entries or log.record.task_id in self._owned or not log.saved:
+                return  # the last that was said here may be among them
             if entries[0].generation == log.record.generation + 1:
                 log.read(entries)
             else:
@@ -237,7 +247,8 @@ class SqlJournal:
         since = ticks(self._now() - WINDOW)
         query = select(messages.c.task_id).where(messages.c.key == key, messages.c.accepted_at >= since)
         async with self._database.read() as connection:
-            return str(await connection.scalar(query) or "")
+            found = await connection.scalar(query)
+        return str(found or self._taken.get(key, ""))  # in this order: what leaves memory is in the rows
 
     async def get(self, task_id: str) -> TaskRecord:
         log = self._owned.get(task_id)

@@ -9,6 +9,7 @@ Rule 3: nobody is removed by a replica that has not itself kept its beat for as 
         back after it was away, everybody first gets the time to say that they live.
 Rule 4: tasks that work and whose replica has no row are taken over, a few at a time, so that replicas share them. A
         takeover raises the epoch. One that was given up (`replica` is null) was handed over; any other is a resumption.
+        One that was acquired to be answered, and was not, waits as before.
 Rule 5: alone (SQLite) there is nobody to beat for: the lock on the file is the lease.
 """
 
@@ -111,13 +112,16 @@ class Lease:
             await self.begin()
         if self.alone:
             return True
+        replica = self.id
         try:
             async with self._database.write() as connection:
-                ours = update(replicas).where(replicas.c.replica_id == self.id).values(beat=_NOW)
+                ours = update(replicas).where(replicas.c.replica_id == replica).values(beat=_NOW)
                 alive = (await connection.execute(ours)).rowcount == 1
         except Unavailable:
             self._kept_since = None
             raise
+        if self.id != replica:
+            return True  # it has found out already, and been renewed
         now = asyncio.get_running_loop().time()
         self._kept_since = (self._kept_since or now) if alive else None
         return alive
@@ -169,7 +173,7 @@ class Lease:
             found = await self._lying(connection, set(running))
         if not found:
             return ()
-        chosen = select(*WHOLE, tasks.c.replica, tasks.c.resumptions, tasks.c.cancelled)
+        chosen = select(*WHOLE, tasks.c.epoch, tasks.c.replica, tasks.c.resumptions, tasks.c.cancelled)
         chosen = chosen.where(these(found), tasks.c.state.in_(GOING), self._abandoned()).with_for_update(
             skip_locked=True
         )
@@ -178,7 +182,8 @@ class Lease:
             if not rows:
                 return ()
             entries = {record.task_id: record for record in await records(connection, _these(rows))}
-            return tuple([await self._take(connection, row, entries[row.task_id]) for row in rows])
+            taken = [await self._take(connection, row, entries[row.task_id]) for row in rows]
+            return tuple(orphan for orphan in taken if orphan)
 
     async def _lying(self, connection: AsyncConnection, running: set[tuple[str, str]]) -> list[tuple[str, str]]:
         """Tasks that nobody runs, although they should: some of those of dead replicas, and what this one has lost."""
@@ -188,7 +193,10 @@ class Lease:
         astray = {(context_id, task_id) for context_id, task_id in ours} - running
         lost, self._astray = astray & self._astray, astray
         others = await connection.execute(
-            pair.where(self._abandoned(), tasks.c.replica.is_distinct_from(self.id)).limit(AT_ONCE)
+            # In any order, so that replicas that look at the same time do not all go for the same ones.
+            pair.where(self._abandoned(), tasks.c.replica.is_distinct_from(self.id))
+            .order_by(func.random())
+            .limit(AT_ONCE)
         )
         return [*lost, *((context_id, task_id) for context_id, task_id in others)]
 
@@ -198,9 +206,12 @@ class Lease:
             return true()
         return or_(ours, tasks.c.replica.is_(None), tasks.c.replica.not_in(select(replicas.c.replica_id)))
 
-    async def _take(self, connection: AsyncConnection, row: Any, record: TaskRecord) -> Orphan:
+    async def _take(self, connection: AsyncConnection, row: Any, record: TaskRecord) -> Orphan | None:
         resumptions = row.resumptions + (row.replica is not None)
-        record = replace(record, epoch=record.epoch + 1)
+        record = replace(record, epoch=row.epoch + 1)
+        if record.state.settled and not row.cancelled:
+            await self._own(connection, record, state=record.state.value)
+            return None
         await self._own(connection, record, resumptions=resumptions)
         return Orphan(record, resumptions, row.cancelled)
 
@@ -214,21 +225,17 @@ class Lease:
         async with self._database.write() as connection:
             context_id = await context_of(connection, task_id)
             ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id
-            state = await connection.scalar(select(tasks.c.state).where(*ours).with_for_update())
+            stands = select(tasks.c.state, tasks.c.epoch).where(*ours).with_for_update()
+            state, epoch = (await connection.execute(stands)).one()
             if state in GOING:
                 return None
             record = await one_record(connection, task_id)
             if record.state.terminal:
                 return record
-            record = replace(record, epoch=record.epoch + 1)
+            record = replace(record, epoch=epoch + 1)
             # From now on it counts as one that works, so that no other replica acquires it, too.
             await self._own(connection, record, state=State.WORKING.value)
             return record
-
-    async def release(self, record: TaskRecord) -> None:
-        """A task that was acquired has not gone on: it waits as before."""
-        async with self._database.write() as connection:
-            await self._own(connection, record, state=record.state.value)
 
     async def _own(self, connection: AsyncConnection, record: TaskRecord, **values: Any) -> None:
         ours = tasks.c.context_id == record.context_id, tasks.c.task_id == record.task_id

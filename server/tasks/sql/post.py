@@ -2,6 +2,7 @@
 
 Rule 1: a message lies in `mail` until its task's owner has taken it; the row goes in the transaction that brings the
         message into the task. So it is taken once, or not at all.
+        A letter whose message has come another way as well goes without being taken again.
 Rule 2: whoever sent it waits for that. If the task settles first, the sender takes the message back and sends it anew.
 Rule 3: a wish to cancel is a mark on the task, which a new owner finds, too.
 """
@@ -94,6 +95,10 @@ class Post:
 
     # ----------------------------------------------------------------------- receiving
 
+    def forget(self) -> None:
+        """What was taken last may not be durable, and never be."""
+        self._taken.clear()
+
     async def collect(self, owner: Owner) -> None:
         """Bring what has come for the tasks of this replica to where they run.
 
@@ -108,15 +113,18 @@ class Post:
             found = (await connection.execute(letters.order_by(mail.c.sent_at, mail.c.mail_id))).all()
             cancelled = (await connection.scalars(select(tasks.c.task_id).where(these(ours), tasks.c.cancelled))).all()
         for letter in found:
-            if letter.mail_id not in self._taken and self._journal.owns(letter.task_id):
+            if letter.mail_id not in self._taken:
                 await self._deliver(owner, letter)
         self._taken &= {letter.mail_id for letter in found}
         for task_id in cancelled:
             owner.interrupt(task_id)
 
     async def _deliver(self, owner: Owner, letter: Row[Any]) -> None:
-        if await owner.deliver(letter.task_id, message_of_json(letter.message)):
-            self._journal.took(letter.task_id, letter.mail_id, letter.key)
+        known = await self._journal.accepted(letter.key)
+        if not self._journal.owns(letter.task_id):
+            return
+        if known or await owner.deliver(letter.task_id, message_of_json(letter.message)):
+            await self._journal.took(letter.task_id, letter.mail_id, "" if known else letter.key)
             self._taken.add(letter.mail_id)
 
 

@@ -7,9 +7,9 @@ Times are microseconds since 1970, but for `replicas.beat`, which is seconds by 
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, Table
 
-from store.sql.tables import metadata
+from store.sql.tables import Text, metadata
 
 contexts = Table(
     "contexts",

@@ -46,6 +46,16 @@ class News:
         text = json.dumps({key: value for key, value in said.items() if value}, separators=(",", ":"))
         return text if len(text.encode()) <= LONGEST else "{}"
 
+    def __or__(self, other: News) -> News:
+        """Both."""
+        return News(
+            _both(self.tasks, other.tasks),
+            _both(self.contexts, other.contexts),
+            _both(self.post, other.post),
+            given_up=self.given_up or other.given_up,
+            everything=self.everything or other.everything,
+        )
+
     @staticmethod
     def of(payload: str) -> News:
         try:
@@ -54,6 +64,10 @@ class News:
             return News(tasks, contexts, post, given_up=bool(said.get("g")), everything=not said)
         except (ValueError, AttributeError, TypeError):
             return News(everything=True)  # somebody else speaks on our channel
+
+
+def _both(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*some, *others)))
 
 
 async def tell(connection: AsyncConnection, news: News) -> None:
@@ -90,6 +104,8 @@ class Wakeups:
     async def _work(self) -> None:
         while True:
             news = await self._news.get()
+            while not self._news.empty():  # the slower they are taken in, the more of them at once
+                news |= self._news.get_nowait()
             try:
                 await self._heard(news)
             except Unavailable:

@@ -305,7 +305,7 @@ async def test_an_interrupt_says_that_the_task_goes_on() -> None:
 
 @dataclass
 class Script:
-    """Answers the calls in order. A list of responses is a stream, `BREAK` in it cuts the connection."""
+    """Answers the calls in order. A list of responses is a stream: `BREAK` cuts it, a dict ends it with an error."""
 
     answers: list[Any]
     extension: str = ""
@@ -330,7 +330,8 @@ class Script:
         for response in answer:
             if response is BREAK:
                 raise ConnectionResetError
-            answered = {"jsonrpc": "2.0", "id": call_id, "result": MessageToDict(response)}
+            said = response if isinstance(response, dict) else {"result": MessageToDict(response)}
+            answered = {"jsonrpc": "2.0", "id": call_id, **said}
             yield f"data: {json.dumps(answered)}\n\n"
 
 
@@ -524,6 +525,26 @@ async def test_a_broken_stream_is_taken_up_again_where_it_broke() -> None:
         ("SendStreamingMessage", None),
         ("SubscribeToTask", "t1"),
     ]
+
+
+INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "INTERNAL_ERROR", "domain": "a2a-protocol.org"}
+AWAY = {"error": {"code": -32603, "message": "Lost.", "data": [{**INFO, "metadata": {"retryable": True}}]}}
+
+
+async def test_a_stream_that_ends_with_an_error_that_may_pass_is_taken_up_again() -> None:
+    script = Script([[task(), AWAY], AWAY, [task(), update("COMPLETED", "Done.")]])
+    async with serving(script.app) as url:
+        got = await run(url)
+    tries = [f"Connection lost, trying again ({n} of 3)…" for n in (1, 2)]
+    assert (got.code, got.err.splitlines()) == (0, tries)
+    assert [method for method, _, _ in script.calls] == ["SendStreamingMessage", *["SubscribeToTask"] * 2]
+
+
+async def test_an_error_that_will_not_pass_is_the_servers_last_word() -> None:
+    lasting = {"error": {"code": -32603, "message": "Internal error"}}
+    async with serving(Script([[task(), BREAK], lasting]).app) as url:
+        got = await run(url)
+    assert (got.code, got.err.splitlines()[-1]) == (1, "The server refused: Internal error (task t1, context c1)")
 
 
 async def test_a_stream_that_keeps_breaking_is_given_up_with_the_task_id() -> None:

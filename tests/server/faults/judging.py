@@ -9,21 +9,14 @@ from tests.server.faults.watching import Told, said
 
 async def assert_written(told: Told, server: Server) -> None:
     """`WRITE` was carried out once, and what one client was told is what the server has."""
-    assert (told.state, told.reply, told.texts) == (COMPLETED, WRITTEN, TEXTS), (
-        told.state,
-        told.reply,
-        told.texts,
-        told.order,
-        server.log,
-    )
-    assert list(told.messages.values()) == [WRITE, SO_FAR, WRITTEN]
-    assert len(told.results) <= CALLS
-    task = await server.task(told.task_id)
-    told.begin(task)
-    assert told.texts == TEXTS
+    assert (told.state, told.reply, told.texts) == (COMPLETED, WRITTEN, TEXTS), vars(told)
+    assert list(told.messages.values()) == [WRITE, SO_FAR, WRITTEN], vars(told)
+    assert len(told.results) <= CALLS, vars(told)
+    told.begin(await server.task(told.task_id))
+    assert told.texts == TEXTS, vars(told)
     for artifact, text in TEXTS.items():
         path = f"/artifacts/{told.context_id}/{artifact}"
         (version,) = (await server.get(f"{path}/versions"))["versions"]
-        assert (version["number"], version["incomplete"]) == (1, False)
+        assert (version["number"], version["incomplete"]) == (1, False), version
         assert said(await server.get(f"{path}/versions/1")) == said(await server.get(path)) == text
-        assert told.versions.get((artifact, 1), text) == text
+        assert told.versions.get((artifact, 1), text) == text, vars(told)

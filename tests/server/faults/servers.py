@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[3]
 PATIENCE = 30.0
 """Seconds that anything may take; more than twice what the slowest takes on a busy machine."""
 POLL = 0.02
+"""Seconds between two looks at what nobody tells of."""
 
 
 class Server:
@@ -125,11 +126,11 @@ class Server:
         async with asked as response:
             yield Stream(response, told)
 
-    def sends(self, text: str, told: Told, **fields: Any) -> Any:
-        """A message, and the stream that answers it; see `message`."""
-        return self.stream("SendStreamingMessage", {"message": message(text, **fields)}, told)
+    def sends(self, text: str, told: Told) -> AbstractAsyncContextManager[Stream]:
+        """A message, and the stream that answers it."""
+        return self.stream("SendStreamingMessage", {"message": message(text)}, told)
 
-    def joins(self, told: Told) -> Any:
+    def joins(self, told: Told) -> AbstractAsyncContextManager[Stream]:
         """The stream of a task that was begun before."""
         return self.stream("SubscribeToTask", {"id": told.task_id}, told)
 
@@ -219,7 +220,9 @@ async def house(database: str, folder: Path, model: str = "", **environment: str
 async def eventually(holds: Callable[[], Awaitable[Any]]) -> None:
     """Wait for something that nobody tells of: what is in a database, what another process is about."""
     async with asyncio.timeout(PATIENCE):
-        while not await holds():
+        while True:
+            if await holds():
+                return
             await asyncio.sleep(POLL)
 
 

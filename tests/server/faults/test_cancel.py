@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.databases import postgresql_url
-from tests.server.faults.messages_api import messages_api, speaks, writes
+from tests.server.faults.messages_api import MODEL, START, behind, messages_api, speaks, writes
 from tests.server.faults.plays import CANCELED, WORKING, Json
 from tests.server.faults.servers import PATIENCE, house, with_tables
 from tests.server.faults.watching import Told
@@ -15,8 +15,8 @@ from tests.server.faults.watching import Told
 WRITTEN = "As far as it has come"
 INSIDE: list[tuple[list[Json], Callable[[Told], object]]] = [
     ([], lambda told: told.state == WORKING),
-    (speaks("Let me"), lambda told: "text_delta" in told.kinds),
-    (writes(WRITTEN), lambda told: told.texts.get("doc") == WRITTEN),
+    ([START, *speaks("Let me")], lambda told: "text_delta" in told.kinds),
+    ([START, *writes(WRITTEN)], lambda told: told.texts.get("doc") == WRITTEN),
 ]
 """What the model has said of an answer without an end, and what of that its watchers have seen."""
 
@@ -25,7 +25,7 @@ async def test_a_cancel_elsewhere_ends_the_models_answer_wherever_it_is(tmp_path
     url = await with_tables(postgresql_url())
     async with (
         messages_api() as api,
-        house(url, tmp_path, "claude-sonnet-5-5", ANTHROPIC_BASE_URL=api.url, NO_PROXY="127.0.0.1") as servers,
+        house(url, tmp_path, MODEL, **behind(api)) as servers,
     ):
         owner, other = await servers.several(2)
         for says, seen in INSIDE:

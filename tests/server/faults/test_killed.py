@@ -14,6 +14,17 @@ import pytest
 
 from tests.databases import sqlite_url
 from tests.server.faults.judging import assert_written
+from tests.server.faults.messages_api import (
+    CALL,
+    MODEL,
+    START,
+    behind,
+    ends_answer,
+    ends_call,
+    messages_api,
+    speaks,
+    writes,
+)
 from tests.server.faults.plays import (
     ANSWERED,
     ASK,
@@ -27,7 +38,7 @@ from tests.server.faults.plays import (
     WORKING,
     WRITE,
 )
-from tests.server.faults.servers import House, Server, house, message
+from tests.server.faults.servers import PATIENCE, House, Server, house, message
 from tests.server.faults.watching import Refused, Told, envelope
 
 GRACE = 3
@@ -63,6 +74,37 @@ async def test_a_turn_that_is_killed_goes_on_from_its_last_completed_call(tmp_pa
             assert row(tmp_path, "epoch, resumptions") == (2, 1)
             await stream.rest()
         await assert_written(told, second)
+
+
+async def test_the_model_is_asked_on_with_the_call_that_was_made_and_it_is_not_made_again(tmp_path: Path) -> None:
+    told = Told()
+    async with (
+        messages_api() as api,
+        house(sqlite_url(tmp_path), tmp_path, MODEL, **behind(api)) as servers,
+        asyncio.timeout(2 * PATIENCE),
+    ):
+        first = await servers.start()
+        async with first.sends("Write.", told) as stream:
+            call = await api.calls.get()
+            await call.say([START, *writes("Once."), *ends_call(), *speaks("Half a rep", 1)])
+            await stream.until(lambda told: "text_delta" in told.kinds)
+            assert told.results == {CALL}
+            await first.kill()
+            with pytest.raises(httpx.TransportError):
+                await stream.rest()
+        second = await servers.start()
+        async with second.joins(told) as stream:
+            call = await api.calls.get()
+            assert [message["role"] for message in call.said] == ["user", "assistant", "user"]
+            (made,), (result, *_) = call.said[1]["content"], call.said[2]["content"]
+            assert (made["type"], made["id"]) == ("tool_use", CALL)
+            assert (result["type"], result["tool_use_id"]) == ("tool_result", CALL)
+            await call.say([START, *speaks("Written."), *ends_answer()])
+            await stream.rest()
+        assert (told.state, told.reply, told.texts) == (COMPLETED, "Written.", {"doc": "Once."})
+        told.begin(await second.task(told.task_id))
+        assert told.texts == {"doc": "Once."}
+        assert api.calls.empty()
 
 
 async def test_a_server_that_is_told_to_stop_leaves_its_turn_to_the_next_one(tmp_path: Path) -> None:
@@ -133,7 +175,8 @@ async def test_everything_survives_a_restart(tmp_path: Path, stop: signal.Signal
         asked = (await first.call("SendMessage", {"message": message(ASK, context="c")}))["task"]
         assert asked["status"]["state"] == PAUSED
         before, tags = await _everything(first)
-        await _assert_refused(servers, first, tmp_path)
+        if stop is KILL:
+            await _assert_refused(servers, first, tmp_path)
         first.signal(stop)
         await first.ended()
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator
-from pathlib import Path
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -24,12 +23,6 @@ from tests.server.serving import Stream, said
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-class Shared(House):
-    """Servers that one test leaves to the next, on the database `url`."""
-
-    url: str
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[str, House]]:
     url = await with_tables(postgresql_url())
@@ -39,6 +32,19 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tupl
 
 def in_the_third_call(told: Told) -> bool:
     return len(told.texts.get("report", "")) > len(BEGUN) + 50
+
+
+@asynccontextmanager
+async def held_up(url: str) -> AsyncIterator[None]:
+    """Somebody is in the middle of a transaction, and waits in it for as long as this lasts."""
+    blocker = await asyncpg.connect(url)
+    try:
+        async with blocker.transaction():
+            await blocker.execute("LOCK TABLE pages IN SHARE MODE")
+            await eventually(lambda: blocker.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
+            yield
+    finally:
+        await blocker.close()
 
 
 def pages(url: str, task_id: str) -> list[tuple[Any, ...]]:
@@ -107,16 +113,10 @@ async def test_so_does_one_that_was_stopped_in_the_middle_of_a_transaction(share
         theirs.task_id = mine.task_id
         async with other.joins(theirs) as watching, asyncio.timeout(PATIENCE):
             await watching.next()
-            blocker = await asyncpg.connect(url)
-            async with blocker.transaction():
-                await blocker.execute("LOCK TABLE pages IN SHARE MODE")
-                await eventually(lambda: blocker.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"))
-                owner.signal(signal.SIGSTOP)
-            await blocker.close()
-            try:
+            with ExitStack() as standing:
+                async with held_up(url):
+                    standing.enter_context(owner.stopped())
                 await watching.until(lambda told: told.epoch == 2)
-            finally:
-                owner.signal(signal.SIGCONT)
             with pytest.raises(Refused) as lost:
                 await own.rest()
             assert lost.value.retryable

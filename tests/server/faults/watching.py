@@ -82,20 +82,20 @@ class Told:
                 self._status(event)
             case _:
                 raise AssertionError(f"not an event: {result}")
-        assert _order(event) >= self.order
+        assert _order(event) >= self.order, (vars(self), event)
         self.order = _order(event)
 
     def begin(self, task: Json) -> None:
         """The task as it stands: everything that was told must be there."""
         history = {message["messageId"]: said(message) for message in task.get("history", ())}
-        assert self.messages.items() <= history.items()
+        assert self.messages.items() <= history.items(), (vars(self), task)
         state = task["status"]["state"]
-        assert not self.settled or state == self.state or self.state == PAUSED
+        assert not self.settled or state == self.state or self.state == PAUSED, (vars(self), task)
         self.task_id, self.context_id, self.state = task["id"], task["contextId"], state
         self.messages, self.reply = history, said(task["status"].get("message", {}))
         self.texts = {artifact["artifactId"]: said(artifact) for artifact in task.get("artifacts", ())}
         for artifact, text in self.versions.items():
-            assert self.texts[artifact[0]] == text
+            assert self.texts[artifact[0]] == text, vars(self)
 
     def _change(self, event: Json) -> None:
         artifact, new = event["artifact"]["artifactId"], said(event["artifact"])

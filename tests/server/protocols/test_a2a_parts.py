@@ -144,3 +144,11 @@ def test_an_id_that_would_weigh_down_every_event_is_refused(field: str) -> None:
     setattr(came, field, "x" * 257)
     with pytest.raises(InvalidParamsError, match=f"message.{field} is longer than 256"):
         user_message(came)
+
+
+@pytest.mark.parametrize("field", ["message_id", "context_id", "task_id"])
+def test_an_id_that_no_database_can_carry_is_refused(field: str) -> None:
+    came = message(HELLO)
+    setattr(came, field, "a\0")
+    with pytest.raises(InvalidParamsError, match=f"message.{field} must not have the character NUL"):
+        user_message(came)

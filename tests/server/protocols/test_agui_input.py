@@ -112,6 +112,7 @@ def test_a_file_alone_says_something() -> None:
         ({"threadId": 5, "runId": "r", "messages": []}, "threadId"),
         ({"threadId": "", "runId": "r", "messages": [user()]}, "threadId"),
         ({"threadId": "t" * (MAX_ID + 1), "runId": "r", "messages": [user()]}, "threadId"),
+        ({"threadId": "t\0", "runId": "r", "messages": [user()]}, "threadId"),
         ({"threadId": "t", "messages": [user()]}, "runId"),
         (body(runId="r" * (MAX_ID + 1)), "runId"),
         ({"threadId": "t", "runId": "r"}, "messages"),

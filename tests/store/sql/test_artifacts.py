@@ -359,6 +359,7 @@ async def test_artifacts_of_all_replicas_are_listed_in_the_order_of_their_last_c
     await one.store.apply(by("t1", "d"), replacing("d"))
     for each in two:
         await each.commits.settled()
+    for each in two:
         assert [artifact.text for artifact in await each.store.list("c")] == ["a", "b", "d"]
     await one.store.apply(by("t1", "a"), appending("+"))
     assert [artifact.text for artifact in await one.store.list("c")] == ["b", "d", "a+"]

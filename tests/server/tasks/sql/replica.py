@@ -22,7 +22,7 @@ from tests.databases import postgresql_url
 from tests.fakes import FakeLLM, Step, said
 from tools.registry import TOOLS
 
-QUICK = Timing(beat=0.05, expired=0.3)
+QUICK = Timing(beat=0.05, expired=0.8)
 
 
 class Replica:
@@ -60,6 +60,7 @@ class Replica:
     def freeze(self) -> None:
         """Stand still, as a process does that is stopped: nobody beats, nobody writes, nobody listens."""
         self.house._beating.cancel()
+        self.house._looking.cancel()
         self.house.commits._task.cancel()
         for task in self.house._wakeups._tasks:
             task.cancel()
@@ -69,6 +70,7 @@ class Replica:
         self.house.commits.start()
         self.house._wakeups.start()
         self.house._beating = asyncio.create_task(self.house._beat())
+        self.house._looking = asyncio.create_task(self.house._look_for_orphans())
 
     async def crash(self) -> None:
         """End without a word: what was not written is gone."""
