@@ -28,7 +28,7 @@ from bench import (
 )
 from bench.client import ClientError
 from bench.report import Report
-from bench.servers import SHIPPED_FRAME_MS, ours, running, script, theirs
+from bench.servers import SHIPPED_FRAME_MS, end_in_order, ours, running, script, theirs
 from bench.sse import StreamError
 
 TIMEOUT = 240
@@ -100,6 +100,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=SCENARIOS, metavar="NAME", help=", ".join(SCENARIOS))
     parser.add_argument("--profile", action="store_true", help="only show where our server's CPU goes")
     options = parser.parse_args()
+    end_in_order()
     return asyncio.run(profile() if options.profile else run(options.only or list(SCENARIOS), options.quick))
 
 

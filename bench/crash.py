@@ -31,7 +31,7 @@ from bench.crash_scenes import FAILED, Actor
 from bench.crash_told import FaultKind
 from bench.databases import Kind, databases, upgrade
 from bench.report import Check, Report
-from bench.servers import SHIPPED_FRAME_MS, Command, ours
+from bench.servers import SHIPPED_FRAME_MS, Command, end_in_order, ours
 from bench.sse import StreamError
 
 QUICK: Mapping[Kind, int] = {"sqlite": 5, "postgresql": 2}
@@ -184,6 +184,7 @@ def main() -> int:
     parser.add_argument("--database", choices=get_args(Kind), default="sqlite", help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=1, help="of scenes and moments; default: %(default)s")
     options = parser.parse_args()
+    end_in_order()
     found = asyncio.run(run({options.database: options.rounds}, options.seed))
     print(found)
     return 0 if all(check.holds for check in found.checks) else 1

@@ -22,6 +22,7 @@ from bench.sse import Reader, Refused, StreamError
 EXTENSIONS = (TURN, CANVAS)
 ODDITIES = 5
 """How often a task may break off or refuse while the server lives; once is no fault: it may just have ended."""
+AT_ONCE = {"configuration": {"returnImmediately": True}}
 NOT_FOUND = -32001
 """A2A 1.0, section 9.5."""
 
@@ -159,6 +160,14 @@ class Errand:
             raise Refused(f"GetTask: {error}")
         self.told.take({"result": {"task": answer["result"]}})
 
+    async def repeat(self) -> None:
+        """Ask for it once more with the same `messageId`, now that all is over: that must lead to the same task."""
+        message = self._message(self.play.says)
+        del message["taskId"]
+        answer = await exchange(self._house.port, request("SendMessage", {"message": message} | AT_ONCE))
+        if (task := answer.get("result", {}).get("task", {}).get("id")) != self.told.task_id:
+            self.told.fault("twice", f"the same message again led to task {task}")
+
     async def _watch(self, asked: bytes, said: str = "") -> None:
         def take(event: dict[str, Any], at: int) -> None:
             self.told.take(event)
@@ -189,7 +198,7 @@ class Errand:
 
     async def _say_more(self) -> None:
         """Not said again if it is not acknowledged: the task may have ended meanwhile."""
-        params = {"message": self._message(MORE), "configuration": {"returnImmediately": True}}
+        params = {"message": self._message(MORE)} | AT_ONCE
         with suppress(StreamError, OSError):
             answer = await exchange(self._house.port, request("SendMessage", params))
             if "result" in answer:

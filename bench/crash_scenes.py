@@ -64,6 +64,8 @@ class Actor:
             await self._judge_tasks(begun)
             for artifact in begun[-1].told.shown:
                 await self._judge_versions(artifact, begun)
+        for errand in begun:
+            await errand.repeat()
 
     def _judge_end(self, errand: Errand) -> None:
         told, play = errand.told, errand.play

@@ -155,6 +155,11 @@ async def end(process: subprocess.Popen[bytes], stop: signal.Signals) -> None:
         process.wait()
 
 
+def end_in_order() -> None:
+    """Make SIGTERM end this process as Ctrl+C does: not before everything that it has started is ended."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+
 def free_port() -> int:
     """A port of the loopback address that nobody listens on.
 

@@ -12,7 +12,7 @@ from typing_extensions import TypeAliasType
 from store.rope import Rope
 from store.text import Span
 
-JsonValue = TypeAliasType("JsonValue", "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]")
+JsonValue = TypeAliasType("JsonValue", "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None")
 Metadata = Mapping[str, JsonValue]
 Kind = Literal["text", "file", "data"]
 Author = Literal["agent", "user"]

@@ -4,47 +4,39 @@ Rule 1: a message is accepted in one of five ways (`send`): it starts a task, an
         added to one that is working here, or elsewhere, or repeats one that was accepted before and joins its task.
 Rule 2: whoever is accepted gets a snapshot first, before any slow work, and then everything that follows it.
 Rule 3: what has been accepted is durable: it is carried out even if this process ends in the next moment.
-Rule 4: what has been begun of it goes on even if its sender hangs up meanwhile: nothing is accepted by halves.
+Rule 4: nothing is accepted by halves (`starts.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeVar
 
 from server.agent.events import AgentMessage, MessageReceived, Remembered, State, StatusChanged, UserMessage
 from server.agent.history import user_said
 from server.agent.intent import intent_of
 from server.agent.model import LLM
-from server.agent.operate import check, save
+from server.agent.operate import check
 from server.agent.operations import Converse, InvalidOperation, Operation
-from server.agent.outcomes import LOST, Ending
 from server.agent.turn import TurnLimits
 from server.tasks.alone import Alone
 from server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound, TaskTakesNoMessages
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following, Journal
 from server.tasks.locks import Locks
-from server.tasks.ownership import Abandoned, Orphan, Ownership, Repeated
+from server.tasks.ownership import Orphan, Ownership, Repeated
 from server.tasks.record import TaskRecord
 from server.tasks.running import Running
+from server.tasks.starts import PAUSE, Starts
 from server.tasks.turns import Turns, operation_of
 from store.base import ArtifactStore
-from store.errors import Unavailable
-from store.models import Ref
 from tools.base import Tool
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-PAUSE = 0.05
-"""Seconds between two looks at what another replica is about to finish."""
 STOPPED = "The server was stopped before the task was done. Send it again."
 
 
@@ -78,7 +70,7 @@ class Runtime:
             journal=journal, store=store, llm=llm, tools=tools, new_id=new_id, limits=limits or TurnLimits()
         )
         self._locks = Locks()
-        self._underway: set[asyncio.Task[Any]] = set()
+        self._starts = Starts(journal, store, self._turns, new_id)
 
     # ---------------------------------------------------------------- reading
 
@@ -174,25 +166,27 @@ class Runtime:
             history=(incoming.message,),
             transcript=(user_said(incoming.message),),
         )
-        await self._prepare(incoming, record)
+        await self._starts.prepare(incoming, record)
         if incoming.changes and (joined := await self.journal.accepted(key)):
             raise Repeated(joined)  # whoever took it elsewhere has made the changes before it let go of the artifacts
-        await self.journal.create(record, key)
-        return await self._go_on(record, incoming)
+        return await self._starts.go_on(record, incoming, partial(self.journal.create, record, key))
 
     async def _answer(self, record: TaskRecord, incoming: Incoming, key: str) -> Following | None:
         """The task waits for input: its turn goes on, here."""
-        await self._prepare(incoming, record)
+        await self._starts.prepare(incoming, record)
         acquired = await self._ownership.acquire(record.task_id)
         if acquired is None:
             await asyncio.sleep(PAUSE)  # somebody is about to say that it works again
         if acquired is None or acquired.state is not State.INPUT_REQUIRED:
             return None
-        message = incoming.message
+        return await self._starts.go_on(
+            acquired, incoming, partial(self._say_answer, record.task_id, incoming.message, key)
+        )
+
+    async def _say_answer(self, task_id: str, message: UserMessage, key: str) -> None:
         said = Remembered((user_said(message),))
-        await self.journal.append(record.task_id, MessageReceived(message), said, StatusChanged(State.WORKING))
-        await self.journal.remember(key, record.task_id)
-        return await self._go_on(acquired, incoming)
+        await self.journal.append(task_id, MessageReceived(message), said, StatusChanged(State.WORKING))
+        await self.journal.remember(key, task_id)
 
     async def _add(self, task_id: str, running: Running, message: UserMessage) -> bool:
         """The task is working here: its turn is given the message before its next round, if there is one."""
@@ -201,74 +195,6 @@ class Runtime:
         running.inbox.append(message)
         await self.journal.append(task_id, MessageReceived(message))
         return True
-
-    # ----------------------------------------------------------------- running
-
-    async def _prepare(self, incoming: Incoming, record: TaskRecord) -> None:
-        """Get hold of what the message changes, so that it is accepted with all its changes or not at all."""
-        for artifact_id, _ in incoming.changes:
-            await self._store.prepare(Ref(record.context_id, artifact_id, record.task_id, "user"))
-
-    async def _go_on(self, record: TaskRecord, incoming: Incoming) -> Following:
-        """Save what the sender has changed, and start the turn once all of that is durable."""
-        if incoming.changes:
-            return await asyncio.shield(self._kept(self._save_and_start(record, incoming)))
-        return await self._started(record.task_id)
-
-    def _kept(self, step: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """A step that goes on whoever leaves (rule 4)."""
-        task = asyncio.create_task(step)
-        self._underway.add(task)
-        task.add_done_callback(self._underway.discard)
-        return task
-
-    async def _save_and_start(self, record: TaskRecord, incoming: Incoming) -> Following:
-        refused = await self._save(record, incoming)
-        if refused:
-            await self.journal.append(record.task_id, refused.status(self._new_id))
-            await self.journal.durable(record.task_id)
-            return await self.journal.follow(record.task_id)
-        return await self._started(record.task_id)
-
-    async def _started(self, task_id: str) -> Following:
-        try:
-            return await self._start(task_id)
-        except Abandoned:  # a cancel, but not of this request
-            raise Unavailable("another server has taken over") from None
-        except (Unavailable, asyncio.CancelledError):
-            # It is on its way to the database, and nobody else will carry it out.
-            self._kept(self._start_later(task_id))
-            raise
-
-    async def _save(self, record: TaskRecord, incoming: Incoming) -> Ending | None:
-        """How the task ends if what the sender has changed cannot be saved."""
-        emit = partial(self.journal.append, record.task_id)
-        store = self._turns.store_of(record.task_id)
-        try:
-            return await save(incoming.changes, record.context_id, record.task_id, store, emit)
-        except Abandoned:
-            raise Unavailable("another server has taken over") from None
-        except Exception:
-            logger.exception("What came with task %s was lost", record.task_id)
-            return Ending(State.FAILED, LOST)
-
-    async def _start(self, task_id: str) -> Following:
-        self.journal.check(task_id)
-        await self.journal.durable(task_id)
-        self.journal.check(task_id)
-        following = await self.journal.follow(task_id)
-        self._turns.start(following.snapshot)
-        return following
-
-    async def _start_later(self, task_id: str) -> None:
-        while True:
-            with suppress(Repeated, Abandoned, TaskNotFound):
-                try:
-                    await self._start(task_id)
-                except Unavailable:
-                    await asyncio.sleep(PAUSE)
-                    continue
-            return
 
     # ------------------------------------------------------- as the keeper of leases asks
 

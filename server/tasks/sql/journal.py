@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Protocol
-from weakref import WeakValueDictionary
 
 from sqlalchemy import func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -26,8 +25,9 @@ from server.tasks.ownership import Abandoned, Repeated
 from server.tasks.record import TaskRecord
 from server.tasks.sql.contexts import ContextTails
 from server.tasks.sql.logs import Batch, TaskLog
-from server.tasks.sql.reading import HEAD, WHOLE, entries_after, one_record, records, ticks
+from server.tasks.sql.reading import HEAD, WHOLE, one_record, records, ticks
 from server.tasks.sql.tables import messages, tasks
+from server.tasks.sql.tails import Tails
 from server.tasks.sql.writing import Writing
 from store.errors import Unavailable
 from store.sql.commit import Fenced, GroupCommit
@@ -65,7 +65,7 @@ class SqlJournal:
         self._notify = notify
         self._now = now
         self._owned: dict[str, TaskLog] = {}
-        self._tails: WeakValueDictionary[str, TaskLog] = WeakValueDictionary()
+        self._tails = Tails(database, self.owns)
         self._dirty: dict[str, TaskLog] = {}
         self._taken: dict[str, str] = {}  # by the keys of messages that the tasks in `_owned` have taken here
         self._contexts = ContextTails(database)
@@ -76,7 +76,7 @@ class SqlJournal:
 
     async def create(self, record: TaskRecord, key: str = "") -> None:
         self._check_open()
-        log = self._owned[record.task_id] = self._tails[record.task_id] = TaskLog(record)
+        log = self._owned[record.task_id] = self._tails.add(TaskLog(record))
         log.begin()
         log.remember(key)
         self._dirty[record.task_id] = log
@@ -137,6 +137,8 @@ class SqlJournal:
     def _check_open(self) -> None:
         if self._closed:
             raise Unavailable("this server is stopping")
+        if self._commits.failing:
+            raise self._commits.failing  # rather than take what may have to wait for long
 
     def _own(self, task_id: str) -> TaskLog:
         log = self._owned.get(task_id)
@@ -169,7 +171,7 @@ class SqlJournal:
         if log and log.record.generation != record.generation:
             log.break_off(StreamLost())
         if log is None or log.broken:
-            log = self._tails[record.task_id] = TaskLog(record)
+            log = self._tails.add(TaskLog(record))
         log.adopt(record)
         self._owned[record.task_id] = log
 
@@ -184,19 +186,13 @@ class SqlJournal:
 
     def forget(self) -> None:
         """What memory says may not be true: whoever follows a task must come back."""
-        for log in [*self._owned.values(), *self._tails.values()]:
+        for log in self._owned.values():
             log.break_off(StreamLost())
+        self._tails.break_off(StreamLost())
         self._contexts.break_off(StreamLost())
         self._owned, self._dirty, self._taken = {}, {}, {}
-        self._tails.clear()
 
     # ------------------------------------------------------------------------- news
-
-    @property
-    def followed(self) -> tuple[tuple[str, str], ...]:
-        """(context, task) of the tasks elsewhere that are followed here."""
-        logs = [log for task_id, log in tuple(self._tails.items()) if task_id not in self._owned]
-        return tuple((log.record.context_id, log.record.task_id) for log in logs if not log.record.state.terminal)
 
     async def news(self, task_ids: Iterable[str], context_ids: Iterable[str]) -> None:
         """Other replicas have written something of these.
@@ -204,10 +200,7 @@ class SqlJournal:
         Raises:
             Unavailable: it cannot be read now.
         """
-        for task_id in task_ids:
-            log = self._tails.get(task_id)
-            if log is not None and task_id not in self._owned:
-                await self._read_on(log)
+        await self._tails.news(task_ids)
         await self._contexts.news(context_ids)
 
     async def catch_up(self) -> None:
@@ -216,28 +209,8 @@ class SqlJournal:
         Raises:
             Unavailable: it cannot be read now.
         """
-        known = {task_id: log.record.generation for task_id, log in self._tails.items()}
-        followed = [pair for pair in self.followed if pair[1] in known]
-        news = []
-        if followed:
-            query = select(tasks.c.task_id, tasks.c.generation)
-            query = query.where(tuple_(tasks.c.context_id, tasks.c.task_id).in_(followed))
-            async with self._database.read() as connection:
-                found = await connection.execute(query)
-                news = [task_id for task_id, generation in found if generation > known[task_id]]
-        await self.news(news, ())
+        await self._tails.catch_up()
         await self._contexts.catch_up()
-
-    async def _read_on(self, log: TaskLog) -> None:
-        async with log.reading:
-            async with self._database.read() as connection:
-                entries = await entries_after(connection, log.record)
-            if not entries or log.record.task_id in self._owned or not log.saved:
-                return  # the last that was said here may be among them
-            if entries[0].generation == log.record.generation + 1:
-                log.read(entries)
-            else:
-                log.break_off(StreamLost())
 
     # ---------------------------------------------------------------------- reading
 
@@ -259,20 +232,7 @@ class SqlJournal:
 
     async def follow(self, task_id: str) -> Following:
         log = self._owned.get(task_id)
-        return TaskCursor(log if log and not log.unborn else await self._tail(task_id))
-
-    async def _tail(self, task_id: str) -> TaskLog:
-        log = self._tails.get(task_id)
-        if log is not None and not log.broken:
-            await self._read_on(log)
-            return log
-        async with self._database.read() as connection:
-            fresh = TaskLog(await one_record(connection, task_id))
-        # Another request may have made one meanwhile.
-        log = self._tails.setdefault(task_id, fresh)
-        if log is not fresh:
-            await self._read_on(log)
-        return log
+        return TaskCursor(log if log and not log.unborn else await self._tails.read(task_id))
 
     async def follow_context(self, context_id: str) -> FollowingContext:
         return await self._contexts.follow(context_id)

@@ -317,6 +317,23 @@ async def test_changes_that_come_by_two_ways_at_once_are_made_once(several) -> N
     assert [version.content.text for version in versions] == ["One", "Mine"]
 
 
+async def test_a_message_and_the_changes_that_come_with_it_are_one_transaction(several, monkeypatch) -> None:
+    a = await several.start(answer(write("T1", "One", last_chunk=True)), HELLO)
+    await rest(await a.send("Write"))
+    written: list[tuple[int, int]] = []
+    collect = a.house.store.collect
+
+    def collected():
+        work = collect()
+        written.append((len(a.house.journal.owned), len(work._writes) if work else 0))
+        return work
+
+    monkeypatch.setattr(a.house.store, "collect", collected)
+    incoming = Incoming(said("m", "Look"), "", "c", "", (("doc", EditText(Span(0, 3), "Mine", None)),))
+    await rest(await a.runtime.send(incoming))
+    assert next(writes for owned, writes in written if owned) == 1
+
+
 async def test_a_sender_who_hangs_up_has_sent_changes_and_all(several) -> None:
     a = await several.start(answer(write("T1", "One", last_chunk=True)), HELLO, HELLO)
     await rest(await a.send("Write"))

@@ -1,0 +1,95 @@
+"""The tasks that are followed here, whoever runs them: what is elsewhere is read on when there is news of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from weakref import WeakValueDictionary
+
+from sqlalchemy import select
+
+from server.tasks.errors import StreamLost
+from server.tasks.sql.logs import TaskLog
+from server.tasks.sql.reading import entries_after, one_record, these
+from server.tasks.sql.tables import tasks
+from store.sql.database import Database
+
+
+class Tails:
+    """The logs of tasks, each as long as somebody holds it.
+
+    Args:
+        owns: whether this replica runs a task: then its log is ahead of the database, and is not read on.
+    """
+
+    def __init__(self, database: Database, owns: Callable[[str], bool]) -> None:
+        self._database = database
+        self._owns = owns
+        self._logs: WeakValueDictionary[str, TaskLog] = WeakValueDictionary()
+
+    def get(self, task_id: str) -> TaskLog | None:
+        return self._logs.get(task_id)
+
+    def add(self, log: TaskLog) -> TaskLog:
+        self._logs[log.record.task_id] = log
+        return log
+
+    def break_off(self, error: Exception) -> None:
+        """Whoever follows a task must come back."""
+        for log in tuple(self._logs.values()):
+            log.break_off(error)
+        self._logs.clear()
+
+    async def read(self, task_id: str) -> TaskLog:
+        """A task that runs elsewhere, or has ended, as it now stands.
+
+        Raises:
+            TaskNotFound: there is none.
+            Unavailable: it cannot be read now.
+        """
+        log = self._logs.get(task_id)
+        if log is None or log.broken:
+            async with self._database.read() as connection:
+                fresh = TaskLog(await one_record(connection, task_id))
+            # Another request may have made one meanwhile.
+            log = self._logs.get(task_id)
+            if log is None or log.broken:
+                return self.add(fresh)
+        await self._read_on(log)
+        return log
+
+    async def news(self, task_ids: Iterable[str]) -> None:
+        """These have gone on.
+
+        Raises:
+            Unavailable: they cannot be read now.
+        """
+        for task_id in task_ids:
+            log = self._logs.get(task_id)
+            if log is not None and not self._owns(task_id):
+                await self._read_on(log)
+
+    async def catch_up(self) -> None:
+        """Any of them may have gone on.
+
+        Raises:
+            Unavailable: they cannot be read now.
+        """
+        elsewhere = [log.record for task_id, log in tuple(self._logs.items()) if not self._owns(task_id)]
+        known = {record.task_id: record for record in elsewhere if not record.state.terminal}
+        if known:
+            query = select(tasks.c.task_id, tasks.c.generation)
+            query = query.where(these((record.context_id, task_id) for task_id, record in known.items()))
+            async with self._database.read() as connection:
+                found = (await connection.execute(query)).all()
+            await self.news(row.task_id for row in found if row.generation > known[row.task_id].generation)
+
+    async def _read_on(self, log: TaskLog) -> None:
+        async with log.reading:
+            async with self._database.read() as connection:
+                entries = await entries_after(connection, log.record)
+            if not entries or self._owns(log.record.task_id) or not log.saved:
+                return  # the last that was said here may be among them
+            if entries[0].generation == log.record.generation + 1:
+                log.read(entries)
+            else:
+                log.break_off(StreamLost())
