@@ -7,6 +7,7 @@ Rule 2: anonymous callers share an identity, so theirs count only with an explic
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from datetime import datetime, timedelta
 
 from server.agent.events import UserMessage
 from store.changes import Change
+from store.codec import CONVERTER
 
 WINDOW = timedelta(hours=24)
 
@@ -38,7 +40,14 @@ class Incoming:
     @property
     def key(self) -> str:
         """What tells this message from others (rule 1); empty if it is always a new one (rule 2)."""
-        return hashlib.sha256(repr(self).encode()).hexdigest() if self.owner or self.context_id else ""
+        return hashlib.sha256(_content(self).encode()).hexdigest() if self.owner or self.context_id else ""
+
+
+def _content(incoming: Incoming) -> str:
+    """All that a message says: alike in every process, and in whatever order the keys of its objects came."""
+    changes = [(where, type(change).__name__, CONVERTER.unstructure(change)) for where, change in incoming.changes]
+    message = CONVERTER.unstructure(incoming.message)
+    return json.dumps([incoming.owner, incoming.context_id, incoming.task_id, message, changes], sort_keys=True)
 
 
 class Repeats:

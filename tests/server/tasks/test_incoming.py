@@ -8,7 +8,7 @@ import pytest
 
 from server.agent.events import UserMessage
 from server.tasks.incoming import WINDOW, Incoming, Repeats
-from store.changes import ReplaceParts
+from store.changes import Redo, ReplaceParts, Restore, Undo
 from store.models import DataPart, FilePart, text_part
 from tests.fakes import Clock, said
 
@@ -32,6 +32,21 @@ def test_the_same_message_again_belongs_to_the_task_of_the_first() -> None:
     repeats, _ = remembering(SENT)
     same = UserMessage("m-1", (text_part("Go"), DataPart({"a": [1]}), FilePart(content=b"x")), {"k": "v"})
     assert repeats.task_of(replace(SENT, message=same).key) == "task-1"
+
+
+def test_the_order_of_keys_is_no_content() -> None:
+    one, two = {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}
+    first, again = (Incoming(UserMessage("m-1", (DataPart(given),), given), "ann", "c", "t") for given in (one, two))
+    assert first.key == again.key
+
+
+def test_a_key_is_the_same_in_every_process() -> None:
+    assert SENT.key == "9e5e508ffccec88b9f28f547e759762c474e3f2ee2a28870dcb65c282bc9454e"
+
+
+def test_changes_are_told_apart_by_what_they_do() -> None:
+    keys = {replace(SENT, changes=(("a", change),)).key for change in (Undo(), Redo(), Undo(1), Restore(1))}
+    assert len(keys) == 4
 
 
 @pytest.mark.parametrize(
