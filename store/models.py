@@ -75,7 +75,13 @@ Parts = tuple[Part, ...]
 
 def repaired(text: str) -> str:
     """`text` with U+FFFD in place of every lone surrogate, which no transport and no encoding can carry."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def text_part(text: str, media_type: str = "", metadata: Metadata | None = None) -> TextPart:

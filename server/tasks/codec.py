@@ -9,10 +9,21 @@ from typing import Any
 
 from cattrs.strategies import configure_tagged_union
 
-from server.agent.events import AgentMessage, Item, Transcript, TurnEvent, UserMessage
+from server.agent.events import (
+    AgentMessage,
+    ArtifactChanged,
+    Item,
+    Place,
+    TextAdded,
+    ToolInputAdded,
+    Transcript,
+    TurnEvent,
+    UserMessage,
+)
 from server.agent.model import Content, Text, Thinking, ToolUse
 from server.tasks.record import Entry, TaskArtifact, TaskRecord
 from store.codec import decode, encode, make_converter
+from store.models import TextPart
 
 _CONVERTER = make_converter()
 # Inner unions first: a hook is made of those that its members have by then.
@@ -23,9 +34,32 @@ _event_to_json = _CONVERTER.get_unstructure_hook(TurnEvent)
 _event_of_json = _CONVERTER.get_structure_hook(TurnEvent)
 
 
+def event_to_json(event: TurnEvent) -> dict[str, Any]:
+    """An event. Those that come with every token are written by hand, because there are so many."""
+    match event:
+        case ToolInputAdded(place=place):
+            fields = {"tool_use_id": event.tool_use_id, "partial_json": event.partial_json}
+            return {"place": _place(place), **fields, "_type": "ToolInputAdded"}
+        case TextAdded(place=place):
+            return {"place": _place(place), "text": event.text, "_type": "TextAdded"}
+        case ArtifactChanged(append=True, parts=(TextPart(media_type="", metadata={}) as part,)) if not part.metadata:
+            fields = {name: getattr(event, name) for name in _CHANGED}
+            return {**fields, "parts": [{"body": part.text, "_type": "TextPart"}], "_type": "ArtifactChanged"}
+        case _:
+            row: dict[str, Any] = _event_to_json(event)
+            return row
+
+
+_CHANGED = ("artifact_id", "name", "description", "append", "last_chunk", "version", "author", "parent")
+
+
+def _place(place: Place) -> dict[str, int]:
+    return {"index": place.index, "round": place.round, "llm_index": place.llm_index}
+
+
 def entries_to_json(entries: Iterable[Entry]) -> str:
     """Consecutive entries of one epoch."""
-    rows: list[list[Any]] = [[entry.generation, entry.at.isoformat(), _event_to_json(entry.event)] for entry in entries]
+    rows: list[list[Any]] = [[entry.generation, entry.at.isoformat(), event_to_json(entry.event)] for entry in entries]
     return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
 

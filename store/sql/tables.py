@@ -17,7 +17,8 @@ metadata = MetaData()
 
 def carried(text: str) -> str:
     """`text` with U+FFFD in place of what a database cannot carry: half a character, and NUL."""
-    return repaired(text).replace("\0", "\ufffd")
+    text = repaired(text)
+    return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
 class Text(TypeDecorator[str]):

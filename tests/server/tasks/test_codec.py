@@ -1,0 +1,103 @@
+"""What is kept of tasks reads again as it was written."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from server.agent import events as ev
+from server.agent.model import Text, Thinking, ToolResult, ToolUse, Usage
+from server.tasks import codec
+from server.tasks.record import Entry, OpenEdit, TaskArtifact, TaskRecord
+from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from store.models import Content, DataPart, FilePart, text_part
+from store.rope import Rope
+from tests.store.making import PART_TUPLES
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+PLACE = ev.Place(3, 2, 1)
+SELECTION = Selection(1, 2, "codepoint")
+MESSAGE = ev.UserMessage(
+    "m", (text_part("Go", "text/plain", {"k": [1, None]}), FilePart(b"\0\xff"), DataPart({})), {"a": 1}
+)
+TRANSCRIPT = (
+    ev.UserSaid("m", (Text("Go"),)),
+    ev.AssistantSaid(1, (Thinking("hm", "sealed"), Text("I"), ToolUse("T1", "artifact_list", {"a": [1.5, "x"]}))),
+    ToolResult("T1", "none", is_error=True),
+)
+EVENTS: list[ev.TurnEvent] = [
+    ev.MessageStarted(1),
+    ev.MessageDelta(1),
+    ev.TextBlockStarted(PLACE, "thinking"),
+    ev.TextAdded(PLACE, "a\u2028é"),
+    ev.ThinkingAdded(PLACE, "hm"),
+    ev.ToolUseStarted(PLACE, "T1", "artifact_update"),
+    ev.ToolInputAdded(PLACE, "T1", '{"a'),
+    ev.BlockStopped(PLACE),
+    ev.ToolInputCompleted(3, "T1", {"a": {"b": None}}),
+    ev.ToolSucceeded(3, "T1", "done"),
+    ev.ToolFailed(3, "T1", "not done"),
+    ev.LlmCallCompleted(1, "tool_use", Usage(1, 2, 3, 4)),
+    ev.FinalMessageStarted(),
+    ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("a", "Working…", label=True, metadata={"x": 1})),
+    ev.StatusChanged(ev.State.COMPLETED),
+    ev.Remembered(TRANSCRIPT),
+    ev.MessageReceived(MESSAGE),
+    EditStarted("e", "doc", SELECTION, "insert_after", 2),
+    EditChunk("e", "doc", SELECTION, "new"),
+    EditCompleted("e", "doc", SELECTION, "new", Selection(3, 4), "replace", 2),
+    EditAborted("e", "doc", SELECTION),
+]
+
+
+def again(event: ev.TurnEvent) -> ev.TurnEvent:
+    entries = [Entry(2, 7, AT, event)]
+    read = codec.entries_of_json(2, codec.entries_to_json(entries))
+    assert read == entries
+    return read[0].event
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_an_entry_reads_again_as_it_was_written(event) -> None:
+    assert type(again(event)) is type(event)
+
+
+def test_no_kind_of_event_is_left_out() -> None:
+    assert {type(event) for event in EVENTS} | {ev.ArtifactChanged} == set(ev.TurnEvent.__args__)
+
+
+@given(PART_TUPLES, st.booleans())
+def test_a_change_of_an_artifact_reads_again_whatever_its_parts(parts, append) -> None:
+    again(ev.ArtifactChanged("doc", "d.md", "", append, parts, False, 3, "agent", 2))
+
+
+@given(PART_TUPLES, st.booleans())
+def test_what_is_written_by_hand_is_what_the_library_would_write(parts, append) -> None:
+    change = ev.ArtifactChanged("doc", "d.md", "", append, parts, False, 3, "agent", 2)
+    for event in (change, *EVENTS):
+        assert codec.event_to_json(event) == codec._event_to_json(event)
+
+
+def test_a_task_reads_again_as_it_was_written() -> None:
+    artifact = TaskArtifact("doc", Content("d", "", (text_part("x"),)), 2, "user")
+    edit = OpenEdit("e", "doc", SELECTION, "replace", 2, Rope("so far"))
+    record = TaskRecord(
+        "t",
+        "c",
+        "ann",
+        AT,
+        ev.State.WORKING,
+        ev.AgentMessage("a", "Hm"),
+        (MESSAGE, ev.AgentMessage("a", "Hm")),
+        {"doc": artifact},
+        TRANSCRIPT,
+        reply=Rope("Hel"),
+        open_edits={"e": edit},
+        epoch=3,
+        generation=9,
+    )
+    assert codec.record_of_json(codec.record_to_json(record)) == record
+    assert codec.transcript_of_json(codec.transcript_to_json(TRANSCRIPT)) == TRANSCRIPT
+    assert codec.artifacts_of_json(codec.artifacts_to_json(record.artifacts)) == record.artifacts
+    assert codec.message_of_json(codec.message_to_json(MESSAGE)) == MESSAGE
