@@ -183,11 +183,12 @@ async def test_every_call_gets_its_result_after_its_whole_input(served: Served, 
 async def test_every_binding_and_version_carries_the_same_turn_events(served: Served, way: Way) -> None:
     reference = await sending(served, "tools").rest()
     stream = await sending(served, "tools", way).rest()
-    assert kinds(stream) == kinds(reference)
-    assert of_kind(stream, "text_delta", "thinking", "assistant") == of_kind(
-        reference, "text_delta", "thinking", "assistant"
-    )
-    assert stream.orders() == reference.orders()
+    # A reader that is behind is shown the reply as it stands less often.
+    ours, theirs = ([kind for kind in kinds(one) if kind != "assistant"] for one in (stream, reference))
+    assert ours == theirs
+    assert of_kind(stream, "text_delta", "thinking") == of_kind(reference, "text_delta", "thinking")
+    assert of_kind(stream, "assistant")[-1] == of_kind(reference, "assistant")[-1]
+    assert list(dict.fromkeys(stream.orders())) == list(dict.fromkeys(reference.orders()))
 
 
 # --------------------------------------------------------------------------- thinking
