@@ -60,31 +60,31 @@ async def make_ready(database: Database) -> None:
         DatabaseError: it cannot be opened or reached, is open in another server, or is of another schema; it is closed.
     """
     async with closed_on_failure(database):
-        await _open(database)
+        await _open(database, new=True)
         await prepare(database)
 
 
-async def connect(url: str, *, shared: bool = False) -> Database:
+async def connect(url: str, *, shared: bool = False, new: bool = False) -> Database:
     """A database that answers, of whatever schema.
 
     Args:
         shared: a SQLite file may be open in a server.
+        new: a SQLite file that is not there is made.
 
     Raises:
         DatabaseError: it cannot be opened or reached, or is open in another server.
     """
     database = Database(url) if shared else database_of(url)
     async with closed_on_failure(database):
-        await _open(database)
+        await _open(database, new=new)
     return database
 
 
-async def _open(database: Database) -> None:
-    locked = database if isinstance(database, LockedDatabase) else None
-    if database.dialect == "sqlite" and (fault := _fault_of_file(Path(database.url.database or ""), not locked)):
+async def _open(database: Database, *, new: bool) -> None:
+    if database.dialect == "sqlite" and (fault := _fault_of_file(Path(database.url.database or ""), new)):
         raise _unusable(database.name, fault)
-    if locked:
-        locked.lock()
+    if isinstance(database, LockedDatabase):
+        database.lock()
     async with database.read():
         pass  # it answers
 
@@ -122,12 +122,14 @@ def _unusable(url: str, reason: str) -> DatabaseError:
     return DatabaseError(f"The database {without_password(url)} cannot be {verb}: {words}.")
 
 
-def _fault_of_file(path: Path, exists: bool) -> str:
+def _fault_of_file(path: Path, new: bool) -> str:
     """What is wrong with a SQLite file, where SQLite itself would not say it."""
     if path.is_dir():
         return "it is a folder"
-    if exists and not path.exists():
-        return "there is no such file yet; a2a-canvas serve makes it, and so does a2a-canvas db upgrade"
     if not path.parent.is_dir():
         return f"there is no folder {path.parent}"
+    if path.exists() and path.stat().st_nlink > 1:
+        return "the file has a second name (a hard link), by which another server could open it, too"
+    if not (new or path.exists()):
+        return "there is no such file yet; a2a-canvas serve makes it, and so does a2a-canvas db upgrade"
     return ""

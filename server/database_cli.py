@@ -43,7 +43,8 @@ async def database_command(options: argparse.Namespace, out: TextIO) -> int:
     settings = load(given_options(options))
     if settings.database == "memory":
         raise DatabaseError("--database memory keeps nothing: name the file or the server that the command is for.")
-    database = await connect(settings.database, shared=options.action == "check")
+    action = options.action
+    database = await connect(settings.database, shared=action == "check", new=action == "upgrade")
     async with closed_on_failure(database):
         out.write(await _done(options, settings, database) + "\n")
     await database.close()

@@ -1,8 +1,8 @@
 """One message to an A2A server, and the task that it starts, followed to where it is over.
 
 Rule 1: an answer is over at a terminal state, at a question, or with a message in place of a task.
-Rule 2: a stream that ends before that is taken up again by `SubscribeToTask`, three times in a row at most
-        without anything new; the message is never sent a second time.
+Rule 2: a stream that ends before that is taken up again by `SubscribeToTask`, six times in a row at most without
+        anything new, which is half a minute; the message is never sent a second time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from server.client.reading import BROKE_OFF, TURN, Seen, asked_again, fold
 Pause = Callable[[float], Awaitable[object]]
 """Waits that many seconds, between tries."""
 
-_RETRIES = 3
+_RETRIES = 6
 _POLL = 1.0
 
 

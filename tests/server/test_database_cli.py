@@ -83,6 +83,7 @@ def test_a_file_that_is_no_database(refused: Refused, tmp_path: Path) -> None:
 def test_a_folder_without_permission(refused: Refused) -> None:
     with without_privileges() as folder:
         url = sqlite_url(folder)
+        (folder / "canvas.db").touch()
         folder.chmod(0o555)
         assert refused(url) == f"The database {url} cannot be opened: Permission denied."
 
@@ -113,6 +114,7 @@ def without_privileges() -> Iterator[Path]:
 
 
 def test_a_file_that_a_server_has_open(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "canvas.db").touch()
     lock = FileLock(tmp_path / "canvas.db")
     lock.take()
     assert refused(sqlite_url(tmp_path)) == (
@@ -120,7 +122,19 @@ def test_a_file_that_a_server_has_open(refused: Refused, tmp_path: Path) -> None
         "Stop it, choose another --database, or use postgresql:// for several servers."
     )
     lock.release()
-    assert not (tmp_path / "canvas.db").exists()
+    assert (tmp_path / "canvas.db").read_bytes() == b""
+
+
+def test_a_file_with_two_names(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "canvas.db").touch()
+    (tmp_path / "other.db").hardlink_to(tmp_path / "canvas.db")
+    assert "the file has a second name (a hard link)" in refused(sqlite_url(tmp_path))
+
+
+def test_what_is_not_there_is_not_made_to_be_pruned(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["db", "prune", "--dry-run", "--database", sqlite_url(tmp_path)]) == 2
+    assert "there is no such file yet" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_server_keeps_others_from_its_file_until_it_is_killed(

@@ -6,7 +6,9 @@ Rule 1: a replica has a row, renewed every second by the database's clock. Whoev
 Rule 2: a replica that is removed while it lives (it was stopped, or cut off) finds out at its next beat or write,
         drops everything, and goes on as a new one.
 Rule 3: nobody is removed by a replica that has not itself kept its beat for as long: when the database comes
-        back after it was away, everybody first gets the time to say that they live.
+        back after it was away, everybody first gets the time to say that they live. But one that has just started, and
+        has found the database there ever since, need not wait for whoever was silent since before: if the database
+        itself has run since that one's last beat, it is dead.
 Rule 4: tasks that work and whose replica has no row are taken over, a few at a time, so that replicas share them. A
         takeover raises the epoch. One that was given up (`replica` is null) was handed over; any other is a resumption.
         One that was acquired to be answered, and was not, waits as before.
@@ -63,6 +65,7 @@ class Lease:
         self._database = database
         self._commits = 0
         self._kept_since: float | None = None
+        self._fresh = True  # it has not been without the database yet
         self.begun = False
         self._astray: set[tuple[str, str]] = set()
 
@@ -118,7 +121,7 @@ class Lease:
                 ours = update(replicas).where(replicas.c.replica_id == replica).values(beat=_NOW)
                 alive = (await connection.execute(ours)).rowcount == 1
         except Unavailable:
-            self._kept_since = None
+            self._kept_since, self._fresh = None, False
             raise
         if self.id != replica:
             return True  # it has found out already, and been renewed
@@ -133,12 +136,15 @@ class Lease:
             Unavailable: the database cannot be used.
         """
         now = asyncio.get_running_loop().time()
-        if self.alone or self._kept_since is None or now - self._kept_since < self.timing.expired:
+        steady = self._kept_since is not None and now - self._kept_since >= self.timing.expired
+        if self.alone or not (steady or self._fresh):
             return
         async with self._database.write() as connection:
             dead = delete(replicas).where(
                 replicas.c.beat < _NOW - self.timing.expired, replicas.c.replica_id != self.id
             )
+            if not steady:
+                dead = dead.where(replicas.c.beat > func.extract("epoch", func.pg_postmaster_start_time()))
             found = (await connection.scalars(dead.returning(replicas.c.replica_id))).all()
         if found:
             logger.warning("Replicas that no longer answer: %s. Their tasks are taken up.", ", ".join(found))

@@ -309,12 +309,12 @@ async def test_a_stream_that_breaks_is_taken_up_where_the_passage_is_by_then() -
     )
     async with serving_app(script.app) as url:
         got = await run(Where("c", "doc", url), Edit("more", Lines(1, 1), "insert_after"))
-    assert got == Result(0, "abcd\n", "Connection lost, trying again (1 of 3)…\nEdited.\n")
+    assert got == Result(0, "abcd\n", "Connection lost, trying again (1 of 6)…\nEdited.\n")
     assert [extensions for *_, extensions in script.calls] == [CANVAS, CANVAS]
 
 
 async def test_a_connection_that_is_lost_for_good_tells_how_to_look() -> None:
-    script = Script([[update("WORKING"), BREAK], *[500] * 3], extension=CANVAS)
+    script = Script([[update("WORKING"), BREAK], *[500] * 6], extension=CANVAS)
     async with serving_app(script.app) as url:
         got = await run(Where("c 1", "doc", url, program="./a2a-canvas"), UNDO)
     *_, said, advice = got.err.splitlines()

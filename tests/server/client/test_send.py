@@ -482,7 +482,7 @@ async def test_a_stream_that_broke_with_the_answer_does_not_say_that_it_is_asked
     later = [task(), turn("message_start", round=2), update("COMPLETED", "Done.")]
     async with serving(Script([[task(), *broken, BREAK], later], TURN).app) as url:
         got = await run(url)
-    assert (got.code, got.err) == (0, "Connection lost, trying again (1 of 3)…\n")
+    assert (got.code, got.err) == (0, "Connection lost, trying again (1 of 6)…\n")
 
 
 async def test_a_server_that_forgot_the_task_is_told_as_such() -> None:
@@ -520,7 +520,7 @@ async def test_a_broken_stream_is_taken_up_again_where_it_broke() -> None:
         got = await run(url)
     assert got.code == 0
     assert got.out == f"{REPORT}# T\none two\n{RULE}Done.\n{WITH_REPORT}"
-    assert got.err == "Connection lost, trying again (1 of 3)…\n"
+    assert got.err == "Connection lost, trying again (1 of 6)…\n"
     assert [(method, params.get("id")) for method, params, _ in script.calls] == [
         ("SendStreamingMessage", None),
         ("SubscribeToTask", "t1"),
@@ -535,7 +535,7 @@ async def test_a_stream_that_ends_with_an_error_that_may_pass_is_taken_up_again(
     script = Script([[task(), AWAY], AWAY, [task(), update("COMPLETED", "Done.")]])
     async with serving(script.app) as url:
         got = await run(url)
-    tries = [f"Connection lost, trying again ({n} of 3)…" for n in (1, 2)]
+    tries = [f"Connection lost, trying again ({n} of 6)…" for n in (1, 2)]
     assert (got.code, got.err.splitlines()) == (0, tries)
     assert [method for method, _, _ in script.calls] == ["SendStreamingMessage", *["SubscribeToTask"] * 2]
 
@@ -548,14 +548,12 @@ async def test_an_error_that_will_not_pass_is_the_servers_last_word() -> None:
 
 
 async def test_a_stream_that_keeps_breaking_is_given_up_with_the_task_id() -> None:
-    script = Script([[task(), BREAK], [task(), BREAK], 503, [task()]])
+    script = Script([[task(), BREAK], [task(), BREAK], 503, [task()], *[503] * 3])
     async with serving(script.app) as url:
         got = await run(url)
     assert got.code == 1
     assert got.err.splitlines() == [
-        "Connection lost, trying again (1 of 3)…",
-        "Connection lost, trying again (2 of 3)…",
-        "Connection lost, trying again (3 of 3)…",
+        *(f"Connection lost, trying again ({n} of 6)…" for n in range(1, 7)),
         f"The connection to {url} was lost; the task may go on there (task t1, context c1)",
         f'Add to the task: a2a-canvas send --task t1 --url {url} "…"',
         f'Go on with the conversation: a2a-canvas send --context c1 --url {url} "…"',
