@@ -18,6 +18,22 @@ def _always() -> None:
     """Nobody takes a task away."""
 
 
+async def patiently(
+    step: Callable[[], Awaitable[T]], pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _always
+) -> T:
+    """The result of `step`, tried again, after a pause, for as long as it raises `Unavailable`.
+
+    Args:
+        check: called before every try, in the same step.
+    """
+    while True:
+        check()
+        try:
+            return await step()
+        except Unavailable:
+            await pause()
+
+
 class PatientStore:
     """Wraps any store and tries again while it is `Unavailable`, which it is only before it has changed anything.
 
@@ -62,9 +78,4 @@ class PatientStore:
         return await self._patiently(lambda: self._store.discard(ref))
 
     async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
-        while True:
-            self._check()
-            try:
-                return await step()
-            except Unavailable:
-                await self._pause()
+        return await patiently(step, self._pause, self._check)

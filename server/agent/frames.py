@@ -18,16 +18,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Literal
 
+from server.agent.around import AroundLLM
 from server.agent.model import LLM, BlockStart, InputDelta, ModelEvent, ModelRequest, TextDelta
-from server.agent.window import window_of
 
 OPENING = 512
 """Characters: longer than what stands before the first text of an artifact, shorter than any artifact that matters."""
 
 
-class FramedLLM:
+class FramedLLM(AroundLLM):
     """An `LLM` around another one.
 
     Args:
@@ -35,20 +34,8 @@ class FramedLLM:
     """
 
     def __init__(self, llm: LLM, frame: float) -> None:
-        self._llm = llm
+        super().__init__(llm)
         self._frame = frame
-
-    @property
-    def name(self) -> str:
-        return self._llm.name
-
-    @property
-    def thinking(self) -> Literal["delta", "accumulated"]:
-        return self._llm.thinking
-
-    @property
-    def window(self) -> int | None:
-        return window_of(self._llm)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         stream = self._llm.stream(request)

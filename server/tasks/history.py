@@ -21,4 +21,4 @@ def earlier(tasks: Iterable[TaskRecord], record: TaskRecord) -> tuple[Transcript
 
 def is_history(owner: str, state: State, record: TaskRecord) -> bool:
     """Whether a later task of the context may be told of a task: what is still being said is not history."""
-    return owner == record.owner and state not in (State.SUBMITTED, State.WORKING)
+    return owner == record.owner and state.settled

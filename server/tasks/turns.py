@@ -39,10 +39,9 @@ from server.tasks.pacing import PacedLLM
 from server.tasks.record import TaskRecord
 from server.tasks.running import Running
 from store.base import ArtifactStore
-from store.errors import Unavailable
 from store.evented import EventedArtifactStore
 from store.models import Ref
-from store.patient import PatientStore
+from store.patient import PatientStore, patiently
 from tools.base import Tool
 
 logger = logging.getLogger(__name__)
@@ -240,11 +239,7 @@ class Turns:
         self._journal.check(task_id)
 
     async def _earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
-        while True:
-            try:
-                return await self._journal.earlier(record)
-            except Unavailable:
-                await _pause()
+        return await patiently(partial(self._journal.earlier, record), _pause)
 
 
 def _interrupted(record: TaskRecord, drafts: tuple[str, ...]) -> Interrupted:

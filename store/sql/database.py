@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Literal
 
-from sqlalchemy import URL, event, make_url
+from sqlalchemy import URL, Table, event, make_url
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -136,6 +137,11 @@ def _postgresql(url: URL, connections: int) -> AsyncEngine:
             "server_settings": {"idle_in_transaction_session_timeout": IDLE},
         },
     )
+
+
+def insert(connection: AsyncConnection, table: Table) -> Any:
+    """An INSERT that knows ON CONFLICT."""
+    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
 
 
 @contextmanager

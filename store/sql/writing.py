@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import bindparam, select, tuple_
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store.document import Document
 from store.sql.commit import Fenced
+from store.sql.database import insert
 from store.sql.differences import Changes, changes
 from store.sql.reading import Key
 from store.sql.rows import Head, Stored
@@ -53,9 +53,8 @@ class Write:
 
 async def insert_head(connection: AsyncConnection, key: Key) -> None:
     """Make an artifact's row, unless there is one."""
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(artifacts)
     row = {"context_id": key[0], "artifact_id": key[1], **_values(Head())}
-    await connection.execute(insert.values(row).on_conflict_do_nothing())
+    await connection.execute(insert(connection, artifacts).values(row).on_conflict_do_nothing())
 
 
 async def hold(connection: AsyncConnection, key: Key, holder: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
 
@@ -20,10 +20,8 @@ from server.tasks.ownership import Owner
 from server.tasks.record import TaskRecord
 from server.tasks.sql.journal import SqlJournal
 from server.tasks.sql.lease import AT_ONCE, Lease, Timing
-from server.tasks.sql.logs import Batch
 from server.tasks.sql.post import Post
 from server.tasks.sql.wakeups import News, Wakeups, tell
-from server.tasks.sql.writing import changes_of
 from store.errors import Unavailable
 from store.models import Limits
 from store.sql.artifacts import SqlArtifactStore
@@ -210,9 +208,7 @@ class House:
             )
 
 
-async def _notify(connection: AsyncConnection, batches: Sequence[Batch]) -> None:
-    tasks = tuple(batch.newest.task_id for batch in batches)
-    contexts = tuple({batch.newest.context_id for batch in batches if changes_of(batch).count})
+async def _notify(connection: AsyncConnection, tasks: tuple[str, ...], contexts: tuple[str, ...]) -> None:
     await tell(connection, News(tasks, contexts))
 
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from sqlalchemy import func, select, tuple_
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from server.agent.events import State, Transcript, TurnEvent
+from server.agent.events import Transcript, TurnEvent
 from server.tasks.codec import transcript_of_json
 from server.tasks.errors import StreamLost
 from server.tasks.incoming import WINDOW
@@ -25,17 +24,16 @@ from server.tasks.ownership import Abandoned, Repeated
 from server.tasks.record import TaskRecord
 from server.tasks.sql.contexts import ContextTails
 from server.tasks.sql.logs import Batch, TaskLog
-from server.tasks.sql.reading import HEAD, WHOLE, one_record, records, ticks
+from server.tasks.sql.reading import GOING, HEAD, WHOLE, one_record, records, ticks
 from server.tasks.sql.tables import messages, tasks
 from server.tasks.sql.tails import Tails
-from server.tasks.sql.writing import Writing
+from server.tasks.sql.writing import Notify, Writing
 from store.errors import Unavailable
 from store.sql.commit import Fenced, GroupCommit
 from store.sql.database import Database
 
 PATIENCE = 5.0
 """Seconds that a request waits for what it has said to become durable."""
-UNSETTLED = (State.SUBMITTED.value, State.WORKING.value)
 
 
 class Replica(Protocol):
@@ -43,10 +41,6 @@ class Replica(Protocol):
 
     @property
     def id(self) -> str: ...
-
-
-Notify = Callable[[AsyncConnection, Sequence[Batch]], Any]
-"""Tells the other replicas, within the transaction, of what it writes."""
 
 
 class SqlJournal:
@@ -252,7 +246,7 @@ class SqlJournal:
         query = (
             select(tasks.c.transcript)
             .where(tasks.c.context_id == record.context_id, tasks.c.owner == record.owner)
-            .where(tasks.c.state.not_in(UNSETTLED), tasks.c.number < mine.scalar_subquery())
+            .where(tasks.c.state.not_in(GOING), tasks.c.number < mine.scalar_subquery())
             .order_by(tasks.c.number)
         )
         async with self._database.read() as connection:

@@ -30,12 +30,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from server.agent.events import State
 from server.tasks.ownership import Orphan
 from server.tasks.record import TaskRecord
-from server.tasks.sql.reading import WHOLE, context_of, one_record, records, these
+from server.tasks.sql.reading import GOING, WHOLE, context_of, one_record, records, these
 from server.tasks.sql.tables import replicas, tasks
-from server.tasks.sql.writing import insert
 from store.errors import Unavailable
 from store.sql.commit import Fenced, Written
-from store.sql.database import Database
+from store.sql.database import Database, insert
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +49,6 @@ class Timing:
 
 AT_ONCE = 20
 """Tasks that a replica takes over in one step."""
-GOING = (State.SUBMITTED.value, State.WORKING.value)
 
 _NOW = func.extract("epoch", func.clock_timestamp())
 

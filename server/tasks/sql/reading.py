@@ -11,10 +11,14 @@ from typing import Any
 from sqlalchemy import Row, Select, and_, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from server.agent.events import State
 from server.tasks.codec import artifacts_of_json, entries_of_json, record_of_json, transcript_of_json
 from server.tasks.errors import TaskNotFound
 from server.tasks.record import Entry, TaskRecord, fold
 from server.tasks.sql.tables import pages, task_contexts, tasks
+
+GOING = tuple(state.value for state in State if not state.settled)
+"""The states of tasks that somebody runs, or should."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)

@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.agent.events import ArtifactChanged
@@ -25,12 +24,10 @@ from server.tasks.sql.logs import Batch
 from server.tasks.sql.reading import these, ticks
 from server.tasks.sql.tables import contexts, mail, messages, pages, standings, task_contexts, tasks
 from store.sql.commit import Fenced
+from store.sql.database import insert
 
-
-def insert(connection: AsyncConnection, table: Any) -> Any:
-    """An INSERT that knows ON CONFLICT."""
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    return dialect.insert(table)
+Notify = Callable[[AsyncConnection, tuple[str, ...], tuple[str, ...]], Any]
+"""Tells the other replicas, within the transaction, which tasks it writes, and in which contexts artifacts change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ class Changes:
     last: dict[str, tuple[int, ArtifactChanged]]
 
 
-def changes_of(batch: Batch) -> Changes:
+def _changes_of(batch: Batch) -> Changes:
     changed = [entry.event for entry in batch.entries if isinstance(entry.event, ArtifactChanged)]
     return Changes(len(changed), {change.artifact_id: (place, change) for place, change in enumerate(changed, 1)})
 
@@ -59,7 +56,7 @@ class Writing:
         batches: Sequence[Batch],
         replica: str,
         at: datetime,
-        notify: Callable[[AsyncConnection, Sequence[Batch]], Any],
+        notify: Notify,
         committed: Callable[[Sequence[Batch]], None],
     ) -> None:
         self._batches = batches
@@ -72,14 +69,16 @@ class Writing:
         await self._accept(connection)
         batches = [batch for batch in self._batches if not batch.log.repeated]
         await self._check_epochs(connection, [batch for batch in batches if not batch.created])
-        changes = [changes_of(batch) for batch in batches]
+        changes = [_changes_of(batch) for batch in batches]
         numbers, positions = await self._number(connection, batches, changes)
         await self._create(connection, batches, numbers)
         await self._say(connection, batches, changes, positions)
         await self._stand(connection, batches, changes, positions)
         await self._update(connection, [batch for batch in batches if batch.entries])
         await _deliver(connection, batches)
-        await self._notify(connection, batches)
+        written = tuple(batch.newest.task_id for batch in batches)
+        changed = {batch.newest.context_id for batch, change in zip(batches, changes, strict=True) if change.count}
+        await self._notify(connection, written, tuple(changed))
 
     def done(self) -> None:
         self._committed(self._batches)

@@ -73,7 +73,9 @@ async def _in(url: str) -> AsyncIterator[Make]:
         await lease.begin()
         commits.start()
         open_commits.append(commits)
-        return PromptJournal(database, commits, lease, lambda connection, batches: tell(connection, News()), now)
+        return PromptJournal(
+            database, commits, lease, lambda connection, tasks, contexts: tell(connection, News()), now
+        )
 
     async def close() -> None:
         while open_commits:
