@@ -6,9 +6,9 @@ import json
 
 from pydantic import BaseModel, Field
 
-from store.errors import StoreError
+from store.errors import StoreError, VersionConflict
 from store.models import Artifact, Content, DataPart, JsonValue, Part, TextPart, Version
-from store.text import difference, lines_of
+from store.text import Span, difference, lines_of
 from tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
 from tools.parts import part_output
 
@@ -89,6 +89,13 @@ async def _list(call: ListInput, workspace: Workspace) -> Outcome:
     return Done(to_json([_entry(artifact, count) for artifact, count in zip(artifacts, counts, strict=True)]))
 
 
+async def reason_of(error: StoreError, workspace: Workspace) -> str:
+    """Why a change was refused, for the model: of an artifact that has moved on, what was changed."""
+    if not isinstance(error, VersionConflict):
+        return str(error)
+    return f"{await what_changed(workspace, error.artifact_id)} Read it first, and keep that change."
+
+
 async def what_changed(workspace: Workspace, artifact_id: str) -> str:
     """What somebody else has made of an artifact since the model read or wrote it last, for the model."""
     store, ref = workspace.store, workspace.ref(artifact_id)
@@ -101,12 +108,14 @@ async def what_changed(workspace: Workspace, artifact_id: str) -> str:
         before = (await store.version(ref, known)).content.text
     except StoreError:  # it is not kept any more
         return moved
-    span, now = difference(before, artifact.text)
-    was = span.of(before)
-    if was == now:
+    span, new = difference(before, artifact.text)
+    if span.of(before) == new:
         return moved
     first, last = lines_of(before, span)
-    return f"{moved} In its lines {first} to {last}, {_excerpt(was)} has become {_excerpt(now)}."
+    start, end = before.rfind("\n", 0, span.start) + 1, before.find("\n", span.end)
+    lines = Span(start, len(before) if end < 0 else end)
+    now = before[start : span.start] + new + before[span.end : lines.end]
+    return f"{moved} In its lines {first} to {last}, {_excerpt(lines.of(before))} has become {_excerpt(now)}."
 
 
 def _excerpt(text: str) -> str:

@@ -20,10 +20,10 @@ from pydantic import ValidationError
 
 from store.changes import AppendParts, ReplaceParts
 from store.document import Applied
-from store.errors import LimitReached, StoreError, VersionConflict
+from store.errors import LimitReached, StoreError
 from store.models import Kind, Part, Ref, text_part
 from tools.artifact_input import DESCRIPTION, ArtifactUpdateInput, Head
-from tools.artifact_read import what_changed
+from tools.artifact_read import reason_of
 from tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
 from tools.json_events import Begin, Delta, JsonError, JsonEvent, Once, Path, Value
 from tools.json_stream import JsonStream
@@ -239,10 +239,7 @@ class _Call:
         return None
 
     async def _refused(self, error: StoreError) -> Failed:
-        if not isinstance(error, VersionConflict):
-            return await self._fail(f"{error} Nothing was changed.")
-        changed = await what_changed(self._workspace, error.artifact_id)
-        return await self._fail(f"{changed} Nothing was written. Read it, then write again and keep that change.")
+        return await self._fail(f"{await reason_of(error, self._workspace)} Nothing was changed.")
 
     async def _fail(self, reason: str) -> Failed:
         if self._error is None:

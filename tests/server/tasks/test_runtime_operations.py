@@ -366,11 +366,11 @@ async def test_what_a_person_puts_while_a_question_is_open_is_told_to_the_model_
     put = await house.done(PUT, "Mine")
     assert put.state is State.COMPLETED
     done = await house.settled("This one", task=asked.task_id)
-    note = 'In its lines 2 to 2, "Two" has become "Mine".'
+    note = 'In its lines 2 to 2, "Two." has become "Mine.".'
     assert any("[Artifact" in said and note in said for said in last_said(house, 1))
     refused, _ = last_said(house, 2)[0], house.heard(2)
     assert note in refused
-    assert "Nothing was written" in refused
+    assert "Read it first, and keep that change. Nothing was changed." in refused
     assert len([said for said in last_said(house, 2) if note in said]) == 1  # told once, and in the refusal
     assert (done.state, done.message.text) == (State.COMPLETED, "Done.")
     assert await house.text() == "One.\nMine.\n3.\n"
@@ -385,7 +385,7 @@ async def test_what_a_person_puts_during_the_turn_is_told_in_front_of_the_next_r
     await house.done(PUT, "Mine")
     hold.release.set()
     assert states(await rest(following))[-1] is State.COMPLETED
-    assert any('"Two" has become "Mine"' in said for said in last_said(house, 1))
+    assert any('"Two." has become "Mine."' in said for said in last_said(house, 1))
     assert await house.text() == PUT["text"]
 
 
