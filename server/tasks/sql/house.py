@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -24,13 +25,16 @@ from server.tasks.sql.post import Post
 from server.tasks.sql.wakeups import News, Wakeups, tell
 from store.errors import Unavailable
 from store.models import Limits
+from store.patient import patiently
 from store.sql.artifacts import SqlArtifactStore
-from store.sql.commit import SPACING, Fenced, GroupCommit
+from store.sql.commit import RETRY, SPACING, Fenced, GroupCommit
 from store.sql.database import Database
 
 logger = logging.getLogger(__name__)
 
 TIMING = Timing()
+TRIES = 2
+"""How often a task of which something could not be written is tried to be ended."""
 
 
 class House:
@@ -49,7 +53,7 @@ class House:
         timing: Timing = TIMING,
     ) -> None:
         self._database = database
-        self.commits = GroupCommit(database, self._lost, spacing=spacing)
+        self.commits = GroupCommit(database, self._lost, self._unwritable, spacing=spacing)
         self._lease = Lease(database, timing)
         self.commits.join(self._lease)
         self.journal = SqlJournal(database, self.commits, self._lease, _notify, now)
@@ -63,6 +67,8 @@ class House:
         self._look = asyncio.Event()
         self._taking_over = asyncio.Lock()
         self._coming: Counter[tuple[str, str]] = Counter()
+        self._unwritten: Counter[str] = Counter()  # by task, how often something of it could not be written
+        self._failing: set[asyncio.Task[None]] = set()
 
     # ------------------------------------------------------------------------- living
 
@@ -82,7 +88,7 @@ class House:
 
     async def stop(self) -> None:
         """Leave. Turns that still run are given up: another replica, or the next start, takes them up."""
-        loops = [loop for loop in (self._beating, self._looking) if loop]
+        loops = [loop for loop in (self._beating, self._looking, *self._failing) if loop]
         for loop in loops:
             loop.cancel()
         if loops:
@@ -162,6 +168,44 @@ class House:
         self._post.forget()
         if self._owner:
             self._owner.abandon()
+
+    # --------------------------------------------------------------- what cannot be written
+
+    def _unwritable(self, context_id: str, error: Exception) -> None:
+        """What was staged in a context is given up, and of its tasks those fail that cannot be written.
+
+        Its other tasks here may stand on what was given up: they are taken up again from their rows, as if astray.
+        """
+        logger.error("What was said in context %r cannot be written; it is given up.", context_id, exc_info=error)
+        dropped = self.journal.drop(context_id)
+        self.store.drop(context_id)
+        if self._owner:
+            self._owner.abandon_these(dropped)
+        for task_id, unwritable in dropped.items():
+            if unwritable:
+                self._unwritten[task_id] += 1
+                self._coming[context_id, task_id] += 1  # until it is adopted
+                failing = asyncio.create_task(self._fail(context_id, task_id), name=f"end of task {task_id}")
+                self._failing.add(failing)
+                failing.add_done_callback(self._failing.discard)
+
+    async def _fail(self, context_id: str, task_id: str) -> None:
+        """End a task of which something could not be written; if that cannot be done either, the next start tries."""
+        if self._unwritten[task_id] > TRIES:
+            logger.error("Task %s cannot be made to fail; it stays as it is until the next start.", task_id)
+            return
+        try:
+            await patiently(partial(self._retake, context_id, task_id), partial(asyncio.sleep, RETRY))
+        except Exception:
+            logger.exception("Task %s cannot be read; it stays as it is until the next start.", task_id)
+            return
+        self._coming -= Counter(((context_id, task_id),))
+
+    async def _retake(self, context_id: str, task_id: str) -> None:
+        orphan = await self._lease.retake(context_id, task_id, self._unwritten[task_id])
+        if orphan and self._owner:
+            self.journal.adopt(orphan.record)
+            self._owner.resume([orphan])
 
     # -------------------------------------------------------------------------- news
 
