@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 from sqlalchemy import URL, Table, event, make_url
@@ -20,6 +21,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from store.errors import Unavailable
+from store.sql.file import DatabaseFile
 
 Dialect = Literal["sqlite", "postgresql"]
 
@@ -43,6 +45,9 @@ class Database:
 
     Args:
         url: `sqlite:///FILE` or `postgresql://…`.
+
+    Attributes:
+        file: of SQLite.
     """
 
     def __init__(self, url: str) -> None:
@@ -51,9 +56,11 @@ class Database:
         self.name = parsed.render_as_string(hide_password=True)
         self.url = _async_url(parsed)
         self._turn = asyncio.Lock()
-        if self.dialect == "sqlite":
+        self.file = DatabaseFile(Path(parsed.database or "")) if self.dialect == "sqlite" else None
+        if self.file:
             self._reader = _sqlite(self.url, "BEGIN", READERS)
             self._writer = _sqlite(self.url, "BEGIN IMMEDIATE", 1)
+            event.listen(self._writer.sync_engine, "close", self._disconnected)
         else:
             self._writer = _postgresql(self.url, WRITERS)
             self._reader = _postgresql(self.url, READERS).execution_options(isolation_level="REPEATABLE READ")
@@ -65,6 +72,7 @@ class Database:
         Raises:
             Unavailable: rule 3.
         """
+        self._check()
         with translated():
             async with self._reader.connect() as connection, connection.begin():
                 yield connection
@@ -76,13 +84,17 @@ class Database:
         Raises:
             Unavailable: rule 3; nothing was written, or nobody can tell (the connection broke during the commit).
         """
+        self._check()
         with translated():
             if self.dialect == "postgresql":
                 async with self._writer.begin() as connection:
                     yield connection
             else:
                 async with self._turn, self._writer.begin() as connection:
+                    if self.file:
+                        self.file.writing()
                     yield connection
+                    self._check()
 
     @asynccontextmanager
     async def listener(self) -> AsyncIterator[Any]:
@@ -93,6 +105,14 @@ class Database:
                 yield raw.driver_connection
             finally:
                 await connection.invalidate()  # what it listens to must not stay behind in the pool
+
+    def _check(self) -> None:
+        if self.file:
+            self.file.check()
+
+    def _disconnected(self, connection: Any, record: Any) -> None:
+        if self.file:
+            self.file.disconnected()
 
     async def close(self) -> None:
         await self._writer.dispose()
