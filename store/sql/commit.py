@@ -170,26 +170,30 @@ class GroupCommit:
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="group commit")
 
-    async def stop(self) -> None:
-        """Stop writing. What is staged and not `settled` is given up."""
+    async def stop(self, *, at_once: bool = False) -> None:
+        """Stop writing. What is staged and not `settled` is given up.
+
+        Args:
+            at_once: also what is on its way.
+        """
         self._stopping = True
         self._wanted.set()
         if self._due:
             self._due.cancel()
         if self._task:
             # Not in the middle of a transaction, if it can be helped: its connection would be lost.
-            await asyncio.wait([self._task], timeout=STOP)
+            await asyncio.wait([self._task], timeout=0 if at_once else STOP)
             self._task.cancel()
             await asyncio.wait([self._task])
         self._end_waiting(Fenced("this server is stopping"))
 
-    def give_up(self) -> None:
-        """Another replica has taken over: nothing that is staged will be written."""
+    def give_up(self, reason: str = "another replica has taken over") -> None:
+        """Nothing that is staged will be written."""
         self._given_up += 1
         for participant in self._participants:
             participant.collect()
         self._committed = self._staged
-        self._end_waiting(Fenced("another replica has taken over"))
+        self._end_waiting(Fenced(reason))
 
     async def _run(self) -> None:
         while True:

@@ -33,12 +33,19 @@ from store.sql.database import Database
 logger = logging.getLogger(__name__)
 
 TIMING = Timing()
+GRACE = 5.0
+"""Seconds that a stop may take."""
+READY = 1.5
+"""Seconds that the database has to answer whether it can be used."""
 TRIES = 2
 """How often a task of which something could not be written is tried to be ended."""
 
 
 class House:
     """The journal and the store of one replica. It is the `Ownership` of its runtime.
+
+    Args:
+        grace: seconds that a stop may take; a database that has not answered after a third of them is left alone.
 
     Attributes:
         journal, store: what tasks and artifacts are kept in.
@@ -51,6 +58,7 @@ class House:
         limits: Limits,
         spacing: float = SPACING,
         timing: Timing = TIMING,
+        grace: float = GRACE,
     ) -> None:
         self._database = database
         self.commits = GroupCommit(database, self._lost, self._unwritable, spacing=spacing)
@@ -60,6 +68,9 @@ class House:
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
         self._post = Post(database, self.journal, _post_for, now)
         self._wakeups = Wakeups(database, self._heard)
+        self._grace = grace
+        self._terminating: asyncio.TimerHandle | None = None
+        self._probing: asyncio.Task[str | None] | None = None
         self._owner: Owner | None = None
         self._beating: asyncio.Task[None] | None = None
         self._handing_over = False
@@ -88,24 +99,45 @@ class House:
 
     async def stop(self) -> None:
         """Leave. Turns that still run are given up: another replica, or the next start, takes them up."""
-        loops = [loop for loop in (self._beating, self._looking, *self._failing) if loop]
+        self._limit_stop()
+        loops = [loop for loop in (self._beating, self._looking, self._probing, *self._failing) if loop]
         for loop in loops:
             loop.cancel()
         if loops:
             await asyncio.wait(loops)
         await self._wakeups.stop()
-        await self.commits.stop()
+        await self.commits.stop(at_once=self._database.terminated)
         await self.journal.stop()
         await self._database.close()
+        if self._terminating:
+            self._terminating.cancel()
+
+    def _limit_stop(self) -> None:
+        """From here on a database that does not answer holds up the stop for a third of its grace, in sum."""
+        if self._terminating is None:
+            self._terminating = asyncio.get_running_loop().call_later(self._grace / 3, self._terminate)
+
+    def _terminate(self) -> None:
+        self._database.terminate()
+        if self._database.terminated:
+            self.commits.give_up("the database does not answer")
 
     async def ready(self) -> str | None:
         """Why this replica cannot serve just now; None if it can."""
+        if self._probing is None or self._probing.done():
+            self._probing = asyncio.create_task(self._probe(), name="probe")
+        # It is left to itself: a cancel would wait for the database, too.
+        await asyncio.wait([self._probing], timeout=READY)
+        reason = self._probing.result() if self._probing.done() else "it does not answer"
+        return reason or (self.commits.failing.reason if self.commits.failing else None)
+
+    async def _probe(self) -> str | None:
         try:
             async with self._database.read() as connection:
                 await connection.exec_driver_sql("SELECT 1")
         except Unavailable as error:
             return error.reason
-        return self.commits.failing.reason if self.commits.failing else None
+        return None
 
     async def _beat(self) -> None:
         while True:
@@ -242,13 +274,15 @@ class House:
 
     async def hand_over(self) -> None:
         self._handing_over = True
+        self._limit_stop()
         self.journal.give_up()
         try:
             await self.commits.settled()
             await self._lease.leave(_given_up)
         except (Fenced, Unavailable) as error:
+            reason = error.reason if isinstance(error, Unavailable) else error
             logger.warning(
-                "The tasks could not be handed over: %s They are taken up when the lease has run out.", error
+                "The tasks cannot be handed over (%s). They are taken up when the lease has run out.", reason
             )
 
 
