@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 import pytest
@@ -263,6 +263,60 @@ def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_
             assert getattr(house, who).durable == [word for name, word, _, _ in words if name == who]
         written = [word for transaction in house.paper.transactions for word in transaction]
         assert sorted(written, key=int) == [word for _, word, _, _ in words]
+        assert house.lost == 0
+
+    retry, commit.RETRY = commit.RETRY, 0
+    logging.disable(logging.CRITICAL)
+    try:
+        asyncio.run(run())
+    finally:
+        commit.RETRY = retry
+        logging.disable(logging.NOTSET)
+
+
+CONTEXTS = "healthy", "other", "sick"
+STAGED = st.tuples(
+    st.sampled_from(["one", "other"]), st.sampled_from(CONTEXTS), st.booleans(), st.booleans(), st.integers(0, 1)
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(STAGED, max_size=15))
+def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_order(
+    said: list[tuple[str, str, bool, bool, int]],
+) -> None:
+    async def run() -> None:
+        house = House()
+        house.commits.start()
+        left = [0]
+
+        def failing() -> Exception | None:
+            left[0] -= 1
+            return Unavailable("it is away") if left[0] >= 0 else None
+
+        house.paper.failing = failing
+        words: dict[str, list[str]] = {"one": [], "other": []}
+        for number, (who, context, poison, now, failures) in enumerate(said):
+            word = f"{context[0]}{number:02}{'!' if poison and context == 'sick' else ''}"
+            getattr(house, who).staged.append(word)
+            words[who].append(word)
+            left[0] += failures
+            house.commits.soon()
+            if now:
+                house.commits.now()
+                await asyncio.sleep(0)
+        with suppress(Fenced):
+            await house.commits.settled()
+        await house.commits.stop()
+        for who, staged in words.items():
+            writer = getattr(house, who)
+            for context in "ho":
+                mine = [word for word in staged if word[0] == context]
+                assert [word for word in writer.durable if word[0] == context] == mine
+            assert sorted([*writer.durable, *writer.failed]) == sorted(staged)
+            assert not any("!" in word for word in writer.durable)
+        written = [word for transaction in house.paper.transactions for word in transaction if "free" not in word]
+        assert sorted(written) == sorted([*house.one.durable, *house.other.durable])
         assert house.lost == 0
 
     retry, commit.RETRY = commit.RETRY, 0
