@@ -234,8 +234,9 @@ class House:
         self._coming -= Counter(((context_id, task_id),))
 
     async def _retake(self, context_id: str, task_id: str) -> None:
+        replica = self._lease.id
         orphan = await self._lease.retake(context_id, task_id, self._unwritten[task_id])
-        if orphan and self._owner:
+        if orphan and self._owner and self._lease.id == replica:  # else it has been lost meanwhile
             self.journal.adopt(orphan.record)
             self._owner.resume([orphan])
 
@@ -276,6 +277,8 @@ class House:
         self._handing_over = True
         self._limit_stop()
         self.journal.give_up()
+        if self._database.terminated:
+            return
         try:
             await self.commits.settled()
             await self._lease.leave(_given_up)

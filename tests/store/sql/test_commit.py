@@ -399,6 +399,23 @@ async def test_if_nothing_at_all_can_be_written_no_context_is_to_blame(house: Ho
     assert (house.unwritten, house.lost) == ({}, 1)
 
 
+async def test_what_cannot_even_be_collected_does_not_end_the_writing(house: House) -> None:
+    collect = house.one.collect
+
+    def broken() -> Words | None:
+        house.one.collect = collect  # type: ignore[method-assign]
+        raise ValueError("a fault of ours")
+
+    house.one.collect = broken  # type: ignore[method-assign]
+    house.commits.now()
+    with pytest.raises(Fenced):
+        await house.commits.settled()
+    house.one.staged.append("a")
+    house.commits.now()
+    await house.commits.settled()
+    assert (house.lost, house.paper.transactions) == (1, [["a"]])
+
+
 async def test_a_database_that_goes_away_while_the_culprit_is_looked_for_is_waited_for(house: House) -> None:
     errors: list[Exception | None] = [None, Unavailable("it is away"), None]
     house.paper.failing = lambda: errors.pop(0)
