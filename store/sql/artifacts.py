@@ -24,12 +24,13 @@ from store.models import Artifact, Limits, Ref, Version
 from store.sql import reading
 from store.sql.commit import Fenced, GroupCommit
 from store.sql.database import Database
-from store.sql.differences import changes
 from store.sql.holding import PATIENCE, Held, Holder, Holds, Work, line
 from store.sql.reading import Cache, Key, Standing, standing
 from store.sql.rows import Head
 from store.sql.tables import carried
 from store.sql.writing import Write
+
+_NOT_COMMITTED = "what was written last is not committed"
 
 __all__ = ["Holder", "SqlArtifactStore", "Standing", "standing"]
 
@@ -58,6 +59,11 @@ class SqlArtifactStore:
         self._cache.clear()
         self._touched.clear()
 
+    def drop(self, context_id: str) -> None:
+        """What is staged in a context is not written: memory goes back to the rows."""
+        self._touched = {held for held in self._touched if held.key[0] != context_id}
+        self._holds.drop(context_id)
+
     # ------------------------------------------------------------------------ reading
 
     async def get(self, ref: Ref) -> Artifact:
@@ -72,9 +78,10 @@ class SqlArtifactStore:
             return _artifact(*await reading.shown(connection, ref.context_id, {ref.artifact_id: found}))
 
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
-        held = {each.key[1]: (each.changed, each.newest) for each in self._holds.of(context_id)}
-        if not all(each.durable for each in self._holds.of(context_id)):
-            await self._settled()
+        holds = [*self._holds.of(context_id)]
+        held = {each.key[1]: (each.changed, each.newest) for each in holds}
+        if not all(each.durable for each in holds):
+            await self._settled(*holds)
         async with self._database.read() as connection:
             found = await reading.heads(connection, context_id)
             for head in found.values():
@@ -120,7 +127,7 @@ class SqlArtifactStore:
             return None
         document = _existing(held)
         if not held.durable:
-            await self._settled()
+            await self._settled(held)
         return document
 
     async def _head(self, connection: AsyncConnection, ref: Ref) -> Head:
@@ -130,14 +137,17 @@ class SqlArtifactStore:
         self._holds.saw(found)
         return found
 
-    async def _settled(self) -> None:
+    async def _settled(self, *holds: Held) -> None:
+        """Wait until what was changed so far, of `holds` too, is committed."""
         if self._commits.failing:
             raise Unavailable(self._commits.failing.reason)
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._commits.settled()
         except (TimeoutError, Fenced) as error:
-            raise Unavailable("what was written last is not committed") from error
+            raise Unavailable(_NOT_COMMITTED) from error
+        if any(held.lost for held in holds):
+            raise Unavailable(_NOT_COMMITTED)
 
     # ----------------------------------------------------------------------- changing
 
@@ -233,7 +243,7 @@ class SqlArtifactStore:
         goes = held.newest.draft is None
         me, holder = (None if self._holder.alone else self._holder.id), (None if goes else self._holder.id)
         held.leaving = goes and not self._holder.alone
-        return Write(held.key, me, held.saved.head, changes(held.saved, held.newest, held.changed, holder))
+        return Write(held.key, me, held.saved, held.newest, held.changed, holder)
 
 
 def _key(ref: Ref) -> Key:

@@ -22,6 +22,7 @@ _UPDATE = (
     artifacts.update().where(*_KEYED).values({field.name: bindparam(f"new_{field.name}") for field in fields(Head)})
 )
 _HOLD = artifacts.update().where(*_KEYED).values(holder=bindparam("new_holder"))
+_RELEASE = artifacts.update().where(*_KEYED, artifacts.c.holder == bindparam("of_holder")).values(holder=None)
 _CUT = drafts.delete().where(
     drafts.c.context_id == bindparam("of_context"),
     drafts.c.artifact_id == bindparam("of_artifact"),
@@ -38,17 +39,20 @@ class Write:
 
     Attributes:
         holder: the replica that must hold it; None if nobody else can.
-        before: the row that must be there.
+        before: what must be there.
+        document, changed: how it then stands, and since when, in microseconds since 1970.
+        keeps: the replica that holds it from then on.
     """
 
     key: Key
     holder: str | None
-    before: Head
-    changes: Changes
+    before: Stored
+    document: Document
+    changed: int
+    keeps: str | None
 
-    @property
-    def document(self) -> Document:
-        return self.changes.after.document
+    def since(self, before: Stored) -> Changes:
+        return changes(before, self.document, self.changed, self.keeps)
 
 
 async def insert_head(connection: AsyncConnection, key: Key) -> None:
@@ -59,6 +63,11 @@ async def insert_head(connection: AsyncConnection, key: Key) -> None:
 
 async def hold(connection: AsyncConnection, key: Key, holder: str) -> None:
     await connection.execute(_HOLD, [_of(key, new_holder=holder)])
+
+
+async def release(connection: AsyncConnection, writes: Iterable[Write]) -> None:
+    """Nobody holds these any more that were held by who was to write them."""
+    await _run(connection, _RELEASE, (_of(each.key, of_holder=each.holder) for each in writes if each.holder))
 
 
 async def write(connection: AsyncConnection, writes: Sequence[Write]) -> list[Stored]:
@@ -91,14 +100,13 @@ async def _locked(connection: AsyncConnection, keys: Sequence[Key]) -> dict[Key,
 
 
 async def _checked(connection: AsyncConnection, each: Write, holder: str | None, revision: int) -> Changes:
-    if revision == each.before.revision and each.holder in (None, holder):
-        return each.changes
+    if revision == each.before.head.revision and each.holder in (None, holder):
+        return each.since(each.before)
     if each.holder is not None:
         raise Fenced(f"another replica has taken over artifact {each.key[1]!r}")
     # Nobody else can hold it, so what was pruned is what memory goes on to use: all of it is written again.
     await _run(connection, _DROP, [_of(each.key)])
-    known = Stored(Document(each.key[1]), Head(revision=revision), pieces=1)
-    return changes(known, each.document, each.changes.head.changed, each.changes.head.holder)
+    return each.since(Stored(Document(each.key[1]), Head(revision=revision), pieces=1))
 
 
 async def _run(connection: AsyncConnection, statement: Any, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from server.agent.events import ArtifactChanged
 from server.tasks.codec import entries_of_json
 from server.tasks.context_log import ContextEntry, ContextSnapshot, Standing
 from server.tasks.cursors import Cursor, Log
+from server.tasks.errors import StreamLost
 from server.tasks.sql.reading import WHOLE, records, these
 from server.tasks.sql.tables import contexts, pages, standings
 from store.errors import Unavailable
@@ -78,7 +79,7 @@ class ContextTails:
         """
         for context_id in context_ids:
             tail = self._tails.get(context_id)
-            if tail is not None:
+            if tail is not None and not tail.broken:
                 await self._read_on(tail)
 
     async def catch_up(self) -> None:
@@ -124,13 +125,19 @@ class ContextTails:
         ours = ours.where(pages.c.context_id == tail.context_id).order_by(pages.c.position)
         async with tail.reading:
             async with self._database.read() as connection:
+                newest = int(await connection.scalar(_position(tail.context_id)) or 0)
                 found = (await connection.execute(ours.where(pages.c.position > tail.position))).all()
             for page in found:
                 changes = [e for e in entries_of_json(page.epoch, page.entries) if isinstance(e.event, ArtifactChanged)]
+                if page.position - len(changes) != tail.position:
+                    break
                 for position, entry in enumerate(changes, page.position - len(changes) + 1):
                     tail.append(ContextEntry(position, page.task_id, entry))
                 tail.position = page.position
-            tail.wake()
+            if tail.position < newest:
+                tail.break_off(StreamLost())  # what comes next is no longer kept
+            else:
+                tail.wake()
 
     async def _position(self, context_id: str) -> int:
         async with self._database.read() as connection:

@@ -16,7 +16,7 @@ from sqlalchemy import ScalarSelect, func, select, tuple_
 
 from server.agent.events import Transcript, TurnEvent
 from server.tasks.codec import transcript_of_json
-from server.tasks.errors import StreamLost
+from server.tasks.errors import StreamLost, Unwritable
 from server.tasks.incoming import WINDOW
 from server.tasks.journal import Following, FollowingContext, TaskCursor
 from server.tasks.listing import TaskPage, TaskQuery
@@ -104,6 +104,10 @@ class SqlJournal:
         if log and log.repeated:
             self._drop(task_id)
             raise Repeated(log.repeated)
+        if log and log.unwritable:
+            raise Unwritable(task_id)
+        if log and log.broken:
+            raise Unavailable("what was said in the same context could not be written")
 
     async def room(self) -> None:
         await self._commits.able.wait()
@@ -177,6 +181,19 @@ class SqlJournal:
     async def stop(self) -> None:
         """Read nothing more for those who follow."""
         await self._contexts.stop()
+
+    def drop(self, context_id: str) -> dict[str, bool]:
+        """What was said in a context and is not committed never will be: whoever follows one of its tasks comes back.
+
+        Returns:
+            The tasks there that this replica ran, and of each whether it is one that could not be written.
+        """
+        logs = {task_id: log for task_id, log in self._owned.items() if log.newest.context_id == context_id}
+        for task_id, log in logs.items():
+            log.break_off(StreamLost())
+            self._dirty.pop(task_id, None)
+            self._drop(task_id)
+        return {task_id: log.unwritable for task_id, log in logs.items()}
 
     def forget(self) -> None:
         """What memory says may not be true: whoever follows a task must come back."""
