@@ -31,6 +31,7 @@ from server.protocols.extensions import ExtensionsEcho
 from server.protocols.guard import Limits as BodyLimits
 from server.protocols.guard_http import Guard
 from server.protocols.health import health_route, ready_route
+from server.protocols.hosts import HostCheck, Hosts
 from server.protocols.stopping import Stop, Stopping
 from server.settings import Settings, SettingsError
 from server.tasks.runtime import Runtime
@@ -99,6 +100,7 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
             *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX, shutdown_grace_period=grace),
         ],
         middleware=[
+            Middleware(HostCheck, hosts=Hosts.of(settings.host, settings.public_url, settings.hosts)),
             Middleware(Guard, limits=BodyLimits(max_body_bytes=settings.max_body_bytes), rest_prefix=REST_PREFIX),
             Middleware(Stopping, stop=stop),
             Middleware(ExtensionsEcho),

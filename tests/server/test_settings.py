@@ -20,6 +20,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "keep_versions": ("30", 30.0),
     "keep_contexts": ("365", 365.0),
     "public_url": ("https://agent.example.com/", "https://agent.example.com"),
+    "allowed_hosts": ("agent.example.com, *.example.org", "agent.example.com, *.example.org"),
     "agent_card": ("/tmp/card.json", Path("/tmp/card.json")),
     "advertise_0_3": ("false", False),
     "frame_ms": ("12.5", 12.5),
