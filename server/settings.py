@@ -75,6 +75,8 @@ class Settings(BaseSettings):
     max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")
     max_parts: int = Field(100, ge=1, description="parts of one artifact")
     max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="bytes of one request")
+    max_bodies_bytes: int = Field(64 * 1024 * 1024, ge=1024, description="bytes of all requests that come in at once")
+    max_text_bytes: int = Field(1024 * 1024, ge=1024, description="bytes of the text and data in one message")
     max_connections: int = Field(900, ge=1, description="connections at once, and calls of gRPC")
     max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of a Claude model")
     expose_thinking: bool = Field(False, description="show the model's thinking to AG-UI clients")

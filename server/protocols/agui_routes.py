@@ -23,8 +23,9 @@ from server.agent.events import State, UserMessage
 from server.agent.intent import intent_of
 from server.agent.operations import Converse, InvalidOperation
 from server.protocols.a2a_errors import to_a2a_error
+from server.protocols.a2a_parts import check_text
 from server.protocols.agui_events import Run
-from server.protocols.agui_input import in_forwarded_props, run_input
+from server.protocols.agui_input import in_forwarded_props, last_message, run_input
 from server.protocols.agui_older import Canvas, OlderRun, canvas_of, in_its_words, is_first_made, older_request
 from server.protocols.agui_stream import run_stream
 from server.protocols.callers import owner_of
@@ -120,6 +121,7 @@ class _Stream:
     async def _run(self, value: Mapping[str, JsonValue], owner: str) -> tuple[Run, Following]:
         try:
             asked = OlderRun(run_input(value), "", ())
+            self._check_text(asked, "resume" if value.get("resume") else last_message(value))
             following = await self._accepted(asked, owner)
         except InvalidOperation as error:
             raise in_forwarded_props(error, value) from None
@@ -128,10 +130,15 @@ class _Stream:
     async def _older(self, value: Mapping[str, JsonValue], owner: str) -> tuple[Run, Following]:
         try:
             asked = await self._older_run(value)
+            self._check_text(asked, "message")
             following = await self._accepted(asked, owner)
         except InvalidOperation as error:
             raise in_its_words(error) from None
         return await self._projection(asked, following, asked.artifact_id), following
+
+    def _check_text(self, asked: OlderRun, field: str) -> None:
+        if asked.run.message:
+            check_text(asked.run.message, self._agui.limits.max_text_bytes, field)
 
     async def _older_run(self, value: Mapping[str, JsonValue]) -> OlderRun:
         older = older_request(value, self._agui.new_id())

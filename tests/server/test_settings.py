@@ -29,6 +29,8 @@ VALUES: dict[str, tuple[str, Any]] = {
     "max_artifact_bytes": ("5000", 5000),
     "max_parts": ("6", 6),
     "max_body_bytes": ("7000", 7000),
+    "max_bodies_bytes": ("70000", 70000),
+    "max_text_bytes": ("2000", 2000),
     "max_connections": ("50", 50),
     "max_output_tokens": ("800", 800),
     "expose_thinking": ("true", True),
