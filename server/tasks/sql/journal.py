@@ -99,6 +99,9 @@ class SqlJournal:
             async with asyncio.timeout(PATIENCE):
                 await self._commits.settled()
         except TimeoutError:
+            if log and log.untouched:
+                self._dirty.pop(task_id, None)  # so that what is refused now is not carried out later
+                self._drop(task_id)
             raise self._commits.failing or Unavailable("it is too slow") from None
         except Fenced as fenced:
             raise Unavailable(str(fenced)) from None

@@ -10,6 +10,7 @@ import grpc
 import grpc.aio
 import httpx
 import pytest
+from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from server.protocols.bodies import SMALL, Budget, Share
 from server.protocols.guard import Limits
 from server.protocols.guard_http import Guard
-from tests.server.serving import Served, asking, envelope, serving
+from tests.server.serving import Served, Stream, asking, envelope, serving
 
 LARGE = 2 * SMALL
 ROOM = LARGE + SMALL
@@ -146,6 +147,17 @@ async def test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing
         assert "result" in (await first).json()
         assert "result" in await served.rpc("SendMessage", {"message": message("m-9", LARGE)})
         assert (await served.rpc("ListTasks", {}))["result"]["totalSize"] == 2
+
+
+async def test_grpc_takes_only_so_many_calls_at_once() -> None:
+    async with serving(database="memory", max_connections=1) as served:
+        stream = Stream(served.client("GRPC", "1.0").send_message(asking("slowly report")))
+        await stream.next()
+        async with grpc.aio.insecure_channel(served.grpc) as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await A2AServiceStub(channel).ListTasks(pb.ListTasksRequest())  # type: ignore[no-untyped-call]
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        await stream.close()
 
 
 async def test_what_is_refused_for_its_text_names_the_field_and_the_limit_and_is_not_kept() -> None:
