@@ -9,6 +9,7 @@ Rule 4: a run that is sent again joins the task that it went to when it first ca
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -110,8 +111,10 @@ class _Stream:
     # ---------------------------------------------------------------- what is asked for
 
     async def _body(self, request: Request) -> Mapping[str, JsonValue]:
-        refusal = check_content_type(request.headers.get("content-type"))
-        value = refusal or check_json(await request.body(), self._agui.limits, MAX_VALUES)
+        if refusal := check_content_type(request.headers.get("content-type")):
+            raise refusal.error()
+        # Elsewhere, because a long past takes its time.
+        value = await asyncio.to_thread(check_json, await request.body(), self._agui.limits, MAX_VALUES)
         if isinstance(value, Refusal):
             raise value.error()
         if not isinstance(value, dict):

@@ -91,8 +91,7 @@ class HostCheck:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             if refusal := self._hosts.check(headers.get("host"), headers.get("origin")):
-                # The body has not been read, so the connection cannot go on.
-                app = JSONResponse(Rest().payload(refusal), refusal.http_status or 400, {"Connection": "close"})
+                app = JSONResponse(Rest().payload(refusal), refusal.http_status or 400)
         await app(scope, receive, send)
 
 

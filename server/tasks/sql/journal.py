@@ -281,6 +281,6 @@ class SqlJournal:
             return query.limit
         # SQLite has `octet_length` since 3.43 only; PostgreSQL's `length` would have to unpack the text.
         length = func.octet_length if self._database.dialect == "postgresql" else func.length
-        size = length(tasks.c.head) + (length(tasks.c.artifacts) if query.artifacts else 0)
-        sizes = await connection.scalars(page.with_only_columns(size).limit(query.limit))
+        more = length(tasks.c.artifacts) + length(tasks.c.transcript) if query.artifacts else 0
+        sizes = await connection.scalars(page.with_only_columns(length(tasks.c.head) + more).limit(query.limit))
         return min(query.limit, fitting(sizes, query.max_bytes))

@@ -73,7 +73,7 @@ async def test_a_page_ends_at_a_number_of_bytes_and_the_next_one_goes_on_there(s
     for number in range(4):
         await rest(await a.send(f"Write {number}", context=f"c{number}"))
     for artifacts, sizes in ((True, [2, 2]), (False, [4])):
-        pages, query, more = [], TaskQuery("", max_bytes=9000, artifacts=artifacts), True
+        pages, query, more = [], TaskQuery("", max_bytes=18_000, artifacts=artifacts), True
         while more:
             page = await a.house.journal.list(query)
             assert page.total == 4
