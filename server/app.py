@@ -27,10 +27,12 @@ from server.protocols.a2a_grpc import grpc_server
 from server.protocols.a2a_handler import A2AHandler
 from server.protocols.agui_routes import AgUi, agui_routes
 from server.protocols.artifact_routes import artifact_routes
+from server.protocols.bodies import Budget
 from server.protocols.extensions import ExtensionsEcho
 from server.protocols.guard import Limits as BodyLimits
 from server.protocols.guard_http import Guard
 from server.protocols.health import health_route, ready_route
+from server.protocols.hosts import HostCheck, Hosts
 from server.protocols.stopping import Stop, Stopping
 from server.settings import Settings, SettingsError
 from server.tasks.runtime import Runtime
@@ -86,7 +88,9 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
     runtime = build_runtime(settings, llm, clock, keeping)
     grace = settings.shutdown_grace
     stop = Stop(runtime.close, grace)
-    handler = A2AHandler(runtime, card)
+    limits = body_limits(settings)
+    budget = Budget(max(limits.max_bodies_bytes, limits.max_body_bytes))
+    handler = A2AHandler(runtime, card, limits)
     app = Starlette(
         routes=[
             card_route(card, clock.now()),
@@ -99,16 +103,21 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
             *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX, shutdown_grace_period=grace),
         ],
         middleware=[
-            Middleware(Guard, limits=BodyLimits(max_body_bytes=settings.max_body_bytes), rest_prefix=REST_PREFIX),
+            Middleware(HostCheck, hosts=Hosts.of(settings.host, settings.public_url, settings.hosts)),
+            Middleware(Guard, limits=limits, budget=budget, rest_prefix=REST_PREFIX),
             Middleware(Stopping, stop=stop),
             Middleware(ExtensionsEcho),
         ],
-        lifespan=_lifespan(settings, stop, handler, keeping, runtime),
+        lifespan=_lifespan(settings, stop, handler, budget, keeping, runtime),
     )
     app.state.stop = stop
     # The REST routes' mount for tenants would send every unknown path on to itself with a slash.
     app.router.redirect_slashes = False
     return app
+
+
+def body_limits(settings: Settings) -> BodyLimits:
+    return BodyLimits(settings.max_body_bytes, settings.max_bodies_bytes, settings.max_text_bytes)
 
 
 def build_card(settings: Settings, llm: LLM) -> pb.AgentCard:
@@ -129,7 +138,7 @@ def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clo
     return AgUi(
         runtime,
         store,
-        BodyLimits(max_body_bytes=settings.max_body_bytes),
+        body_limits(settings),
         clock.new_id,
         expose_thinking=settings.expose_thinking,
         cancel_on_disconnect=settings.on_disconnect == "cancel",
@@ -152,13 +161,14 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, keeping: Keeping |
 
 
 def _lifespan(
-    settings: Settings, stop: Stop, handler: A2AHandler, keeping: Keeping, runtime: Runtime
+    settings: Settings, stop: Stop, handler: A2AHandler, budget: Budget, keeping: Keeping, runtime: Runtime
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         await keeping.start(runtime)
         if settings.grpc_port:
-            stop.rpc = grpc_server(handler, settings.host, settings.grpc_port, settings.max_body_bytes)
+            limits = body_limits(settings)
+            stop.rpc = grpc_server(handler, settings.host, settings.grpc_port, limits, budget, settings.max_connections)
             await stop.rpc.start()
         try:
             yield

@@ -33,6 +33,7 @@ from server.database import DatabaseError, open_database
 from server.database_cli import add_db, database_command
 from server.options import add_options, given_options
 from server.protocols.a2a_card import CardError
+from server.protocols.connections import ConnectionLimits, with_limits
 from server.protocols.stopping import Server
 from server.settings import EVERYWHERE, Settings, SettingsError, authority, load, without_password
 
@@ -123,6 +124,8 @@ def _serve(options: argparse.Namespace) -> int:
         app,
         host=settings.host,
         port=settings.port,
+        http=with_limits(ConnectionLimits(settings.max_connections)),
+        ws="none",
         log_level=settings.log_level,
         timeout_graceful_shutdown=ceil(settings.shutdown_grace) + CUT,
         access_log=settings.log_level == "debug",

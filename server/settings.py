@@ -62,6 +62,11 @@ class Settings(BaseSettings):
         description="days that a conversation is kept after its last change; for ever unless given",
     )
     public_url: str | None = Field(None, description="the address in the card, if it is not http://HOST:PORT")
+    allowed_hosts: str | None = Field(
+        None,
+        description="more names that requests may have as their host, separated by commas, besides HOST, that of the "
+        "public URL and localhost; '*' for any",
+    )
     agent_card: Path | None = Field(None, description="the card to start from (default: agent_card.json)")
     advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
     frame_ms: float = Field(25, ge=0, le=1000, description="appends within so many milliseconds are joined; 0: none")
@@ -70,6 +75,9 @@ class Settings(BaseSettings):
     max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")
     max_parts: int = Field(100, ge=1, description="parts of one artifact")
     max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="bytes of one request")
+    max_bodies_bytes: int = Field(64 * 1024 * 1024, ge=1024, description="bytes of all requests that come in at once")
+    max_text_bytes: int = Field(1024 * 1024, ge=1024, description="bytes of the text and data in one message")
+    max_connections: int = Field(900, ge=1, description="connections at once, and calls of gRPC")
     max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of a Claude model")
     expose_thinking: bool = Field(False, description="show the model's thinking to AG-UI clients")
     on_disconnect: str = Field("continue", description="a task whose last AG-UI client goes away: continue or cancel")
@@ -113,11 +121,23 @@ class Settings(BaseSettings):
             raise ValueError("must be an address such as https://agent.example.com")
         return value.rstrip("/")
 
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _host_names(cls, value: str | None) -> str | None:
+        if value and not all(re.fullmatch(r"\*|(\*\.)?[\w.-]+|[0-9A-Fa-f:.]+", name) for name in _listed(value)):
+            raise ValueError("must be names such as agent.example.com, without ports, separated by commas; * for any")
+        return value
+
     @model_validator(mode="after")
     def _ports_differ(self) -> Self:
         if self.grpc_port == self.port:
             raise ValueError(f"port and grpc_port are both {self.port}; gRPC needs a port of its own")
         return self
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names in `allowed_hosts`."""
+        return _listed(self.allowed_hosts or "")
 
     @property
     def url(self) -> str:
@@ -130,6 +150,10 @@ class Settings(BaseSettings):
 def authority(host: str, port: int) -> str:
     """`host:port`, as it stands in an address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _listed(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def _sqlite_url(url: str) -> str:

@@ -9,7 +9,9 @@ from a2a.server.request_handlers.grpc_handler import GrpcHandler
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
 
+from server.protocols.bodies import Budget
 from server.protocols.extensions import GrpcExtensionsEcho
+from server.protocols.guard import Limits
 from server.protocols.guard_grpc import GuardInterceptor
 
 
@@ -17,18 +19,27 @@ class GrpcError(Exception):
     """gRPC cannot be served; `str()` is one line."""
 
 
-def grpc_server(handler: RequestHandler, host: str, port: int, max_bytes: int) -> grpc.aio.Server:
+def grpc_server(
+    handler: RequestHandler,
+    host: str,
+    port: int,
+    limits: Limits,
+    budget: Budget | None = None,
+    max_calls: int | None = None,
+) -> grpc.aio.Server:
     """A server that is bound but not started.
 
     Args:
-        max_bytes: the largest message it takes.
+        budget: for what is under way at once; of its own if not given.
+        max_calls: how many calls there may be at once; any number if not given.
 
     Raises:
         GrpcError: the port is not free.
     """
     server = grpc.aio.server(
-        interceptors=[GuardInterceptor(), GrpcExtensionsEcho()],
-        options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", max_bytes)],
+        interceptors=[GuardInterceptor(limits, budget), GrpcExtensionsEcho()],
+        options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", limits.max_body_bytes)],
+        maximum_concurrent_rpcs=max_calls,
     )
     add_1_0(GrpcHandler(handler), server)  # type: ignore[no-untyped-call]
     add_0_3(CompatGrpcHandler(handler), server)  # type: ignore[no-untyped-call]

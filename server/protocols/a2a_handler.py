@@ -16,8 +16,9 @@ from a2a.utils.task import apply_history_length, validate_history_length
 from server.agent.events import StatusChanged
 from server.protocols.a2a_errors import to_a2a_error
 from server.protocols.a2a_events import Activated, Event, Projection, to_task
-from server.protocols.a2a_list import NOTHING, can_match, query_of, token_of
-from server.protocols.a2a_parts import user_message
+from server.protocols.a2a_list import NOTHING, PAGE_BYTES, can_match, cut, query_of, token_of, with_history
+from server.protocols.a2a_parts import check_text, user_message
+from server.protocols.guard import Limits
 from server.tasks.errors import TaskFinished
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following
@@ -62,11 +63,13 @@ class A2AHandler(RequestHandler):
     Args:
         runtime: where tasks live.
         card: what the agent declares (its input modes are checked).
+        limits: how much a message may be.
     """
 
-    def __init__(self, runtime: Runtime, card: pb.AgentCard) -> None:
+    def __init__(self, runtime: Runtime, card: pb.AgentCard, limits: Limits | None = None) -> None:
         self._runtime = runtime
         self._card = card
+        self._limits = limits or Limits()
 
     # -------------------------------------------------------------------- messages
 
@@ -103,7 +106,9 @@ class A2AHandler(RequestHandler):
             raise PushNotificationNotSupportedError
         message = params.message
         self._check_media_types(message)
-        incoming = Incoming(user_message(message), _owner(context), message.context_id, message.task_id)
+        said = user_message(message)
+        check_text(said, self._limits.max_text_bytes, "message.parts")
+        incoming = Incoming(said, _owner(context), message.context_id, message.task_id)
         return await self._runtime.send(incoming)
 
     def _check_media_types(self, message: pb.Message) -> None:
@@ -152,7 +157,16 @@ class A2AHandler(RequestHandler):
         validate_history_length(params)
         query = query_of(params, _owner(context))
         page = await self._runtime.journal.list(query) if can_match(params) else NOTHING
-        tasks = [apply_history_length(to_task(record, artifacts=query.artifacts), params) for record in page.records]
+        tasks: list[pb.Task] = []
+        size = 0
+        for record in page.records:
+            await asyncio.sleep(0)  # many large tasks take their time, and others must have theirs
+            task = to_task(with_history(record, params.history_length), artifacts=query.artifacts)
+            size += task.ByteSize()
+            if tasks and size > PAGE_BYTES:
+                page = cut(page, len(tasks))
+                break
+            tasks.append(task)
         return pb.ListTasksResponse(
             tasks=tasks, next_page_token=token_of(page), page_size=query.limit, total_size=page.total
         )

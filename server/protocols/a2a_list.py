@@ -1,10 +1,12 @@
 """`ListTasks` (A2A 1.0, section 3.1.4): from its request to a query of the journal, and back to a page token. Pure.
 
-A page token names the place of the last task of its page (`listing.py`), so it stays good while tasks change.
+A page token names the place of the last task of its page (`listing.py`), so it stays good while tasks change. A page
+ends where it has PAGE_BYTES, but not before its first task; the next one goes on there.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from a2a.types import a2a_pb2 as pb
@@ -19,8 +21,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from server.protocols.a2a_events import STATES
 from server.tasks.listing import Place, TaskPage, TaskQuery, place_of
+from server.tasks.record import TaskRecord
 
 PAGE_SIZE = 50
+PAGE_BYTES = 3 * 2**20
+"""Bytes of the tasks on one page, unless the first has more. Clients of gRPC take 4 MiB unless they say otherwise."""
+READ_BYTES = 16 * 2**20
+"""What may be read for one page: more, because histories are read that are not asked for."""
 NOTHING = TaskPage((), 0, more=False)
 
 _OF_STATUS = {status: state for state, status in STATES.items()}
@@ -45,12 +52,23 @@ def query_of(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
         after=_place(params.page_token) if params.page_token else None,
         limit=size,
         artifacts=params.include_artifacts,
+        max_bytes=READ_BYTES,
     )
 
 
 def can_match(params: pb.ListTasksRequest) -> bool:
     """Whether the status asked for, if any, is one that our tasks can have."""
     return not params.status or params.status in _OF_STATUS
+
+
+def with_history(record: TaskRecord, length: int) -> TaskRecord:
+    """The task with the last messages of its history; a list has none unless it is asked for."""
+    return replace(record, history=record.history[-length:] if length else ())
+
+
+def cut(page: TaskPage, count: int) -> TaskPage:
+    """A page that ends after `count` tasks, and is not the last."""
+    return TaskPage(page.records[:count], page.total, more=True)
 
 
 def token_of(page: TaskPage) -> str:

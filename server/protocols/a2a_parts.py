@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from a2a.types import a2a_pb2 as pb
@@ -11,6 +12,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Struct, Value
 
 from server.agent.events import AgentMessage, ArtifactChanged, UserMessage
+from server.agent.intent import CANVAS
 from store.models import Content, DataPart, FilePart, JsonValue, Part, TextPart, text_part
 
 MAX_ID = 256
@@ -42,6 +44,29 @@ def user_message(message: pb.Message) -> UserMessage:
         extensions=tuple(message.extensions),
         reference_task_ids=tuple(message.reference_task_ids),
     )
+
+
+def check_text(message: UserMessage, limit: int, field: str) -> None:
+    """Raises `InvalidParamsError` if a message says more than `limit` bytes.
+
+    Files do not count, and no text that becomes an artifact's (the operation `put`): they have limits of their own.
+
+    Args:
+        field: what the sender calls the message's parts.
+    """
+    size = sum(part.size for part in message.parts if not isinstance(part, FilePart))
+    size += sum(len(json.dumps(part.metadata)) for part in message.parts if part.metadata)
+    size += len(json.dumps(_without_put(message.metadata))) if message.metadata else 0
+    if size > limit:
+        reason = f"has {size} bytes of text and data with its metadata, and may have {limit}; send it as a file"
+        raise InvalidParamsError(f"{field} {reason}.", {"errors": [{"field": field, "message": f"It {reason}."}]})
+
+
+def _without_put(metadata: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    asked = metadata.get(CANVAS)
+    if isinstance(asked, dict) and asked.get("op") == "put":
+        return {**metadata, CANVAS: {**asked, "text": ""}}
+    return metadata
 
 
 def _says_something(part: Part) -> bool:

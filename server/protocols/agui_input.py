@@ -74,10 +74,15 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
     return RunInput(given.thread_id, given.run_id, message)
 
 
+def last_message(value: Mapping[str, Any]) -> str:
+    """What the sender calls what is said now."""
+    return f"messages.{len(value['messages']) - 1}.content"
+
+
 def in_forwarded_props(error: InvalidOperation, value: Mapping[str, Any]) -> InvalidOperation:
     """The same error, with its field named as in this request body."""
     if error.field == "message.parts":
-        return InvalidOperation(f"messages.{len(value['messages']) - 1}.content", error.reason)
+        return InvalidOperation(last_message(value), error.reason)
     forwarded = value.get("forwardedProps", value.get("forwarded_props"))
     uri = CANVAS if isinstance(forwarded, dict) and forwarded.get(CANVAS) is not None else AGENTSTACK
     whole = error.field == f"metadata[{uri}]"

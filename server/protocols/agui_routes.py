@@ -9,6 +9,7 @@ Rule 4: a run that is sent again joins the task that it went to when it first ca
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,8 +24,9 @@ from server.agent.events import State, UserMessage
 from server.agent.intent import intent_of
 from server.agent.operations import Converse, InvalidOperation
 from server.protocols.a2a_errors import to_a2a_error
+from server.protocols.a2a_parts import check_text
 from server.protocols.agui_events import Run
-from server.protocols.agui_input import in_forwarded_props, run_input
+from server.protocols.agui_input import in_forwarded_props, last_message, run_input
 from server.protocols.agui_older import Canvas, OlderRun, canvas_of, in_its_words, is_first_made, older_request
 from server.protocols.agui_stream import run_stream
 from server.protocols.callers import owner_of
@@ -109,8 +111,10 @@ class _Stream:
     # ---------------------------------------------------------------- what is asked for
 
     async def _body(self, request: Request) -> Mapping[str, JsonValue]:
-        refusal = check_content_type(request.headers.get("content-type"))
-        value = refusal or check_json(await request.body(), self._agui.limits, MAX_VALUES)
+        if refusal := check_content_type(request.headers.get("content-type")):
+            raise refusal.error()
+        # Elsewhere, because a long past takes its time.
+        value = await asyncio.to_thread(check_json, await request.body(), self._agui.limits, MAX_VALUES)
         if isinstance(value, Refusal):
             raise value.error()
         if not isinstance(value, dict):
@@ -120,6 +124,7 @@ class _Stream:
     async def _run(self, value: Mapping[str, JsonValue], owner: str) -> tuple[Run, Following]:
         try:
             asked = OlderRun(run_input(value), "", ())
+            self._check_text(asked, "resume" if value.get("resume") else last_message(value))
             following = await self._accepted(asked, owner)
         except InvalidOperation as error:
             raise in_forwarded_props(error, value) from None
@@ -128,10 +133,15 @@ class _Stream:
     async def _older(self, value: Mapping[str, JsonValue], owner: str) -> tuple[Run, Following]:
         try:
             asked = await self._older_run(value)
+            self._check_text(asked, "message")
             following = await self._accepted(asked, owner)
         except InvalidOperation as error:
             raise in_its_words(error) from None
         return await self._projection(asked, following, asked.artifact_id), following
+
+    def _check_text(self, asked: OlderRun, field: str) -> None:
+        if asked.run.message:
+            check_text(asked.run.message, self._agui.limits.max_text_bytes, field)
 
     async def _older_run(self, value: Mapping[str, JsonValue]) -> OlderRun:
         older = older_request(value, self._agui.new_id())

@@ -44,12 +44,20 @@ MAX_VALUES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a request may be: bytes of body, and levels of nested arrays and objects (at most MAX_DEPTH).
+    """How much a request may be.
 
     Raises ValueError when a limit is out of range.
+
+    Attributes:
+        max_body_bytes: bytes of its body.
+        max_bodies_bytes: bytes of all bodies that are under way at once.
+        max_text_bytes: bytes of the text and data in a message; files and edits by hand have limits of their own.
+        max_depth: levels of nested arrays and objects, at most MAX_DEPTH.
     """
 
     max_body_bytes: int = 10 * 2**20
+    max_bodies_bytes: int = 64 * 2**20
+    max_text_bytes: int = 2**20
     max_depth: int = MAX_DEPTH
 
     def __post_init__(self) -> None:

@@ -7,9 +7,10 @@ Rules:
 3. An error has the SDK's form: status and message, `ErrorInfo` and `BadRequest` in `grpc-status-details-bin`. The 0.3
    service gets the same for what is refused here.
 4. What a handler raises is logged and becomes INTERNAL without text. Cancellation and the handler's own aborts pass.
-5. What may go well in a moment is UNAVAILABLE with `RetryInfo`: the SDK has no status for it. It carries no reason, for
-   the SDK's client would take that for a failure of the server.
-6. Other services are left alone. The size of a message is the server's option `grpc.max_receive_message_length`.
+5. What may go well in a moment has the status that `unavailable.py` gives it, and `RetryInfo`: the SDK has neither. It
+   carries no reason, for the SDK's client would take that for a failure of the server.
+6. Other services are left alone. The size of a message is the server's option `grpc.max_receive_message_length`; what
+   all of them take together (`bodies.py`) is counted when they are whole, for gRPC reads them before anybody can look.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
+from server.protocols.bodies import FULL, Budget, Share
 from server.protocols.guard import Limits, Refusal, check_message, check_version
 from server.protocols.guard_answers import INTERNAL
 from server.protocols.guard_calls import check_legacy_proto
@@ -50,8 +52,9 @@ _NOT_A_MESSAGE = Refusal(InvalidParamsError, "The request is not a protobuf mess
 class GuardInterceptor(grpc.aio.ServerInterceptor):
     """Lets pass only what the A2A services behind it can answer, and lets no exception's text out of them."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, budget: Budget | None = None) -> None:
         self._limits = limits or Limits()
+        self._budget = budget or Budget(self._limits.max_bodies_bytes)
 
     async def intercept_service(
         self,
@@ -64,7 +67,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         if handler is None or spoken is None:
             return handler
         wrong = _wrong_version(handler_call_details.invocation_metadata, spoken)
-        return _Guarded(handler, handler_call_details.method, spoken, wrong, self._limits).handler()
+        return _Guarded(handler, handler_call_details.method, spoken, wrong, self._limits, self._budget).handler()
 
 
 def _wrong_version(metadata: Iterable[tuple[str, str | bytes]] | None, spoken: str) -> Refusal | None:
@@ -84,6 +87,7 @@ class _Guarded:
     spoken: str
     refusal: Refusal | None
     limits: Limits
+    budget: Budget
 
     def handler(self) -> grpc.RpcMethodHandler[Any, Any]:
         """Takes and gives bytes, so that gRPC has nothing of its own left to fail on."""
@@ -93,8 +97,10 @@ class _Guarded:
 
     async def _unary(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
         try:
-            request = await self._read(data, context)
-            return self._write(await self.inner.unary_unary(request, _Context(context)))
+            with self.budget.share() as share:
+                request = await self._read(data, context, share)
+                answer = await self.inner.unary_unary(request, _Context(context))
+            return self._write(answer)
         except grpc.aio.AbortError:
             raise
         except Exception as error:
@@ -102,17 +108,20 @@ class _Guarded:
 
     async def _stream(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
         try:
-            request = await self._read(data, context)
-            async for response in self.inner.unary_stream(request, _Context(context)):
-                yield self._write(response)
+            with self.budget.share() as share:
+                request = await self._read(data, context, share)
+                async for response in self.inner.unary_stream(request, _Context(context)):
+                    share.release()
+                    yield self._write(response)
         except grpc.aio.AbortError:
             raise
         except Exception as error:
             await self._internal(error, context)
 
-    async def _read(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
-        if self.refusal is not None:
-            await _abort(self.refusal, context)
+    async def _read(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any], share: Share) -> Message:
+        refusal = self.refusal or (None if share.grow(len(data)) else FULL)
+        if refusal is not None:
+            await _abort(refusal, context)
         try:
             request: Message = self.inner.request_deserializer(data)
         except DecodeError:
@@ -142,7 +151,7 @@ class _Context:
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()) -> NoReturn:
         error = sys.exception()  # the SDK aborts while it handles it
         if isinstance(error, UnavailableError):
-            await _abort(Refusal(UnavailableError, error.message), self._inner)
+            await _abort(Refusal(type(error), error.message), self._inner)
         await self._inner.abort(code, details, trailing_metadata)
 
 
@@ -150,7 +159,7 @@ async def _abort(refusal: Refusal, context: grpc.aio.ServicerContext[Any, Any]) 
     mapping = A2A_ERROR_MAPPING[refusal.kind]
     code = grpc.StatusCode[mapping.grpc_status]
     status = status_pb2.Status(code=code.value[0], message=refusal.message)
-    if refusal.kind is UnavailableError:
+    if issubclass(refusal.kind, UnavailableError):
         status.details.add().Pack(_RETRY)
     else:
         status.details.add().Pack(error_details_pb2.ErrorInfo(reason=mapping.reason, domain=A2A_DOMAIN))

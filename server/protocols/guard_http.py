@@ -1,8 +1,8 @@
 """The guard in front of the SDK's HTTP routes, as ASGI middleware.
 
 Rules:
-1. The request body is read here, never beyond the limit, and replayed; after it the app's `receive` is the server's,
-   so a disconnect still reaches the app. No answer is held back: streams pass through untouched.
+1. The request body is read first (`bodies.py`) and replayed; after it the app's `receive` is the server's, so a
+   disconnect still reaches the app. No answer is held back: streams pass through untouched.
 2. JSON-RPC is `POST /`; REST is what lies below its prefix, also below a tenant. All other paths get the limit of
    the body and nothing else.
 3. A refusal has the binding's form: JSON-RPC an error object with HTTP 200, REST a `google.rpc.Status` with its HTTP
@@ -15,6 +15,7 @@ Rules:
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -27,7 +28,8 @@ from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.protocols.guard import Limits, Refusal, check_content_type, too_large
+from server.protocols.bodies import FULL, SMALL, Budget, read_body, replay
+from server.protocols.guard import Limits, Refusal, check_content_type
 from server.protocols.guard_answers import INTERNAL, Binding, JsonRpc, Rest, router_error
 from server.protocols.guard_calls import Rejected, check_jsonrpc
 from server.protocols.guard_rest import TENANT, allowed_methods, check_rest, find_rest_route
@@ -39,12 +41,17 @@ logger = logging.getLogger(__name__)
 class Guard:
     """ASGI middleware that lets pass only what the A2A routes behind it can answer. Other paths: size alone.
 
-    `rest_prefix` is the `path_prefix` of `create_rest_routes`. It may stand around the app or among its middleware.
+    `rest_prefix` is the `path_prefix` of `create_rest_routes`; `budget` is for other entrances to share. It may stand
+    around the app or among its middleware.
     """
 
-    def __init__(self, app: ASGIApp, *, limits: Limits, rest_prefix: str = "/rest") -> None:
+    def __init__(
+        self, app: ASGIApp, *, limits: Limits, budget: Budget | None = None, rest_prefix: str = "/rest"
+    ) -> None:
         self._app = app
         self._limits = limits
+        self._budget = budget or Budget(limits.max_bodies_bytes)
+        self._checking = asyncio.Lock()
         self._prefix = rest_prefix
         self._rest_path = re.compile(rf"{TENANT}{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
 
@@ -52,25 +59,38 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = await _read(scope, receive, self._limits)
-        if body is None:
-            return
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        await self._serve(scope, path, body, _Connection(scope, _replay(body, receive), send))
+        with self._budget.share() as share:
+            body = await read_body(scope, receive, self._limits, share)
+            if body is None:
+                return
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            connection = _Connection(scope, replay(body, receive), share.until_answered(send))
+            await self._serve(scope, path, body, connection)
 
     async def _serve(self, scope: Scope, path: str, body: bytes | Refusal, connection: _Connection) -> None:
         binding = self._binding(scope["method"], path)
-        if isinstance(body, Refusal):
+        if body is FULL:
+            await connection.answer(503, (binding or Rest()).payload(FULL), dict(RETRY))
+        elif isinstance(body, Refusal):
             await connection.refuse(binding or Rest(), body, {"connection": "close"})
         elif binding is None:
             await self._app(scope, connection.receive, connection.send)
         else:
-            verdict = self._check(binding, scope, path, body)
+            verdict = await self._verdict(binding, scope, path, body)
             if isinstance(verdict, tuple):
                 await connection.refuse(*verdict)
             else:
                 allowed = allowed_methods(path, self._prefix) if isinstance(verdict, Rest) else ()
                 await _Watched(connection, verdict, allowed).run(self._app)
+
+    async def _verdict(
+        self, binding: Binding, scope: Scope, path: str, body: bytes
+    ) -> Binding | tuple[Binding, Refusal]:
+        if len(body) <= SMALL:
+            return self._check(binding, scope, path, body)
+        # It takes 30 ms for a megabyte. One at a time, so that what comes next is not done for all of them in one step.
+        async with self._checking:
+            return await asyncio.to_thread(self._check, binding, scope, path, body)
 
     def _binding(self, method: str, path: str) -> Binding | None:
         if self._rest_path.fullmatch(path):
@@ -94,33 +114,6 @@ class Guard:
         call = Rejected(unread) if unread else check_jsonrpc(body, version, self._limits)
         answer = JsonRpc(call.id, call.legacy)
         return (answer, call.refusal) if isinstance(call, Rejected) else answer
-
-
-async def _read(scope: Scope, receive: Receive, limits: Limits) -> bytes | Refusal | None:
-    """The body; a refusal as soon as it is known to be over the limit; None if the client left."""
-    declared = Headers(scope=scope).get("content-length", "")
-    if re.fullmatch("[0-9]{1,20}", declared) and int(declared) > limits.max_body_bytes:
-        return too_large(limits)
-    body = bytearray()
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-        if len(body) > limits.max_body_bytes:
-            return too_large(limits)
-    return bytes(body)
-
-
-def _replay(body: bytes | Refusal, receive: Receive) -> Receive:
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def again() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return again
 
 
 @dataclass(frozen=True, slots=True)

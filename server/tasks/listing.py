@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 
 from server.agent.events import State
 from server.tasks.record import TaskRecord
@@ -26,6 +27,7 @@ class TaskQuery:
         after: tasks that stand behind this place.
         limit: how many at most.
         artifacts: whether the tasks' artifacts are wanted; without, they may be left out.
+        max_bytes: how much may be read for it; one task is always read. None for any amount.
     """
 
     owner: str
@@ -35,6 +37,7 @@ class TaskQuery:
     after: Place | None = None
     limit: int = 50
     artifacts: bool = True
+    max_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,11 @@ def page_of(records: Iterable[TaskRecord], query: TaskQuery) -> TaskPage:
     matching = sorted((record for record in records if _matches(record, query)), key=place_of, reverse=True)
     rest = [record for record in matching if query.after is None or place_of(record) < query.after]
     return TaskPage(tuple(rest[: query.limit]), len(matching), len(rest) > query.limit)
+
+
+def fitting(sizes: Iterable[int], most: int) -> int:
+    """How many of the first ones have `most` bytes together; one at least."""
+    return max(1, sum(total <= most for total in accumulate(sizes)))
 
 
 def _matches(record: TaskRecord, query: TaskQuery) -> bool:

@@ -530,18 +530,21 @@ async def test_tasks_are_listed_newest_first_in_pages_and_with_artifacts_on_requ
 ) -> None:
     tasks = [await sent(served, way, asking(f"write {name}", context=context)) for name in ("one", "two", "three")]
     client = served.client(*way)
+    without = await client.list_tasks(pb.ListTasksRequest(context_id=context))
+    assert not any(task.history for task in without.tasks)
     listed = await client.list_tasks(pb.ListTasksRequest(context_id=context, history_length=1))
     assert [task.id for task in listed.tasks] == [task.id for task in reversed(tasks)]
     assert all(not task.artifacts and len(task.history) == 1 for task in listed.tasks)
     assert (listed.total_size, listed.page_size, listed.next_page_token) == (3, 50, "")
-    first = await client.list_tasks(pb.ListTasksRequest(context_id=context, page_size=2, include_artifacts=True))
+    whole = pb.ListTasksRequest(context_id=context, page_size=2, include_artifacts=True, history_length=10)
+    first = await client.list_tasks(whole)
     assert list(first.tasks) == [tasks[2], tasks[1]]
-    second = await client.list_tasks(
-        pb.ListTasksRequest(context_id=context, page_size=2, page_token=first.next_page_token, include_artifacts=True)
-    )
+    whole.page_token = first.next_page_token
+    second = await client.list_tasks(whole)
     assert list(second.tasks) == [tasks[0]]
     await sent(served, way, asking("ask", context=context))
-    waiting = await client.list_tasks(pb.ListTasksRequest(context_id=context, status=pb.TASK_STATE_INPUT_REQUIRED))
+    state = pb.TASK_STATE_INPUT_REQUIRED
+    waiting = await client.list_tasks(pb.ListTasksRequest(context_id=context, status=state, history_length=10))
     assert [history_of(task)[0] for task in waiting.tasks] == [("user", "ask")]
 
 

@@ -306,6 +306,8 @@ async def test_serve_serves_until_it_is_told_to_stop(tmp_path: Path, file: str) 
         pass
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
         assert (await client.get("/healthz")).json() == {"status": "ok"}
+        many = {f"x-{number}": "" for number in range(100)}
+        assert (await client.get("/healthz", headers=many)).status_code == 431  # its connections have their limits
         card = (await client.get("/.well-known/agent-card.json")).json()
     assert f"127.0.0.1:{grpc_port}" in {interface["url"] for interface in card["supportedInterfaces"]}
     process.send_signal(signal.SIGTERM)

@@ -174,7 +174,7 @@ async def test_what_comes_during_the_stop_is_refused_in_plain_words() -> None:
     app = build_app(Settings(database="memory"), load_script(SCRIPT))
     await app.state.stop()
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://here", trust_env=False) as http:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False) as http:
         message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "ask"}]}
         headers = {"A2A-Version": "1.0"}
         calls = [

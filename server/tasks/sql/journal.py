@@ -10,16 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
-from sqlalchemy import ScalarSelect, func, select, tuple_
+from sqlalchemy import ScalarSelect, Select, func, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.agent.events import Transcript, TurnEvent
 from server.tasks.codec import transcript_of_json
 from server.tasks.errors import StreamLost, Unwritable
 from server.tasks.incoming import WINDOW
 from server.tasks.journal import Following, FollowingContext, TaskCursor
-from server.tasks.listing import TaskPage, TaskQuery
+from server.tasks.listing import TaskPage, TaskQuery, fitting
 from server.tasks.ownership import Abandoned, Repeated
 from server.tasks.record import TaskRecord
 from server.tasks.sql.contexts import ContextTails
@@ -98,6 +99,9 @@ class SqlJournal:
             async with asyncio.timeout(PATIENCE):
                 await self._commits.settled()
         except TimeoutError:
+            if log and log.untouched:
+                self._dirty.pop(task_id, None)  # so that what is refused now is not carried out later
+                self._drop(task_id)
             raise self._commits.failing or Unavailable("it is too slow") from None
         except Fenced as fenced:
             raise Unavailable(str(fenced)) from None
@@ -285,11 +289,22 @@ class SqlJournal:
         if query.after:
             place = tuple_(tasks.c.changed_at, tasks.c.task_id)
             page = page.where(place < tuple_(ticks(query.after[0]), query.after[1]))
-        page = page.order_by(tasks.c.changed_at.desc(), tasks.c.task_id.desc()).limit(query.limit + 1)
+        page = page.order_by(tasks.c.changed_at.desc(), tasks.c.task_id.desc())
         async with self._database.read() as connection:
             total = await connection.scalar(select(func.count()).select_from(tasks).where(*matching))
-            found = await records(connection, page)
-        return TaskPage(tuple(found[: query.limit]), int(total or 0), len(found) > query.limit)
+            limit = await self._fitting(connection, page, query)
+            found = await records(connection, page.limit(limit + 1))
+        return TaskPage(tuple(found[:limit]), int(total or 0), len(found) > limit)
+
+    async def _fitting(self, connection: AsyncConnection, page: Select[Any], query: TaskQuery) -> int:
+        """How many tasks of a page there may be read at once."""
+        if query.max_bytes is None:
+            return query.limit
+        # SQLite has `octet_length` since 3.43 only; PostgreSQL's `length` would have to unpack the text.
+        length = func.octet_length if self._database.dialect == "postgresql" else func.length
+        more = length(tasks.c.artifacts) + length(tasks.c.transcript) if query.artifacts else 0
+        sizes = await connection.scalars(page.with_only_columns(length(tasks.c.head) + more).limit(query.limit))
+        return min(query.limit, fitting(sizes, query.max_bytes))
 
 
 def _number(record: TaskRecord) -> ScalarSelect[int]:

@@ -62,6 +62,11 @@ class TaskLog(ReadableLog):
         self._mail: list[str] = []
 
     @property
+    def untouched(self) -> bool:
+        """Whether the task is new, nothing has been said of it yet, and nobody has begun to write it."""
+        return self._created is not None and not self._unsaved
+
+    @property
     def saved(self) -> bool:
         """Whether nothing has still to be written."""
         return not (self._created or self._unsaved or self._unseen)

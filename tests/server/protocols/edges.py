@@ -148,7 +148,7 @@ async def edge(close: Callable[[], Awaitable[None]] | None = None, grace: float 
     handler = A2AHandler(world.runtime, pb.AgentCard(default_input_modes=["text/plain"]))
     stop = Stop(close or world.runtime.close, grace)
     port = free_port()
-    stop.rpc = grpc_server(handler, "127.0.0.1", port, 2**20)
+    stop.rpc = grpc_server(handler, "127.0.0.1", port, Limits(max_body_bytes=2**20))
     await stop.rpc.start()
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))

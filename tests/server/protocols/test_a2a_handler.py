@@ -15,7 +15,7 @@ async def send(part: dict[str, str]) -> dict[str, object]:
     app = build_app(Settings(database="memory"), Rehearsal(delay=0))
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://test") as client,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://localhost") as client,
     ):
         answer: dict[str, object] = (await client.post("/", json=body, headers={"A2A-Version": "1.0"})).json()
         return answer

@@ -2,6 +2,7 @@
 
 from base64 import urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.agent.events import State
+from server.protocols import a2a_handler, a2a_list
 from server.protocols.a2a_events import STATES
-from server.protocols.a2a_list import can_match, query_of, token_of
-from server.tasks.listing import TaskPage, TaskQuery, page_of, place_of
+from server.protocols.a2a_list import READ_BYTES, can_match, query_of, token_of
+from server.tasks.listing import TaskPage, TaskQuery, fitting, page_of, place_of
 from server.tasks.record import TaskRecord
+from tests.server.serving import WAYS, asking, sent, serving
 
 NOW = datetime(2026, 1, 1, 12, 30, 15, 123456, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
@@ -42,12 +45,13 @@ def after(nanoseconds: int) -> datetime | None:
 
 
 def test_without_anything_asked_for_it_is_the_first_50_tasks_of_the_caller_without_artifacts() -> None:
-    assert query() == TaskQuery("ann", limit=50, artifacts=False)
+    assert query() == TaskQuery("ann", limit=50, artifacts=False, max_bytes=READ_BYTES)
 
 
 def test_each_filter_is_handed_on() -> None:
     asked = query(context_id="c", status=pb.TASK_STATE_COMPLETED, page_size=7, include_artifacts=True)
-    assert asked == TaskQuery("ann", context_id="c", state=State.COMPLETED, limit=7, artifacts=True)
+    expected = TaskQuery("ann", context_id="c", state=State.COMPLETED, limit=7, artifacts=True, max_bytes=READ_BYTES)
+    assert asked == expected
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -144,3 +148,42 @@ def test_following_the_tokens_gives_every_task_once_in_order(ticks: list[int], s
         if not (next_token := token_of(page)):
             break
     assert seen == sorted(records, key=place_of, reverse=True)
+
+
+# ---------------------------------------------------------------------------------- pages by bytes
+
+
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=20), st.integers(0, 300))
+def test_what_fits_is_as_much_as_can_be_and_one_at_least(sizes: list[int], most: int) -> None:
+    count = fitting(sizes, most)
+    assert 1 <= count <= len(sizes)
+    assert count == 1 or sum(sizes[:count]) <= most
+    assert count == len(sizes) or sum(sizes[: count + 1]) > most
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way[1] == "1.0"])
+@pytest.mark.parametrize("kept", ["memory", "sqlite"])
+@pytest.mark.parametrize("limit", ["PAGE_BYTES", "READ_BYTES"])
+async def test_pages_of_few_bytes_give_every_task_once_in_order(
+    way: tuple[str, str], kept: str, limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(a2a_handler if limit == "PAGE_BYTES" else a2a_list, limit, 3000)
+    async with serving(database="memory" if kept == "memory" else f"sqlite:///{tmp_path}/x.db") as served:
+        client = served.client(*way)
+        sizes = [0, 1000, 0, 5000, 500]
+        sent_tasks = [await sent(served, way, asking("write report" + " " * size, context="c")) for size in sizes]
+        pages, token = [], ""
+        while True:
+            request = pb.ListTasksRequest(context_id="c", page_token=token, include_artifacts=True, history_length=100)
+            page = await client.list_tasks(request)
+            assert page.total_size == len(sizes)
+            pages.append(list(page.tasks))
+            token = page.next_page_token
+            if not token:
+                break
+        assert [task for page in pages for task in page] == sent_tasks[::-1]
+        if limit == "PAGE_BYTES":
+            assert all(len(page) == 1 or sum(task.ByteSize() for task in page) <= 3000 for page in pages)
+            assert 1 < len(pages) < len(sizes)
+        elif kept == "sqlite":
+            assert len(pages) > 1

@@ -13,7 +13,7 @@ async def get(path: str, reason: str | None = None, method: str = "GET") -> http
 
     app = Starlette(routes=[health_route(), ready_route(check)])
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://here", trust_env=False) as http:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False) as http:
         return await http.request(method, path)
 
 

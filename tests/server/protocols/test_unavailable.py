@@ -350,7 +350,7 @@ async def test_a_cancel_is_never_made_an_answer(end: type[BaseException]) -> Non
     with pytest.raises(end):
         await anext(handler.on_subscribe_to_task(pb.SubscribeToTaskRequest(id="t"), context))
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://here", trust_env=False) as http:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False) as http:
         for method, path, body in (
             ("POST", "/", rpc("GetTask", {"id": "t"})),
             ("GET", "/rest/tasks/t", None),

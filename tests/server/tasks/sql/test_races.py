@@ -7,21 +7,25 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.agent.events import ArtifactChanged, MessageReceived, State, StatusChanged
 from server.agent.model import Text
 from server.tasks.errors import StreamLost, TaskNotFound
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following
+from server.tasks.listing import TaskQuery
 from server.tasks.record import TaskRecord
+from server.tasks.sql import journal
 from server.tasks.sql import wakeups as wakeups_of
 from server.tasks.sql.house import House
 from server.tasks.sql.lease import AT_ONCE, Lease, Timing
 from server.tasks.sql.prune import Keep, prune
 from server.tasks.sql.tables import mail, metadata, pages, replicas, tasks
 from server.tasks.sql.wakeups import News, Wakeups
+from server.tasks.sql.writing import Writing
 from store.changes import EditText
-from store.errors import ArtifactNotFound
+from store.errors import ArtifactNotFound, Unavailable
 from store.models import Limits, Ref
 from store.sql.database import READERS, Database
 from store.text import Span
@@ -29,7 +33,7 @@ from tests.databases import sqlite_url
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
 from tests.server.tasks.sql import replica as replicated
 from tests.server.tasks.sql.replica import Replica, Replicas
-from tests.server.tasks.test_runtime import rest
+from tests.server.tasks.test_runtime import rest, states
 
 HELLO = answer(text("Hello"))
 SOON = 10.0
@@ -549,3 +553,50 @@ async def test_alone_a_task_that_was_left_lying_waiting_goes_on_to_wait(tmp_path
     assert not nobody.resumed
     assert await second.acquire("t")
     await second.stop()
+
+
+# ------------------------------------------------------------------- a database that is too slow
+
+
+async def stall(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on nothing is written, and whoever waits for it soon has waited too long."""
+    monkeypatch.setattr(journal, "PATIENCE", 0.05)
+    replica.house.commits._task.cancel()
+
+
+async def test_a_message_that_nobody_has_begun_to_write_when_it_is_refused_is_not_kept(several, monkeypatch) -> None:
+    a = await several.start(HELLO)
+    await stall(a, monkeypatch)
+    with pytest.raises(Unavailable):
+        await a.send("Hello")
+    monkeypatch.undo()
+    a.house.commits.start()
+    await a.house.commits.settled()
+    assert (await a.house.journal.list(TaskQuery(""))).total == 0
+    assert a.house.journal.owned == ()
+    assert states(await rest(await a.send("Hello")))[-1] is State.COMPLETED
+    assert (await a.house.journal.list(TaskQuery(""))).total == 1
+
+
+async def test_a_message_that_is_being_written_when_its_sender_is_told_to_try_again_is_carried_out_once(
+    several, monkeypatch
+) -> None:
+    a = await several.start(HELLO)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    write_it = Writing.write
+
+    async def slowly(work: Writing, connection: AsyncConnection) -> None:
+        begun.set()
+        await go_on.wait()
+        await write_it(work, connection)
+
+    monkeypatch.setattr(Writing, "write", slowly)
+    monkeypatch.setattr(journal, "PATIENCE", 0.05)
+    with pytest.raises(Unavailable):
+        await a.send("Hello")
+    assert begun.is_set()
+    monkeypatch.undo()
+    go_on.set()
+    assert states(await rest(await a.send("Hello")))[-1] is State.COMPLETED
+    assert (await a.house.journal.list(TaskQuery(""))).total == 1
+    assert len(a.llm.requests) == 1

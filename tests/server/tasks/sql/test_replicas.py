@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -9,9 +10,9 @@ from server.agent.events import ArtifactChanged, LlmCallCompleted, State, Status
 from server.agent.model import Text, ToolResult
 from server.tasks.errors import StreamLost, TaskFinished, TaskNotCancelable
 from server.tasks.incoming import Incoming
-from server.tasks.listing import TaskQuery
+from server.tasks.listing import TaskQuery, place_of
 from server.tasks.record import fold
-from server.tasks.turns import RESUMPTIONS
+from server.tasks.turns import RESUMPTIONS, first_message
 from store.errors import ArtifactBusy
 from store.models import Ref
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
@@ -64,6 +65,22 @@ async def test_whatever_is_asked_about_a_task_is_answered_anywhere(several) -> N
     assert [v.content.text for v in await b.house.store.versions(Ref("c", "doc", ""))] == ["Text"]
     changes = await b.house.journal.follow_context("c")
     assert changes.snapshot.artifacts["doc"].artifact.content.text == "Text"
+
+
+async def test_a_page_ends_at_a_number_of_bytes_and_the_next_one_goes_on_there(several) -> None:
+    calls = [(answer(write(f"T{number}", "x" * 3000, last_chunk=True)), HELLO) for number in range(4)]
+    a = await several.start(*[call for turn in calls for call in turn])
+    for number in range(4):
+        await rest(await a.send(f"Write {number}", context=f"c{number}"))
+    for artifacts, sizes in ((True, [2, 2]), (False, [4])):
+        pages, query, more = [], TaskQuery("", max_bytes=18_000, artifacts=artifacts), True
+        while more:
+            page = await a.house.journal.list(query)
+            assert page.total == 4
+            pages.append([first_message(task).message_id for task in page.records])
+            query, more = replace(query, after=place_of(page.records[-1])), page.more
+        assert [len(page) for page in pages] == sizes
+        assert [said for page in pages for said in page] == [f"m-Write {number}" for number in (3, 2, 1, 0)]
 
 
 async def test_a_context_is_followed_across_the_replicas_that_change_it(several) -> None:
