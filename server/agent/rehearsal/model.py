@@ -10,7 +10,7 @@ Rule 2: the newest message is what it works on, also when it came along with too
 Rule 3: only tools that the request offers are called. A failed call ends the turn with what the tool said.
 Rule 4: the last round of the turn has text and no call. `NOTICE` ends the first reply of a conversation: that
         text, or a question or refusal that comes before it.
-Rule 5: to an edit it replies with the new text and nothing else (`editing.py`).
+Rule 5: to an edit it replies with the new text and nothing else (`editing.py`), or with the mark that deletes it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any, Literal, assert_never
 
 from server.agent.model import ModelEvent, ModelRequest, Text, Thinking, ToolUse
+from server.agent.passage import deletion_mark
 from server.agent.playback import Block, NewId, Sleep, answer, fresh_tool_id, paced
 from server.agent.rehearsal.editing import edited
 from server.agent.rehearsal.passages import Edit, read_edit
@@ -108,7 +109,7 @@ class Rehearsal:
 def plan(request: ModelRequest) -> tuple[Block, ...]:
     """What comes next in the conversation. Calls have no id yet: that is given when they are said."""
     if request.edit is not None:
-        return say(edited(request.edit))
+        return say(edited(request.edit) or deletion_mark(request.edit))
     text, steps = situation(request.messages)
     blocks = _next(*looked_at(text), steps, frozenset(tool.name for tool in request.tools))
     if was_said(NOTICE, request.messages):
