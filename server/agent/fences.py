@@ -81,13 +81,13 @@ def inside_fence(before: str) -> bool:
     return opened is not None
 
 
-def lines_outside(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a Markdown text that stand outside of fenced blocks, each with its number."""
+def outside_fences(text: str, line: str) -> Iterator[re.Match[str]]:
+    """The lines of a Markdown text that match the pattern `line` and stand outside of fenced blocks."""
     opened: _Fence | None = None
-    for number, line in enumerate(text.split("\n"), 1):
-        before, opened = opened, _opened(opened, line)
+    for found in re.finditer(rf"{_FENCE_LINES.pattern}|{line}", text, re.MULTILINE):
+        before, opened = opened, _opened(opened, found[0])
         if not before and not opened:
-            yield number, line
+            yield found
 
 
 def _opened(opened: _Fence | None, line: str) -> _Fence | None:
@@ -143,7 +143,8 @@ class Fences:
         self.alone = True
         self._wrappers = wrappers
         self._talk = talk
-        self._selected = selected
+        self._block = _first_fence(selected)
+        self._lines = {line.strip() for line in selected.split("\n")} - {""}
         self._place: Literal["beginning", "wrapper", "text", "remarks", "held"] = "beginning"
         self._reply: list[str] = []  # all of it
         self._open: list[_Fence] = []  # the wrapper first
@@ -217,12 +218,12 @@ class Fences:
         """Whether a fence that the reply begins with is a wrapper; None if that cannot be told yet."""
         if fence is None:
             return False
-        plain = fence.info.casefold().split()[:1]
-        of_text = bool(plain) and plain[0] in _OF_MARKDOWN
+        language = fence.info.casefold().split()[:1]
+        of_text = bool(language) and language[0] in _OF_MARKDOWN
         if self._wrappers != "of a block":
-            return self._wrappers == "any" or not plain or of_text
-        block = _first_fence(self._selected)
-        longer = block is not None and not plain and (fence.mark != block.mark or fence.size > block.size)
+            return self._wrappers == "any" or not language or of_text
+        block = self._block
+        longer = block is not None and not language and (fence.mark != block.mark or fence.size > block.size)
         if not (of_text or longer):
             return False
         return None if _MAY_BE_BLOCK.fullmatch(rest) else bool(_BLOCK.match(rest))
@@ -236,9 +237,7 @@ class Fences:
         return self._talk == "code" and bool(_MAY_BE_PREAMBLE.fullmatch(reply))
 
     def _is_talk(self, said: str) -> bool:
-        selected = {line.strip() for line in self._selected.split("\n")}
-        lines = {line.strip() for line in said.split("\n")} - {""}
-        return not _STRINGS.search(said) and not lines & selected
+        return not _STRINGS.search(said) and self._lines.isdisjoint(line.strip() for line in said.split("\n"))
 
     def _begins_with_talk(self, reply: str) -> bool:
         """Rule 8."""

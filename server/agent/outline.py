@@ -1,18 +1,18 @@
 """The outline of a document: the lines that say what its parts are, with their numbers. Pure.
 
-Rule 1: of Markdown its headings, outside of fenced blocks; of anything else the lines without indentation that define
-        something, by key word (`def`, `class`, `function`…), whatever the language.
+Rule 1: of prose the headings as in Markdown, outside of fenced blocks; of anything else the lines without indentation
+        that define something, by key word (`def`, `class`, `function`…), whatever the language.
 Rule 2: an outline has at most `BUDGET` characters. Of a longer one the entries nearest to the given line are left.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from server.agent.fences import lines_outside
-from server.agent.language import is_markdown
+from server.agent.fences import outside_fences
+from server.agent.language import is_prose
 
 BUDGET: Final = 2_000
 """Characters of an outline."""
@@ -20,13 +20,14 @@ BUDGET: Final = 2_000
 _WIDTH: Final = 100
 """Characters of a line that are shown."""
 
-_HEADING: Final = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
-_DEFINITION: Final = re.compile(
-    r"(?:(?:export|default|public|private|protected|internal|static|final|abstract|sealed|async|pub(?:\([^)]*\))?|unsafe"
+_HEADINGS: Final = r"^ {0,3}#{1,6}(?:[ \t].*|\r?$)"
+_DEFINITIONS: Final = re.compile(
+    r"^(?:(?:(?:export|default|public|private|protected|internal|static|final|abstract|sealed|async|pub(?:\([^)]*\))?|unsafe"
     r"|extern|data|open|override|inline|virtual|partial|create|CREATE(?: OR REPLACE)?)[ \t]+)*"
     r"(?:def|class|function|fn|func|fun|struct|enum|union|interface|trait|impl|type|module|namespace|object|record|protocol"
     r"|extension|macro_rules!|defmodule|package|TABLE|VIEW|FUNCTION|PROCEDURE|table|view)\b"
-    r"|(?:export[ \t]+)?(?:const|let|var)[ \t]+\w+[ \t]*=[ \t]*(?:async[ \t]*)?(?:\(|function\b|class\b)"
+    r"|(?:export[ \t]+)?(?:const|let|var)[ \t]+\w+[ \t]*=[ \t]*(?:async[ \t]*)?(?:\(|function\b|class\b)).*",
+    re.MULTILINE,
 )
 
 
@@ -36,9 +37,9 @@ def outline_of(text: str, language: str, line: int) -> str:
     Args:
         line: the number of the line that is looked at.
     """
-    entries = list(_headings(text) if is_markdown(language) else _definitions(text))
+    lines = outside_fences(text, _HEADINGS) if is_prose(language) else _DEFINITIONS.finditer(text)
     near, left = [], BUDGET
-    for entry in sorted(entries, key=lambda entry: abs(entry[0] - line)):
+    for entry in sorted(_numbered(text, lines), key=lambda entry: abs(entry[0] - line)):
         left -= len(_shown(*entry)) + 1
         if left < 0:
             break
@@ -46,15 +47,12 @@ def outline_of(text: str, language: str, line: int) -> str:
     return "\n".join(_shown(*entry) for entry in sorted(near))
 
 
+def _numbered(text: str, lines: Iterable[re.Match[str]]) -> Iterator[tuple[int, str]]:
+    number, at = 1, 0
+    for line in lines:
+        number, at = number + text.count("\n", at, line.start()), line.start()
+        yield number, line[0]
+
+
 def _shown(number: int, line: str) -> str:
     return f"{number}: {line.rstrip()[:_WIDTH]}"
-
-
-def _definitions(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(text.split("\n"), 1):
-        if _DEFINITION.match(line):
-            yield number, line
-
-
-def _headings(text: str) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line in lines_outside(text) if _HEADING.match(line))

@@ -26,11 +26,14 @@ def test_of_markdown_it_is_the_headings_outside_of_fenced_blocks() -> None:
         ("java", "public final class A {"),
         ("kotlin", "data class A(val b: Int)"),
         ("sql", "CREATE TABLE a ("),
-        ("", "def f"),
     ],
 )
 def test_of_anything_else_it_is_what_is_defined_without_indentation(language: str, line: str) -> None:
     assert outline_of(f"x = 1\n{line}\n    {line}\n# {line}\n", language, 1) == f"2: {line}"
+
+
+def test_a_text_of_which_nothing_is_known_is_prose() -> None:
+    assert outline_of("table of contents\n# Tea\n", "", 1) == "2: # Tea"
 
 
 def test_a_text_without_any_has_none() -> None:
