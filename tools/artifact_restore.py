@@ -30,6 +30,7 @@ async def _restore(call: RestoreInput, workspace: Workspace) -> Outcome:
         base = store.known(call.artifact_id)
         if call.version is None:
             undone = await store.apply(ref, Undo(base, group=True))
+            store.model_read(call.artifact_id, undone.version)
             return Done(f"Undone; {call.artifact_id} is at version {undone.version} again.")
         applied = await store.apply(ref, Restore(call.version, base))
     except LimitReached:

@@ -133,6 +133,14 @@ async def test_what_this_task_is_writing_is_what_the_last_task_did() -> None:
     assert await texts(store) == ["one", "draft"]
 
 
+async def test_what_the_model_has_undone_it_may_change() -> None:
+    store = await written("one", "two")
+    place = workspace(store)
+    await call(artifact_read, ['{"artifact_id": "a"}'], place)
+    await call(artifact_restore, ['{"artifact_id": "a"}'], place)
+    assert place.store.known("a") == (await store.get(by("t1"))).version == 1
+
+
 async def test_at_the_first_version_there_is_nothing_to_undo() -> None:
     outcome = await restore(await written("one"), None)
     assert isinstance(outcome, Failed)
