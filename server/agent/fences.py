@@ -205,10 +205,10 @@ class Fences:
             wraps = self._wraps(_Fence.read(opening["line"]), reply[opening.end() :])
             if wraps:
                 return self._open_wrapper(opening, reply)
-            may_be = wraps is None
+            undecided = wraps is None
         else:
-            may_be = bool(_MAY_BE_FENCE.fullmatch(reply, said) or self._may_be_preamble(reply))
-        if may_be and len(reply) <= FENCE_LINE:
+            undecided = len(reply) <= FENCE_LINE and self._may_begin(reply, said)
+        if undecided and len(reply) <= FENCE_LINE:
             self._line = reply
             return ""
         self._place, self._line = "text", ""
@@ -230,11 +230,14 @@ class Fences:
 
     def _preamble(self, reply: str) -> int:
         """The length of the preamble that is taken off (rule 7)."""
-        found = _PREAMBLE.match(reply) if self._talk == "code" else None
+        found = _PREAMBLE.match(reply[:FENCE_LINE]) if self._talk == "code" else None
         return found.end() if found and self._is_talk(found["said"]) else 0
 
-    def _may_be_preamble(self, reply: str) -> bool:
-        return self._talk == "code" and bool(_MAY_BE_PREAMBLE.fullmatch(reply))
+    def _may_begin(self, reply: str, said: int) -> bool:
+        """Whether a reply may still become a fence, with a preamble or without one."""
+        return bool(_MAY_BE_FENCE.fullmatch(reply, said)) or (
+            self._talk == "code" and bool(_MAY_BE_PREAMBLE.fullmatch(reply))
+        )
 
     def _is_talk(self, said: str) -> bool:
         return not _STRINGS.search(said) and self._lines.isdisjoint(line.strip() for line in said.split("\n"))

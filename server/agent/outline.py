@@ -22,7 +22,7 @@ _WIDTH: Final = 100
 
 _HEADINGS: Final = r"^ {0,3}#{1,6}(?:[ \t].*|\r?$)"
 _DEFINITIONS: Final = re.compile(
-    r"^(?:(?:(?:export|default|public|private|protected|internal|static|final|abstract|sealed|async|pub(?:\([^)]*\))?|unsafe"
+    r"^(?:(?:(?:export|default|public|private|protected|internal|static|final|abstract|sealed|async|pub(?:\([^)\n]*\))?|unsafe"
     r"|extern|data|open|override|inline|virtual|partial|create|CREATE(?: OR REPLACE)?)[ \t]+)*"
     r"(?:def|class|function|fn|func|fun|struct|enum|union|interface|trait|impl|type|module|namespace|object|record|protocol"
     r"|extension|macro_rules!|defmodule|package|TABLE|VIEW|FUNCTION|PROCEDURE|table|view)\b"
