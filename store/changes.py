@@ -82,16 +82,27 @@ class Restore:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """Make the version before the current one the current one. `base` as in `Restore`."""
+    """Make the version before the current one the current one. `base` as in `Restore`.
+
+    Attributes:
+        group: go back over all that one task made: to the version before the newest run of versions by the same task
+            that ends with the current one; to the first of them if the run begins the artifact.
+    """
 
     base: int | None = None
+    group: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Redo:
-    """Take one `Undo` back. `base` as in `Restore`."""
+    """Take one `Undo` back. `base` as in `Restore`.
+
+    Attributes:
+        group: go on to the last of the run of versions by the same task that comes next.
+    """
 
     base: int | None = None
+    group: bool = False
 
 
 Update = ReplaceParts | AppendParts

@@ -106,3 +106,7 @@ class Document:
 
     def parent(self, number: int) -> int:
         return self.versions[number - 1].parent if number else 0
+
+    def maker(self, number: int) -> str:
+        """The task that made a version."""
+        return self.versions[number - 1].task_id

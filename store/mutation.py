@@ -8,7 +8,8 @@ Rule 4: a stock client cannot delete an artifact, so where nothing was complete 
         content stays visible until the next change starts afresh; if none comes it becomes an incomplete version.
 Rule 5: versions are numbered as they are made, each has the version it was made from as its parent, and none is ever
         altered. The undo line is the chain of parents of the newest version made (`tip`); undo and redo move the
-        current version along it, and a new version is the child of the current one and ends the redo line.
+        current version along it, one version or one group (a run of versions by the same task), and a new version is
+        the child of the current one and ends the redo line.
 Rule 6: a version whose content is no longer kept has its place in the line, but there is no way back to it.
 """
 
@@ -113,27 +114,33 @@ def _after_step(document: Document, ref: Ref, change: Step) -> Document:
         case Restore():
             old = document.version(change.version)
             return _with_version(document, old.content, ref.author, ref.task_id, incomplete=old.incomplete)
-        case Undo():
-            return replace(document, current=document.version(_before(document)).number)
-        case Redo():
-            return replace(document, current=document.version(_after(document)).number)
+        case Undo(group=whole):
+            return replace(document, current=document.version(_before(document, whole)).number)
+        case Redo(group=whole):
+            return replace(document, current=document.version(_after(document, whole)).number)
         case _:
             assert_never(change)
 
 
-def _before(document: Document) -> int:
+def _before(document: Document, whole: bool) -> int:
     before = document.parent(document.current)
     if not before:
         raise NothingToUndo(document.artifact_id, document.current)
+    task = document.maker(document.current)
+    while whole and document.maker(before) == task and document.parent(before):
+        before = document.parent(before)
     return before
 
 
-def _after(document: Document) -> int:
+def _after(document: Document, whole: bool) -> int:
     if document.current == document.tip:
         raise NothingToRedo(document.artifact_id, document.current)
-    after = document.tip
-    while document.parent(after) != document.current:
-        after = document.parent(after)
+    line = [document.tip]  # from the newest version back to the one after the current
+    while document.parent(line[-1]) != document.current:
+        line.append(document.parent(line[-1]))
+    after = line.pop()
+    while whole and line and document.maker(line[-1]) == document.maker(after):
+        after = line.pop()
     return after
 
 

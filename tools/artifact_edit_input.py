@@ -17,9 +17,10 @@ Write artifact_id, old_text and new_text in this order.
   enough, a whole sentence or a few lines, that it occurs exactly once in the text.
 - new_text takes its place. An empty one deletes the passage. To insert, quote a neighbouring passage as old_text and
   repeat it in new_text.
+- Write new_text out, whole: never "… rest unchanged …".
 - Every call makes a new version. For changes in several places, make several calls.
-Use it for small changes in the middle of a text. To add at the end, call artifact_update with append=true; when most
-of the text changes, write it again with append=false; to go back to an older version, call artifact_restore.\
+Use it for small changes in the middle of a text. To add at the end, call artifact_update with append=true; when more
+than four places or a third of the text change, write it again with append=false; to go back, call artifact_restore.\
 """
 
 EMPTY = (

@@ -22,8 +22,9 @@ Write `append` and `artifact.artifact_id` first, then the parts.
   one data part, and write the whole collection when it changes.
 - All text of an artifact has one mimeType.
 - last_chunk=true says that the artifact is finished for now; it becomes a new version.
+- append=false needs the whole text: never "… rest unchanged …", never a note that a text was left out.
 To change a passage in the middle of a text, call artifact_edit instead of writing the text again.
-Long texts: write them in one call, or in several with append=true and last_chunk=true in the last one.\
+A text of more than about 5,000 words goes in several calls, one per answer, with append=true from the second on.\
 """
 
 

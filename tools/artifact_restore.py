@@ -1,10 +1,10 @@
-"""`artifact_restore`: the model makes an old version of an artifact the newest one."""
+"""`artifact_restore`: the model takes back what was done last, or makes an old version the newest one."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from store.changes import Restore
+from store.changes import Restore, Undo
 from store.errors import LimitReached, StoreError
 from tools.artifact_input import ArtifactId
 from tools.artifact_read import reason_of
@@ -15,15 +15,24 @@ class RestoreInput(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     artifact_id: ArtifactId
-    version: int = Field(description="The number of the version to go back to. artifact_read shows what it says.")
+    version: int | None = Field(
+        default=None,
+        description="The number of the version to go back to; without it, what the last task did is undone.",
+    )
 
 
 async def _restore(call: RestoreInput, workspace: Workspace) -> Outcome:
     store, ref = workspace.store, workspace.ref(call.artifact_id)
     try:
-        await store.version(ref, call.version)
+        if call.version is not None:
+            await store.version(ref, call.version)
         await store.close(ref)
-        applied = await store.apply(ref, Restore(call.version, store.known(call.artifact_id)))
+        base = store.known(call.artifact_id)
+        if call.version is None:
+            undone = await store.apply(ref, Undo(base, group=True))
+            store.model_read(call.artifact_id, undone.version)
+            return Done(f"Undone; {call.artifact_id} is at version {undone.version} again.")
+        applied = await store.apply(ref, Restore(call.version, base))
     except LimitReached:
         raise
     except StoreError as error:
@@ -36,9 +45,10 @@ async def _restore(call: RestoreInput, workspace: Workspace) -> Outcome:
 
 artifact_restore = WholeInputTool(
     "artifact_restore",
-    "Go back to an older version of an artifact: its content becomes a new version, and no version is lost. "
-    "artifact_list and artifact_read say which versions there are; artifact_read with `version` shows what one says. "
-    "Use it to take changes back, instead of writing the old text again.",
+    "Go back to an older version of an artifact; no version is lost. Use it to take changes back, instead of writing "
+    'the old text again. For "undo that" leave `version` out: all that the last task did to the artifact is undone at '
+    "once. With `version` its content becomes a new version; artifact_list and artifact_read say which there are, and "
+    "artifact_read with `version` shows what one says.",
     RestoreInput,
     _restore,
 )

@@ -119,10 +119,11 @@ class _StepForm(_Form):
     op: Literal["undo", "redo"]
     artifact_id: Id
     base_version: int | None = None
+    group: bool = False
 
     def intent(self, message: UserMessage) -> Go:
         step = Undo if self.op == "undo" else Redo
-        return Go(self.artifact_id, step(self.base_version))
+        return Go(self.artifact_id, step(self.base_version, self.group))
 
 
 class _RestoreForm(_Form):

@@ -64,6 +64,7 @@ _BY_MEDIA_TYPE: Final = {word: language for language, types, _, _ in _TABLE for 
 _BY_EXTENSION: Final = {word: language for language, _, extensions, _ in _TABLE for word in extensions.split()}
 _BY_NAME: Final = {word: language for language, _, _, names in _TABLE for word in names.split()}
 _OF_MARKDOWN: Final = frozenset({"markdown", "md", "mdx"})
+_OF_PROSE: Final = _OF_MARKDOWN | {"", "text", "plain", "rst", "latex"}
 
 
 def language_of(name: str, media_type: str = "", metadata: Mapping[str, object] | None = None) -> str:
@@ -83,6 +84,11 @@ def language_of(name: str, media_type: str = "", metadata: Mapping[str, object] 
 def is_markdown(language: str) -> bool:
     """Whether a language, as `language_of` tells it, is Markdown."""
     return language.casefold() in _OF_MARKDOWN
+
+
+def is_prose(language: str) -> bool:
+    """Whether a text is made of paragraphs: in a language of prose, or in none that is known."""
+    return language.casefold() in _OF_PROSE
 
 
 def _of_media_type(media_type: str) -> str:

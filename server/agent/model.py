@@ -90,9 +90,11 @@ class Passage:
 
     Attributes:
         name: what the artifact is called; `language`, as `language_of` tells it, is empty if it is not known.
-        before, selected, after: the selection, empty if it is only a place, and at most 200 characters on either side.
+        before, selected, after: the selection, empty if it is only a place, and what is shown of either side.
         lines: whether whoever selected it named its lines.
         line_end: what ends every line of the artifact; "\\n", too, if there is no such thing.
+        outline: of the artifact; empty if it has none.
+        place: where the selection is, as "lines 3-5 of 120".
     """
 
     name: str
@@ -104,6 +106,8 @@ class Passage:
     strategy: Strategy
     lines: bool = False
     line_end: Literal["\n", "\r\n"] = "\n"
+    outline: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

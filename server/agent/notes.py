@@ -46,10 +46,10 @@ def _where(marked: Marked) -> str:
 
 def _step(go: Go) -> str:
     match go.change:
-        case Undo():
-            return "undo"
-        case Redo():
-            return "redo"
+        case Undo(group=group):
+            return "undo of all that one task did" if group else "undo"
+        case Redo(group=group):
+            return "redo of all that one task did" if group else "redo"
         case Restore(version=version):
             return f"version {version} restored"
         case _:

@@ -3,7 +3,8 @@
 Rule 1: the reply streams into an `EditStream`. Nothing but the passage changes, and that only when the reply is whole.
 Rule 2: a stream that breaks is asked for again, at most twice; each try is an edit of its own to watchers.
 Rule 3: so is a reply of which nobody can tell what is the passage and what is not (`rewritten.py`).
-Rule 4: whatever ends the edit before it is whole aborts it: an error, a cancel, a reply that was cut off. Once the
+Rule 4: so is one without any text, once: it is no answer, and nothing is deleted without the word for it.
+Rule 5: whatever ends the edit before it is whole aborts it: an error, a cancel, a reply that was cut off. Once the
         change is made nothing waits any more, to the task's last word.
 """
 
@@ -36,6 +37,19 @@ NOT_ALONE = (
 )
 """Said of a reply in which the passage's end cannot be told from what the model said beside it."""
 
+NO_TEXT = (
+    "The model returned no text, so nothing was changed. "
+    "Ask again, in other words; if the passage is to go, ask to delete it."
+)
+"""Said of a reply that is empty: thinking alone, a tool call, nothing at all."""
+
+
+class NoText(ModelError):
+    """The reply has no text."""
+
+    def __init__(self, *, retryable: bool) -> None:
+        super().__init__(NO_TEXT, retryable=retryable)
+
 
 @dataclass(frozen=True, slots=True)
 class Writer:
@@ -62,6 +76,7 @@ async def rewrite(
     request = edit_request(passage, message_id)
     fenced = is_markdown(passage.language) and inside_fence(target.text[: target.span.start])
     progress = progress.next_round()
+    silent = False
     for tries_left in reversed(range(TRIES)):
         stream = EditStream(writer.workspace, target, edit.strategy)
         rewritten = Rewritten(passage, inside_fence=fenced)
@@ -72,10 +87,11 @@ async def rewrite(
             if ending := stopped(reply.stop_reason):
                 await to_the_end(stream.abort())
                 return ending
-            _check_alone(rewritten)
+            _check(rewritten, once_more=not silent)
             return _edited(await stream.complete(), stream.target, passage.name, rewritten.remarks)
         except (ModelError, BlockError) as error:
             again = bool(tries_left) and retryable(error)
+            silent = silent or isinstance(error, NoText)
             await to_the_end(stream.abort(again=again))
             if not again:
                 return Ending(ev.State.FAILED, why(error))
@@ -112,9 +128,11 @@ async def _write(request: ModelRequest, reply: _Reply, rewritten: Rewritten, str
     await stream.feed(rewritten.flush())
 
 
-def _check_alone(rewritten: Rewritten) -> None:
+def _check(rewritten: Rewritten, *, once_more: bool) -> None:
     if not rewritten.alone:
         raise ModelError(NOT_ALONE, retryable=True)
+    if rewritten.empty:
+        raise NoText(retryable=once_more)
 
 
 def _edited(applied: Applied, target: Target, name: str, remarks: str) -> Ending:

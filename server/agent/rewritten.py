@@ -3,18 +3,21 @@
 What comes first and last in a reply:
 
 Rule 1: thinking in tags at its beginning is dropped: `thought.py`.
-Rule 2: a code fence around the rest is taken off, and what follows it is no document text: `fences.py`.
+Rule 2: tags of the message that the model echoes are taken off, and what follows the passage in them is no document
+        text: `markers.py`.
+Rule 3: so is a code fence around the rest: `fences.py`.
+Rule 4: if all that is left is the mark that stands for it (`deletion_mark`), the selection is to be deleted whole, its
+        line break included. A reply without text is no answer. Blanks are text.
 
 Line breaks:
 
-Rule 3: if all lines of the artifact end in "\\r\\n", so do those of the reply.
-Rule 4: where it replaces a selection that ended in a line break, it ends in the very same one; where it replaces one
+Rule 5: if all lines of the artifact end in "\\r\\n", so do those of the reply.
+Rule 6: where it replaces a selection that ended in a line break, it ends in the very same one; where it replaces one
         that did not, line breaks at its very end are left off, unless there is nothing else in it.
-Rule 5: only an empty text deletes the selection whole, its line break included. Blanks are text.
-Rule 6: an insertion beside lines (`on_own_lines`) stands on lines of its own. Before them, or after a line break, it
+Rule 7: an insertion beside lines (`on_own_lines`) stands on lines of its own. Before them, or after a line break, it
         ends in a line break; after them it begins with one, and one at its very end is left off. What is missing is
         added, but to nothing nothing is added.
-Rule 7: any other insertion stands as it is. But a fence cannot tell whether its text ends in a line break: if one was
+Rule 8: any other insertion stands as it is. But a fence cannot tell whether its text ends in a line break: if one was
         taken off, and the insertion begins a line on which more text follows, a line break is added.
 
 Law: the joined results of `feed` and `flush` do not depend on how the reply is cut.
@@ -25,9 +28,10 @@ from __future__ import annotations
 import re
 from typing import Final, Protocol
 
-from server.agent.fences import Fences, wrappers
+from server.agent.fences import FENCE_LINE, Fences, has_fence, talk, wrappers
+from server.agent.markers import Markers
 from server.agent.model import Passage
-from server.agent.passage import on_own_lines
+from server.agent.passage import deletion_mark, on_own_lines
 from server.agent.thought import Thought
 
 _LINE_BEGIN: Final = re.compile(r"\r?\n")
@@ -45,35 +49,82 @@ class Rewritten:
 
     def __init__(self, passage: Passage, *, inside_fence: bool) -> None:
         self._thought = Thought(passage.selected)
-        self._fences = Fences(wrappers(passage, inside_fence=inside_fence))
+        self._markers = Markers(passage)
+        self._fences = Fences(
+            wrappers(passage, inside_fence=inside_fence), talk(passage, inside_fence=inside_fence), passage.selected
+        )
+        self._deletion = _Deletion(deletion_mark(passage) if _replaces(passage) else "")
         self._ends = _ends(passage)
         self._windows = passage.line_end == "\r\n"
         self._held = ""  # "\r", for as long as "\n" may follow
+        self._written = False
 
     @property
     def remarks(self) -> str:
         """What the model said after its text, without the blanks around it; known after `flush`."""
-        return self._fences.remarks.strip()
+        return "\n\n".join(filter(None, (self._fences.remarks.strip(), self._markers.remarks.strip())))
 
     @property
     def alone(self) -> bool:
         """Whether the model returned the passage alone, as far as can be told; known after `flush`."""
-        return self._fences.alone and self._thought.over
+        told_apart = self._thought.over and self._markers.alone and self._fences.alone
+        return told_apart and not has_fence(self.remarks)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no text, nor the word that the selection is to be deleted; known after `flush`."""
+        return not self._written and not self._deletion.asked
 
     def feed(self, delta: str) -> str:
         """The text that is certain once `delta` has come."""
-        reply = self._held + self._thought.feed(delta)
+        reply = self._held + self._markers.feed(self._thought.feed(delta))
         self._held = "\r" if reply.endswith("\r") else ""
-        return self._ends.feed(self._fences.feed(self._broken(reply.removesuffix("\r"))))
+        text = self._fences.feed(self._broken(reply.removesuffix("\r")))
+        return self._seen(self._ends.feed(self._deletion.feed(text)))
 
     def flush(self) -> str:
         """The rest of the text. Nothing may come after it."""
-        rest = self._broken(self._held + self._thought.flush())
-        text = self._ends.feed(self._fences.feed(rest) + self._fences.flush())
-        return text + self._ends.flush(wrapped=self._fences.wrapped)
+        rest = self._held + self._markers.feed(self._thought.flush()) + self._markers.flush()
+        text = self._fences.feed(self._broken(rest)) + self._fences.flush()
+        text = self._ends.feed(self._deletion.feed(text) + self._deletion.flush())
+        return self._seen(text + self._ends.flush(wrapped=self._fences.wrapped or self._markers.on_lines))
+
+    def _seen(self, text: str) -> str:
+        self._written = self._written or bool(text)
+        return text
 
     def _broken(self, reply: str) -> str:
         return _BARE.sub("\r\n", reply) if self._windows else reply
+
+
+class _Deletion:
+    """Rule 4. Holds back what may be the mark; without one it holds nothing back.
+
+    Attributes:
+        asked: whether the text was the mark alone; known after `flush`.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self.asked = False
+        self._mark = mark
+        self._held = ""
+        self._over = not mark
+
+    def feed(self, text: str) -> str:
+        if self._over:
+            return text
+        self._held += text
+        if len(self._held) <= FENCE_LINE and self._mark.startswith(self._bare()):
+            return ""
+        self._over = True
+        return self._held
+
+    def flush(self) -> str:
+        self.asked = not self._over and self._bare() == self._mark
+        return "" if self._over or self.asked else self._held
+
+    def _bare(self) -> str:
+        return "".join(self._held.split()).casefold()
 
 
 # ------------------------------------------------------------------------- line breaks
@@ -88,12 +139,16 @@ class _Ends(Protocol):
 
 
 def _ends(passage: Passage) -> _Ends:
-    if passage.strategy == "replace" and passage.selected:
+    if _replaces(passage):
         return _Replacement(passage.selected)
     if on_own_lines(passage):
         after = passage.strategy == "insert_after" and not passage.selected.endswith("\n")
         return _LinesAfter(passage.line_end) if after else _LinesBefore(passage.line_end)
     return _Insertion(passage.line_end if _begins_line(passage) else "")
+
+
+def _replaces(passage: Passage) -> bool:
+    return passage.strategy == "replace" and bool(passage.selected)
 
 
 def _begins_line(passage: Passage) -> bool:
@@ -106,7 +161,7 @@ def _begins_line(passage: Passage) -> bool:
 
 
 class _Replacement:
-    """Rules 4 and 5."""
+    """Rule 6."""
 
     def __init__(self, selected: str) -> None:
         end = _LINE_END.search(selected)
@@ -131,7 +186,7 @@ class _Replacement:
 
 
 class _Insertion:
-    """Rule 7."""
+    """Rule 8."""
 
     def __init__(self, line_end: str) -> None:
         self._line_end = line_end
@@ -146,7 +201,7 @@ class _Insertion:
 
 
 class _LinesBefore:
-    """Rule 6, for a text that must end in a line break."""
+    """Rule 7, for a text that must end in a line break."""
 
     def __init__(self, line_end: str) -> None:
         self._line_end = line_end
@@ -161,7 +216,7 @@ class _LinesBefore:
 
 
 class _LinesAfter:
-    """Rule 6, for a text that must begin with a line break."""
+    """Rule 7, for a text that must begin with a line break."""
 
     def __init__(self, line_end: str) -> None:
         self._line_end = line_end

@@ -1,13 +1,16 @@
 """Removes thinking and tool tags that models leak into their replies (docs/extensions.md).
 
-Rule 1: an element of `ELEMENTS` or `PAIRS` goes with all its content. Elements of its name in it are counted;
-        one that never closes is hidden to the end of the block. A closing tag that closes nothing goes alone.
+Rule 1: an element of `ELEMENTS` or `PAIRS` goes with all its content. Elements of its name in it are counted. A closing
+        tag that closes nothing goes alone.
 Rule 2: a token of `TOKENS` goes alone.
 Rule 3: nothing is removed in Markdown code; `markdown.py` says what that is. Hidden content is not Markdown.
 Rule 4: what is removed is as if never written. Markdown is judged on what is shown, pieces that a removal
         joins into a tag are that tag, and so `visible(visible(text)) == visible(text)`.
 Rule 5: whitespace stays; only where nothing else was shown before a removal, it is dropped after it.
-Rule 6: a tag is at most `LONGEST` characters, and after its first holds no `<`, `[`, ◁, `, ~ or line break.
+Rule 6: what never closes is hidden to the end of the block, if it is of `PAIRS` or nothing was shown before it (a reply
+        that was cut off while the model thought). But an element of `ELEMENTS` in the middle of prose was prose ("I
+        added a <reasoning> section"): when the block ends, it and what follows are given back as they were written.
+Rule 7: a tag is at most `LONGEST` characters, and after its first holds no `<`, `[`, ◁, `, ~ or line break.
 """
 
 from __future__ import annotations
@@ -141,8 +144,8 @@ class VisibleText:
     """What a reader may see of one text block, as it streams in.
 
     However the block is cut, what `feed` and at last `flush` return, joined, is `visible` of the whole. Held
-    back is only what may still become a tag: less than `LONGEST` characters, or twice that while a tag stands
-    within another. A delta costs its own length and at most theirs.
+    back is only what may still become a tag (less than `LONGEST` characters, or twice that while a tag stands
+    within another), and what is hidden but may be prose (rule 6). A delta costs its own length and at most theirs.
     """
 
     def __init__(self) -> None:
@@ -151,6 +154,7 @@ class VisibleText:
         self._stub = ""  # what stands right before it and may become one, should it be removed
         self._hidden, self._depth = "", 0  # the element that hides what comes, and how many of it are open
         self._inner = ""  # the tag begun in it
+        self._kept: list[str] = []  # all of it, tag first, if it may be prose
         self._began = self._removed = False  # something but whitespace was shown; something was removed
 
     def feed(self, delta: str) -> str:
@@ -158,8 +162,9 @@ class VisibleText:
         return "".join(map(self._take, _PIECES.findall(delta)))
 
     def flush(self) -> str:
-        """The block has ended: what was held back and turned out harmless."""
-        return self._release()
+        """The block has ended: what was held back and turned out harmless, or to be prose."""
+        prose, self._kept = "".join(self._kept), []
+        return self._release() + self._show(prose)
 
     def _take(self, piece: str) -> str:
         if self._hidden:
@@ -173,20 +178,23 @@ class VisibleText:
         text = self._open + piece
         tag = _tag(text)
         if tag is not None:
-            return self._remove(tag)
+            return self._remove(tag, text)
         if _may_become_tag(text):
             self._open = text
             return ""
         return self._release() + self._show(piece)
 
-    def _remove(self, tag: _Tag) -> str:
+    def _remove(self, tag: _Tag, text: str) -> str:
         self._removed = True
         self._open, self._stub = self._stub, ""
         if tag.kind == "open":
             self._hidden, self._depth, self._inner = tag.element, 1, ""
+            self._kept = [text] if (self._began or self._open) and tag.element not in PAIRS else []
         return ""
 
     def _skip(self, piece: str) -> str:
+        if self._kept:
+            self._kept.append(piece)
         if piece in _STARTS:
             self._inner = piece
             return ""
@@ -194,7 +202,8 @@ class VisibleText:
         tag = _tag(self._inner, self._hidden)
         if tag is not None and tag.element == self._hidden:
             self._depth += {"open": 1, "close": -1, "alone": 0}[tag.kind]
-            self._hidden = self._hidden if self._depth else ""
+            if not self._depth:
+                self._hidden, self._kept = "", []
         return ""
 
     def _release(self) -> str:

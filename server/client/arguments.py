@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TextIO
 from server.client import versions
 from server.client.connection import CannotBeDone
 from server.client.edit import operate
-from server.client.operations import REDO, UNDO, Edit, Lines, Match, put, restore
+from server.client.operations import REDO, REDO_STEP, UNDO, UNDO_STEP, Edit, Lines, Match, Operation, put, restore
 from server.client.options import DEFAULT_URL, Where
 
 Command = Coroutine[Any, Any, int]
@@ -74,8 +74,10 @@ def _add_operations(commands: Any) -> None:
         )
     edit.set_defaults(strategy="replace")
     _add_base(edit, "the version you have seen, if others may have changed it since")
-    _add(commands, "undo", "go back to the version before", lambda given, where, *to: operate(where, UNDO, *to))
-    _add(commands, "redo", "go on to the version that was undone", lambda given, where, *to: operate(where, REDO, *to))
+    _add_step(
+        _add(commands, "undo", "take back all that the newest task has made of an artifact", _go), UNDO, UNDO_STEP
+    )
+    _add_step(_add(commands, "redo", "take an undo back", _go), REDO, REDO_STEP)
     old = _add(commands, "restore", "make a new version with the content of an old one", _restore)
     old.add_argument("version", metavar="VERSION", type=_count)
     own = _add(commands, "put", "save your own text as a new version", _put)
@@ -109,11 +111,20 @@ def _add_base(command: argparse.ArgumentParser, meaning: str) -> None:
     command.add_argument("--base", metavar="N", type=_count, help=meaning)
 
 
+def _add_step(command: argparse.ArgumentParser, group: Operation, step: Operation) -> None:
+    help = "by one version, not by all that one task made"
+    command.add_argument("--step", dest="operation", action="store_const", const=step, default=group, help=help)
+
+
 # --------------------------------------------------------------------- commands
 
 
 def _edit(given: argparse.Namespace, where: Where, out: TextIO, err: TextIO) -> Command:
     return operate(where, Edit(given.instruction, given.place, given.strategy, given.base), out, err)
+
+
+def _go(given: argparse.Namespace, where: Where, out: TextIO, err: TextIO) -> Command:
+    return operate(where, given.operation, out, err)
 
 
 def _restore(given: argparse.Namespace, where: Where, out: TextIO, err: TextIO) -> Command:

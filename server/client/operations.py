@@ -61,8 +61,10 @@ class Operation:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
-UNDO = Operation("Undo", {"op": "undo"})
-REDO = Operation("Redo", {"op": "redo"})
+UNDO = Operation("Undo", {"op": "undo", "group": True})
+REDO = Operation("Redo", {"op": "redo", "group": True})
+UNDO_STEP = Operation("Undo", {"op": "undo"})
+REDO_STEP = Operation("Redo", {"op": "redo"})
 
 
 def restore(version: int) -> Operation:

@@ -156,12 +156,25 @@ async def test_the_model_is_shown_the_passage_in_its_surroundings_and_a_later_co
     doc = await made(served, "a" * 300 + WORDS + "z" * 300)
     await doc.run(doc.edit("say 5", "five"))
     (passage,) = (request.edit for request in served.model.requests if request.edit)
-    assert (len(passage.before), passage.selected, len(passage.after)) == (200, "five", 200)
+    assert (len(passage.before), passage.selected, len(passage.after)) == (320, "five", 324)
     assert (passage.name, passage.instruction) == ("doc.txt", "say 5")
     await say(doc, "make it shorter")
     told = told_of(served.model.requests[-1])
     assert "[Of a passage selected in artifact" in told
     assert "Edited doc.txt at line 2: version 2 is saved." in told
+
+
+@every_way
+async def test_an_answer_without_text_changes_nothing_and_the_mark_deletes(served: Served, way: Way) -> None:
+    doc = await made(served, WORDS)
+    task = await doc.run(doc.edit("think", "two"), way)
+    assert task.status.state == pb.TASK_STATE_FAILED
+    assert "returned no text, so nothing was changed" in said(task.status)
+    assert len([request for request in served.model.requests if request.edit]) == 2
+    assert await doc.read() == (1, WORDS)
+    stream = await doc.stream(doc.edit("drop it", "two"), CANVAS, way=way).rest()
+    assert names(stream) == ["submitted", "working", "start", "complete", "replaced", "completed"]
+    assert await doc.read() == (2, WORDS.replace("two", ""))
 
 
 # ----------------------------------------------------------------------- how it is told

@@ -24,6 +24,7 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "no artifact named": ({"op": "undo"}, ("artifactId", "missing")),
     "no such artifact": ({"op": "undo", "artifactId": "nope"}, ("artifactId", "'nope'")),
     "unknown field": ({"op": "undo", "artifactId": "doc", "base_version": 1}, ("base_version",)),
+    "group that is no boolean": ({"op": "undo", "artifactId": "doc", "group": "yes"}, ("group", "boolean")),
     "field of another operation": ({"op": "undo", "artifactId": "doc", "version": 1}, ("version",)),
     "no selection": (CURRENT, ("selection", "missing")),
     "selection without a place": ({**CURRENT, "selection": {"text": "one"}}, ("selection", "lineStart")),

@@ -73,6 +73,21 @@ async def test_undo_walks_back_and_redo_forward_again(served: Served, way: Way) 
 
 
 @every_way
+async def test_a_wish_that_made_several_edits_is_undone_and_redone_at_once(served: Served, way: Way) -> None:
+    doc = await made(served, "one", "doc.md", "text/markdown")
+    await doc.run(doc.operation("put", text="mine"))
+    await say(doc, "change mine to two to three to four")
+    served.model.requests.clear()
+    assert await doc.read() == (5, "four")
+    assert await done(doc, "undo", way, group=True) == ("Undone: doc.md is at version 2 again.", 2, "mine")
+    assert await done(doc, "redo", way, group=True) == ("Redone: doc.md is at version 5 again.", 5, "four")
+    assert await done(doc, "undo", way) == ("Undone: doc.md is at version 4 again.", 4, "three")
+    assert await done(doc, "undo", way, group=True) == ("Undone: doc.md is at version 2 again.", 2, "mine")
+    assert await done(doc, "undo", way, group=True) == ("Undone: doc.md is at version 1 again.", 1, "one")
+    assert "nothing to undo" in await refused(doc, "undo", way, group=True)
+
+
+@every_way
 async def test_restore_makes_a_new_version_of_an_old_one(served: Served, way: Way) -> None:
     doc = await three(served)
     assert await done(doc, "restore", way, version=1) == ("Restored version 1 of doc.md as version 4.", 4, "one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import settings
@@ -75,6 +76,12 @@ class Model:
         return self.line[self.at] if self.line else 0
 
     @property
+    def begins(self) -> list[int]:
+        """The places on the line where the versions of another task begin."""
+        tasks = [None, *(self.saved[number - 1].task for number in self.line)]
+        return [at for at, (before, task) in enumerate(pairwise(tasks)) if before != task]
+
+    @property
     def standing(self) -> str:
         return self.saved[self.current - 1].text if self.current else ""
 
@@ -120,11 +127,15 @@ class Model:
                     return VersionNotFound("a", change.version, len(model.saved))
                 old = model.saved[change.version - 1]
                 return model.add(old.text, task, old.incomplete)
-            case Undo():
-                return replace(model, at=model.at - 1) if model.at else NothingToUndo("a", model.current)
-            case Redo():
-                last = model.at == len(model.line) - 1
-                return NothingToRedo("a", model.current) if last else replace(model, at=model.at + 1)
+            case Undo(group=group):
+                back = max(at for at in model.begins if at <= model.at) - 1 if group else model.at - 1
+                return replace(model, at=max(back, 0)) if model.at else NothingToUndo("a", model.current)
+            case Redo(group=group):
+                last = len(model.line) - 1
+                if model.at == last:
+                    return NothingToRedo("a", model.current)
+                on = min(at for at in (*model.begins, last + 1) if at > model.at + 1) - 1 if group else model.at + 1
+                return replace(model, at=on)
 
     def edit(self, task: str, change: EditText) -> Model | StoreError:
         start, end, text = change.span.start, change.span.end, self.standing
@@ -192,13 +203,13 @@ class Drafts(RuleBasedStateMachine):
     def restore(self, task: str, version: int, base: Callable[[int], int | None]) -> None:
         self.step(task, Restore(version, base(self.model.save().current)))
 
-    @rule(task=TASKS, base=ANY_BASES)
-    def undo(self, task: str, base: Callable[[int], int | None]) -> None:
-        self.step(task, Undo(base(self.model.save().current)))
+    @rule(task=TASKS, base=ANY_BASES, group=st.booleans())
+    def undo(self, task: str, base: Callable[[int], int | None], group: bool) -> None:
+        self.step(task, Undo(base(self.model.save().current), group))
 
-    @rule(task=TASKS, base=ANY_BASES)
-    def redo(self, task: str, base: Callable[[int], int | None]) -> None:
-        self.step(task, Redo(base(self.model.save().current)))
+    @rule(task=TASKS, base=ANY_BASES, group=st.booleans())
+    def redo(self, task: str, base: Callable[[int], int | None], group: bool) -> None:
+        self.step(task, Redo(base(self.model.save().current), group))
 
     def step(self, task: str, change: Step) -> None:
         applied = self.change(task, change, self.model.step(task, change))
@@ -505,6 +516,54 @@ def test_a_draft_that_is_taken_back_after_an_undo_leaves_what_can_be_redone() ->
     assert told
     assert (told.artifact.text, told.version) == ("A", 1)
     assert after(Redo(), document=document)[0].artifact.text == "B"
+
+
+def by_tasks(*tasks: str) -> Document:
+    """A document whose versions were made by these tasks; each says its number."""
+    document = Document("a")
+    for number, task in enumerate(tasks, 1):
+        document, _ = after(replacing(str(number), last_chunk=True), document=document, task=task)
+    return document
+
+
+@pytest.mark.parametrize(
+    ("tasks", "undone", "redone"),
+    [
+        ("abbb", [1], [4]),
+        ("abbcc", [3, 1], [3, 5]),
+        ("abab", [3, 2, 1], [2, 3, 4]),
+        ("aaab", [3, 1], [3, 4]),
+        ("aaa", [1], [3]),
+        ("ab", [1], [2]),
+    ],
+)
+def test_as_a_group_all_that_one_task_made_is_undone_and_redone_at_once(
+    tasks: str, undone: list[int], redone: list[int]
+) -> None:
+    document = by_tasks(*tasks)
+    for step, numbers, error in (
+        (Undo(group=True), undone, NothingToUndo),
+        (Redo(group=True), redone, NothingToRedo),
+    ):
+        for number in numbers:
+            document, told = after(step, document=document, task="z")
+            assert (told and told.version, document.current, len(document.versions)) == (number, number, len(tasks))
+        with pytest.raises(error):
+            after(step, document=document, task="z")
+
+
+def test_from_within_a_group_the_rest_of_it_is_undone_or_redone() -> None:
+    document, _ = after(Undo(), document=by_tasks(*"abbb"))
+    assert after(Undo(group=True), document=document)[0].current == 1
+    assert after(Redo(group=True), document=document)[0].current == 4
+
+
+def test_a_group_stands_on_the_undo_line_and_not_in_the_order_of_numbers() -> None:
+    document, _ = after(Undo(), document=by_tasks(*"ab"))
+    document, _ = after(replacing("3", last_chunk=True), replacing("4", last_chunk=True), document=document, task="b")
+    assert after(Undo(group=True), document=document)[0].current == 1
+    document, _ = after(Undo(group=True), Redo(group=True), document=document)
+    assert document.current == 4
 
 
 def test_the_first_version_cannot_be_undone_nor_the_last_redone() -> None:

@@ -338,6 +338,24 @@ async def test_undo_redo_and_restore_go_through_the_versions(store: ArtifactStor
     assert [version.parent for version in await store.versions(by("t1"))] == [0, 1, 2, 2]
 
 
+async def test_what_one_task_made_is_undone_and_redone_as_a_group(store: ArtifactStore) -> None:
+    await versions_of(store, "A")
+    for content in "BCD":
+        await store.apply(by("t2"), replacing(content, last_chunk=True))
+    steps = (Undo(group=True), Redo(group=True), Undo(base=4), Undo(base=3, group=True), Redo(group=True))
+    told = [await store.apply(by("t3"), step) for step in steps]
+    assert [(applied.version, applied.artifact.text) for applied in told] == [
+        (1, "A"),
+        (4, "D"),
+        (3, "C"),
+        (1, "A"),
+        (4, "D"),
+    ]
+    with pytest.raises(VersionConflict):
+        await store.apply(by("t3"), Undo(base=3, group=True))
+    assert len(await store.versions(by("t1"))) == 4
+
+
 @pytest.mark.parametrize(
     ("step", "error"),
     [

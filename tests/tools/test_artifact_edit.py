@@ -451,6 +451,8 @@ def test_the_schema_has_the_properties_in_the_order_in_which_they_are_to_be_writ
         "artifact_restore",
         "To insert, quote a neighbouring passage",
         "An empty one deletes",
+        "more than four places or a third",
+        'never "… rest unchanged …"',
     ],
 )
 def test_the_description_tells_when_and_how_to_use_it(rule: str) -> None:

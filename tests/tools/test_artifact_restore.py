@@ -1,4 +1,4 @@
-"""`artifact_restore`: an old version's content becomes a new version."""
+"""`artifact_restore`: an old version's content becomes a new version, or what was done last is undone."""
 
 from __future__ import annotations
 
@@ -115,7 +115,39 @@ async def test_a_limit_passes() -> None:
         await restore(store, 1)
 
 
-@pytest.mark.parametrize("version", [None, "1", 1.0, True, [1]])
+async def test_without_a_version_all_that_the_last_task_did_is_undone_at_once() -> None:
+    store, watcher = await written("one"), Watcher()
+    for content in ("two", "three"):
+        await store.apply(by("t2"), replacing(content, last_chunk=True))
+    assert await restore(store, None, watcher) == Done("Undone; a is at version 1 again.")
+    assert (await store.get(by("t1"))).text == "one"
+    assert await texts(store) == ["one", "two", "three"]
+    [told] = watcher.changes()
+    assert (told.append, told.last_chunk, told.version) == (False, True, 1)
+
+
+async def test_what_this_task_is_writing_is_what_the_last_task_did() -> None:
+    store = await written("one")
+    await store.apply(by("t1"), replacing("draft"))
+    assert await restore(store, None) == Done("Undone; a is at version 1 again.")
+    assert await texts(store) == ["one", "draft"]
+
+
+async def test_what_the_model_has_undone_it_may_change() -> None:
+    store = await written("one", "two")
+    place = workspace(store)
+    await call(artifact_read, ['{"artifact_id": "a"}'], place)
+    await call(artifact_restore, ['{"artifact_id": "a"}'], place)
+    assert place.store.known("a") == (await store.get(by("t1"))).version == 1
+
+
+async def test_at_the_first_version_there_is_nothing_to_undo() -> None:
+    outcome = await restore(await written("one"), None)
+    assert isinstance(outcome, Failed)
+    assert "nothing to undo" in outcome.content
+
+
+@pytest.mark.parametrize("version", ["1", 1.0, True, [1]])
 async def test_the_version_is_a_number(version: Any) -> None:
     outcome = await restore(await written("one"), version)
     assert isinstance(outcome, Failed)
@@ -132,7 +164,7 @@ def test_it_takes_its_whole_input_and_does_not_wait_for_other_calls() -> None:
         False,
         False,
     )
-    assert artifact_restore.input_schema["required"] == ["artifact_id", "version"]
+    assert artifact_restore.input_schema["required"] == ["artifact_id"]
 
 
 async def test_what_somebody_else_has_changed_since_is_not_taken_back_unread() -> None:
@@ -140,8 +172,9 @@ async def test_what_somebody_else_has_changed_since_is_not_taken_back_unread() -
     place = workspace(store)
     await call(artifact_read, ['{"artifact_id": "a"}'], place)
     await store.apply(by("t2"), replacing("mine", last_chunk=True))
-    outcome = await call(artifact_restore, ['{"artifact_id": "a", "version": 1}'], place)
-    assert isinstance(outcome, Failed)
-    assert '"one" has become "mine". Read it first' in outcome.content
+    for asked in ('{"artifact_id": "a", "version": 1}', '{"artifact_id": "a"}'):
+        outcome = await call(artifact_restore, [asked], place)
+        assert isinstance(outcome, Failed)
+        assert '"one" has become "mine". Read it first' in outcome.content
     await call(artifact_read, ['{"artifact_id": "a"}'], place)
     assert isinstance(await call(artifact_restore, ['{"artifact_id": "a", "version": 1}'], place), Done)

@@ -666,6 +666,8 @@ def test_the_schema_has_the_properties_in_the_order_in_which_they_are_to_be_writ
         "a collection inside one data part",
         "one mimeType",
         "last_chunk=true",
+        'never "… rest unchanged …"',
+        "5,000 words goes in several calls, one per answer, with append=true",
     ],
 )
 def test_the_description_tells_the_part_rules(rule: str) -> None:

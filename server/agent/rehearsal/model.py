@@ -10,7 +10,7 @@ Rule 2: the newest message is what it works on, also when it came along with too
 Rule 3: only tools that the request offers are called. A failed call ends the turn with what the tool said.
 Rule 4: the last round of the turn has text and no call. `NOTICE` ends the first reply of a conversation: that
         text, or a question or refusal that comes before it.
-Rule 5: to an edit it replies with the new text and nothing else (`editing.py`).
+Rule 5: to an edit it replies with the new text and nothing else (`editing.py`), or with the mark that deletes it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any, Literal, assert_never
 
 from server.agent.model import ModelEvent, ModelRequest, Text, Thinking, ToolUse
+from server.agent.passage import deletion_mark
 from server.agent.playback import Block, NewId, Sleep, answer, fresh_tool_id, paced
 from server.agent.rehearsal.editing import edited
 from server.agent.rehearsal.passages import Edit, read_edit
@@ -39,7 +40,7 @@ from server.agent.rehearsal.reading import (
 )
 from server.agent.rehearsal.revising import revise
 from server.agent.rehearsal.saying import call, listing, say
-from server.agent.rehearsal.wishes import Add, Ask, Decline, Draft, Replace, Talk, Wish, read_wish
+from server.agent.rehearsal.wishes import Add, Ask, Decline, Draft, Replace, Talk, Undo, Wish, read_wish
 from server.agent.rehearsal.writing import addressed, outline, section, slug, substituted
 
 NOTICE = (
@@ -50,7 +51,8 @@ NOTICE = (
 
 HELP = (
     "I can draft an outline (“Write about tea”), add to it (“Add a section on milk”), "
-    "replace words in it (“Replace tea by coffee”) and ask you something (“Ask me my name”). "
+    "replace words in it (“Replace tea by coffee”), take that back (“Undo that”) "
+    "and ask you something (“Ask me my name”). "
     "Select a passage, and I make it “shorter”, “longer” or “upper case”, delete it or replace words in it; "
     "or tell me which one (“Make the second paragraph shorter”)."
 )
@@ -64,6 +66,7 @@ _NEEDS: Mapping[type[Wish | Edit], tuple[str, ...]] = {
     Draft: ("artifact_update",),
     Add: ("artifact_list", "artifact_update"),
     Replace: ("artifact_list", "artifact_read", "artifact_update"),
+    Undo: ("artifact_list", "artifact_restore"),
     Ask: ("ask_user",),
     Decline: ("decline_task",),
     Talk: (),
@@ -109,7 +112,7 @@ class Rehearsal:
 def plan(request: ModelRequest) -> tuple[Block, ...]:
     """What comes next in the conversation. Calls have no id yet: that is given when they are said."""
     if request.edit is not None:
-        return say(edited(request.edit))
+        return say(edited(request.edit) or deletion_mark(request.edit))
     text, steps = situation(request.messages)
     blocks = _next(*looked_at(text), steps, frozenset(tool.name for tool in request.tools))
     if was_said(NOTICE, request.messages):
@@ -126,6 +129,11 @@ def _next(focus: str, text: str, steps: Sequence[Step], tools: frozenset[str]) -
     last = steps[-1] if steps else None
     if last is not None and last.is_error:
         return say(f"That did not work: {last.content[:300]}")
+    return _step(wish, focus, steps)
+
+
+def _step(wish: Wish | Edit, focus: str, steps: Sequence[Step]) -> tuple[Block, ...]:
+    last = steps[-1] if steps else None
     match wish:
         case Edit():
             return revise(wish, focus, steps)
@@ -135,10 +143,12 @@ def _next(focus: str, text: str, steps: Sequence[Step], tools: frozenset[str]) -
             return _add(wish, focus, last)
         case Replace():
             return _replace(wish, focus, steps)
+        case Undo():
+            return _undo(wish, focus, last)
         case Ask():
-            return say(f"You answered: {last.content[:300]}") if last else _ask(wish)
+            return _ask(wish, last)
         case Decline():
-            return say("I have declined.") if last else (call("decline_task", reason="You asked me to decline."),)
+            return _decline(last)
         case Talk():
             return say(HELP)
         case _:
@@ -202,7 +212,27 @@ def _rewrite(old: str, new: str, artifact: Mapping[str, Any]) -> tuple[Block, ..
     return Text(f"I am rewriting “{name}”."), _update(artifact.get("artifact_id", ""), name, text, media_type)
 
 
-def _ask(wish: Ask) -> tuple[Block, ...]:
+def _undo(wish: Undo, focus: str, last: Step | None) -> tuple[Block, ...]:
+    if last is None:
+        return listing()
+    if last.name != "artifact_list":
+        return say(last.content)
+    entries = entries_in(last.content)
+    if not entries:
+        return say("There is no document yet, so there is nothing to undo.")
+    entry = named(entries, wish.said) or entry_of(entries, focus) or entries[-1]
+    return Text(f"I am undoing what was done last in “{name_of(entry)}”."), call(
+        "artifact_restore", artifact_id=entry["artifact_id"]
+    )
+
+
+def _decline(last: Step | None) -> tuple[Block, ...]:
+    return say("I have declined.") if last else (call("decline_task", reason="You asked me to decline."),)
+
+
+def _ask(wish: Ask, last: Step | None) -> tuple[Block, ...]:
+    if last:
+        return say(f"You answered: {last.content[:300]}")
     what = f"Please tell me {addressed(wish.what.removeprefix('for '))}." if wish.what else "What shall I know?"
     return (call("ask_user", question=wish.question or what),)
 

@@ -1,7 +1,7 @@
 """What a message asks of the rehearsal model. English key words only.
 
 Rule 1: the first command in the message decides: write (draft, create, compose, outline), add (append),
-        replace, ask me, decline (refuse). A command opens a clause, or follows "please", "you", "to", "and"…
+        replace, undo, ask me, decline (refuse). A command opens a clause, or follows "please", "you", "to", "and"…
 Rule 2: what is quoted is taken to the letter; what is not ends with its sentence.
 Rule 3: "to NAME" or "in NAME" at the end names a document, if there is one of that name; else it belongs
         to what was asked. Only who knows the documents can tell, so both readings are kept.
@@ -46,6 +46,13 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
+class Undo:
+    """Take back what was done last; `said` is the whole message."""
+
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """Ask the user for `what`, or the quoted `question`."""
 
@@ -63,13 +70,13 @@ class Talk:
     """Anything else."""
 
 
-Wish = Draft | Add | Replace | Ask | Decline | Talk
+Wish = Draft | Add | Replace | Undo | Ask | Decline | Talk
 
 CLAUSE = r"(?:^|[.!?;:,\n]|\b(?:please|you|to|and|then|now|just|also|me)\s)\s{0,9}"
 """What comes before a command."""
 
 COMMAND = re.compile(
-    rf"{CLAUSE}(?P<verb>write|draft|create|compose|outline|add|append|replace|ask\s+me|decline|refuse)\b",
+    rf"{CLAUSE}(?P<verb>write|draft|create|compose|outline|add|append|replace|undo|ask\s+me|decline|refuse)\b",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r'"([^"]*)"|“([^”]*)”|\'([^\']*)\'|‘([^’]*)’|`([^`]*)`|«([^»]*)»')
@@ -96,6 +103,8 @@ def read_wish(text: str) -> Wish:
             return _add(rest, before)
         case ["replace"]:
             return _replace(rest, before)
+        case ["undo"]:
+            return Undo(text)
         case ["ask", _]:
             quoted = _QUOTED.match(rest.lstrip(": "))
             return Ask("", _content(quoted)) if quoted else Ask(_sentence(rest).lstrip(":, "))

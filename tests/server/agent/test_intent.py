@@ -135,6 +135,9 @@ def test_ours_comes_before_theirs() -> None:
     [
         ({"op": "undo"}, Go("doc", Undo())),
         ({"op": "undo", "baseVersion": 4}, Go("doc", Undo(4))),
+        ({"op": "undo", "group": True}, Go("doc", Undo(group=True))),
+        ({"op": "undo", "group": False, "baseVersion": 4}, Go("doc", Undo(4))),
+        ({"op": "redo", "group": True, "baseVersion": 4}, Go("doc", Redo(4, group=True))),
         ({"op": "redo"}, Go("doc", Redo())),
         ({"op": "redo", "baseVersion": 4}, Go("doc", Redo(4))),
         ({"op": "restore", "version": 2}, Go("doc", Restore(2))),

@@ -38,6 +38,8 @@ NOTES = {
         (Edit("doc", Marked(0, 3, "codepoint"), "replace", "x", None), "codepoint offsets 0-3]"),
         (Go("doc", Undo()), ": undo]"),
         (Go("doc", Redo()), ": redo]"),
+        (Go("doc", Undo(group=True)), ": undo of all that one task did]"),
+        (Go("doc", Redo(group=True)), ": redo of all that one task did]"),
         (Go("doc", Restore(3)), ": version 3 restored]"),
         (Put("doc", "secret", 1), '[The user has edited artifact "doc" with their own hands]'),
     ],

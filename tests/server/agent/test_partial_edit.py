@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from server.agent.events import ArtifactChanged, BlockStopped, LlmCallCompleted, StatusChanged, TextAdded, ThinkingAdded
 from server.agent.model import InputDelta, SignatureDelta
 from server.agent.operations import Edit, Marked
-from server.agent.partial_edit import NOT_ALONE
+from server.agent.partial_edit import NO_TEXT, NOT_ALONE
 from server.agent.passage import edit_request, passage_of
 from store.changes import AppendParts
 from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
@@ -84,7 +84,7 @@ async def test_only_the_selected_range_changes_and_a_client_can_do_it_itself(dat
     old = data.draw(st.text("ab \né😀", max_size=12), label="text")
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(old))] * 2), label="range"))
     unit, strategy = data.draw(st.sampled_from(["utf16", "codepoint"])), data.draw(st.sampled_from(STRATEGIES))
-    deltas = data.draw(st.lists(st.text("xé😀 \n", max_size=3), max_size=4), label="deltas")
+    deltas = data.draw(st.lists(st.text("xé😀 \n", max_size=3), max_size=4).filter("".join), label="deltas")
     span = Span(*(from_codepoints(old, offset, unit) for offset in (start, end)))
     desk = await Desk(answer(text(*deltas)), text=old).ready()
     await desk.run(edit(span, strategy, unit=unit))
@@ -138,11 +138,57 @@ async def test_beside_lines_it_stands_on_lines_of_its_own_which_end_as_all_the_o
     assert desk.llm.requests[0].edit.lines
 
 
-async def test_a_blank_reply_is_text_and_an_empty_one_deletes() -> None:
-    for reply, left in ((" ", "a b\n"), ("", "ab\n")):
-        desk = await Desk(answer(text(reply)), text="a—b\n").ready()
-        await desk.run(edit(Span(1, 2)))
-        assert (await desk.doc()).text == left
+@pytest.mark.parametrize(("reply", "left"), [([" "], "a b\n"), (["<del", "ete/", ">\n"], "ab\n")])
+async def test_a_blank_reply_is_text_and_the_mark_deletes_and_is_never_seen(reply, left) -> None:
+    desk = await Desk(answer(text(*reply)), text="a—b\n").ready()
+    await desk.run(edit(Span(1, 2)))
+    assert (await desk.doc()).text == left
+    assert desk.end.state.value == "completed"
+    assert "delete" not in "".join(chunk.chunk for chunk in desk.told.of(EditChunk))
+
+
+SILENT = {
+    "thinking alone": answer(thinking("Hm")),
+    "a call alone": answer(tool("T1", "artifact_list", {"a": 1}), reason="tool_use"),
+    "no block": answer(),
+    "an empty text": answer(text("")),
+    "thinking in tags": answer(text("<think>Away with it.</think>\n")),
+    "an empty fence": answer(text("```\n```")),
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("reply", SILENT)
+async def test_a_reply_without_text_is_asked_for_once_more_and_then_failed(reply, strategy) -> None:
+    desk = await edited(SILENT[reply], answer(text("<delete/>" if strategy == "replace" else "x")), strategy=strategy)
+    told = [phase for phase in phases(desk.told.events) if phase != "chunk"]
+    assert told == ["start", "abort", "start", "complete", "artifact"]
+    assert len(await desk.versions()) == 2
+    desk = await edited(*[SILENT[reply]] * 2, LOUDER, strategy=strategy)
+    assert phases(desk.told.events) == ["start", "abort"] * 2 + ["artifact"]
+    assert desk.told.statuses == [("failed", NO_TEXT)]
+    assert len(desk.llm.requests) == 2
+    await untouched(desk)
+
+
+async def test_a_reply_without_text_after_a_stream_that_broke_is_asked_for_once_more_too() -> None:
+    desk = await edited(broken(text("T"), BROKEN), SILENT["no block"], LOUDER)
+    assert (await desk.doc()).text == NEW
+    desk = await edited(SILENT["no block"], broken(text("T"), BROKEN), SILENT["no block"])
+    assert desk.told.statuses == [("failed", NO_TEXT)]
+    await untouched(desk)
+
+
+@pytest.mark.parametrize(
+    "reply", ["Here you go:\n```python\nasync def f():\n```", "<selection-1>async def f():</selection-1>"]
+)
+async def test_neither_a_preamble_nor_tags_of_the_message_go_into_the_document(reply) -> None:
+    for deltas in ([reply], list(reply)):
+        desk = await Desk(answer(text(*deltas)), text="def f():\n    pass\n", name="f.py", media_type="").ready()
+        await desk.run(edit(Span(0, 8)))
+        assert (await desk.doc()).text == "async def f():\n    pass\n"
+        assert "".join(chunk.chunk for chunk in desk.told.of(EditChunk)) == "async def f():"
+        assert desk.end.message.text == "Edited f.py at line 1: version 2 is saved."
 
 
 async def test_thinking_that_is_written_as_text_does_not_go_into_the_document() -> None:

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.agent.model import ModelMessage, Passage
-from server.agent.passage import EDIT_SYSTEM, SURROUNDINGS, edit_request, on_own_lines, passage_of, to_content
+from server.agent.passage import (
+    EDIT_SYSTEM,
+    ROOM,
+    SURROUNDINGS,
+    edit_request,
+    on_own_lines,
+    passage_of,
+    to_content,
+)
 from store.text import Span
 
 
@@ -38,34 +46,52 @@ def enclosed(of: Passage) -> list[tuple[str, str]]:
 # ------------------------------------------------------------------- the passage
 
 
-@pytest.mark.parametrize(
-    ("span", "before", "selected", "after"),
-    [
-        (Span(300, 303), "x" * 200, "abc", "y" * 200),
-        (Span(0, 1), "", "x", "x" * 200),
-        (Span(50, 51), "x" * 50, "x", "x" * 200),
-        (Span(602, 603), "y" * 200, "y", ""),
-        (Span(0, 603), "", "x" * 300 + "abc" + "y" * 300, ""),
-        (Span(603, 603), "y" * 200, "", ""),
-    ],
-)
-def test_a_passage_has_up_to_200_characters_around_it(span, before, selected, after) -> None:
-    text = "x" * 300 + "abc" + "y" * 300
-    found = passage_of(text, span, name="a.py", language="python", instruction="Go", strategy="insert_after")
-    assert found == Passage("a.py", "python", before, selected, after, "Go", "insert_after")
+def seen(text: str, selected: str, language: str = "python") -> Passage:
+    """The passage of the first `selected` in a text."""
+    start = text.index(selected)
+    span = Span(start, start + len(selected))
+    return passage_of(text, span, name="a.py", language=language, instruction="Go", strategy="replace")
 
 
-@given(st.text(max_size=99), st.data())
-def test_what_stands_around_it_is_what_stands_there(text, data) -> None:
-    text *= 9
+LONG = "".join(f"    line {n} of it\n" for n in range(200))
+
+
+def test_of_code_the_model_sees_the_block_around_it() -> None:
+    block = "def f(\n    a,\n):\n" + "    x = 1\n" * 30 + "\n    HERE\n" + "    y = 1\n" * 30
+    of = seen("import a\n\n" + "z = 1\n" * 90 + block + "def g():\n    pass\n", "HERE")
+    assert (of.before + of.selected + of.after) == block
+    of = seen(f"a = 1\n{LONG}HERE\n{LONG}b = 1\n", "HERE")
+    assert (len(of.before), len(of.after)) == (ROOM, ROOM)
+
+
+def test_of_a_text_the_model_sees_the_paragraphs_beside_it() -> None:
+    first, before, own, after, last = (f"{word} {'word ' * 60}\n" for word in ("A", "B", "C HERE", "D", "E"))
+    of = seen("\n".join((first, before, own, after, last)), "HERE", "markdown")
+    assert of.before == f"{before}\nC "
+    assert of.after == own.partition("HERE")[2] + f"\n{after}\n"
+    of = seen(f"A\n\nB\n\nC\n\nHERE {'word ' * 900}", "HERE", "")
+    assert (of.before, len(of.after)) == ("A\n\nB\n\nC\n\n", ROOM)
+
+
+@given(st.text("a \n)é", max_size=99), st.sampled_from(["", "python", "markdown"]), st.data())
+def test_it_sees_200_characters_at_least_and_2000_at_most_of_what_stands_there(text, language, data) -> None:
+    text *= data.draw(st.sampled_from([1, 9, 60]))
     start = data.draw(st.integers(0, len(text)))
     span = Span(start, data.draw(st.integers(start, len(text))))
-    found = passage_of(text, span, name="", language="", instruction="", strategy="replace")
+    found = passage_of(text, span, name="", language=language, instruction="", strategy="replace")
     assert text[:start].endswith(found.before)
     assert text[span.end :].startswith(found.after)
-    assert len(found.before) == min(SURROUNDINGS, start)
-    assert len(found.after) == min(SURROUNDINGS, len(text) - span.end)
+    assert min(SURROUNDINGS, start) <= len(found.before) <= ROOM
+    assert min(SURROUNDINGS, len(text) - span.end) <= len(found.after) <= ROOM
     assert found.selected == text[start : span.end]
+
+
+def test_the_model_sees_the_outline_and_where_the_passage_is() -> None:
+    of = seen("# A\n\nb\n\n## C\n\nHERE\nand\n", "HERE\nand", "markdown")
+    assert (of.outline, of.place) == ("1: # A\n5: ## C", "lines 7-8 of 9")
+    assert enclosed(of)[0] == ("outline", "1: # A\n5: ## C")
+    assert "- The selection is lines 7-8 of 9." in pieces(of)[-1]
+    assert "outline" not in dict(enclosed(seen("HERE", "HERE", "markdown")))
 
 
 @pytest.mark.parametrize(
@@ -176,6 +202,13 @@ def test_the_model_is_told_that_what_goes_beside_lines_stands_on_its_own(selecte
 @pytest.mark.parametrize(("selected", "told"), [("b\n", True), ("b\r\n", True), ("b", False), ("b\nc", False)])
 def test_a_replacement_of_whole_lines_is_told_to_end_with_a_line_break(selected, told) -> None:
     assert ("ends with a line break" in pieces(passage(selected))[-1]) is told
+
+
+def test_a_replacement_is_told_how_to_delete_and_an_insertion_is_not() -> None:
+    assert "return <delete/> and nothing else" in pieces(passage())[-1]
+    assert "return <delete-1/> and nothing else" in pieces(passage("<delete/>"))[-1]
+    for of in (passage(""), passage(strategy="insert_after")):
+        assert "<delete" not in pieces(of)[-1]
 
 
 def test_a_language_that_is_not_known_is_not_told() -> None:

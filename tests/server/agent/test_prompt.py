@@ -18,13 +18,35 @@ WORDS = " ".join(SYSTEM.split())
     ("case", "tool"),
     [
         ("to add at the end,", "artifact_update with append=true"),
-        ("to change a passage in the middle,", "artifact_edit"),
-        ("when most of the text changes,", "artifact_update with append=false"),
+        ("to change passages in the middle,", "artifact_edit"),
+        ("when more than four places or a third of the text change,", "artifact_update with append=false"),
+        ('to take back what was done last ("undo that"),', "artifact_restore without a version"),
         ("to go back to an older version,", "artifact_restore"),
     ],
 )
 def test_it_tells_which_tool_makes_which_change(case: str, tool: str) -> None:
     assert f"{case} {tool}" in WORDS
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "longer than about 15 lines or is to be kept, reused",
+        "without an artifact, what is a plain answer",
+        "A new version keeps its artifact_id",
+        "that the user has changed since, read it with artifact_read",
+        'never "… rest unchanged …"',
+        "never a note in square brackets that stands for a text that was left out",
+        "more than about 5,000 words in several calls, one per answer",
+    ],
+)
+def test_it_tells_what_is_good_practice(rule: str) -> None:
+    assert rule in WORDS
+
+
+def test_it_is_short() -> None:
+    """It is paid for in every call."""
+    assert len(SYSTEM) < 3000
 
 
 def test_every_tool_that_it_names_is_there() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from server.agent.fences import FENCE_LINE, inside_fence
 from server.agent.model import Passage
+from server.agent.passage import deletion_mark
 from server.agent.rewritten import Rewritten
 from server.agent.thought import OPENING
 
@@ -26,7 +27,8 @@ MARKDOWN, INSERT, PLACE = passage(language="markdown"), passage("old\n", "", "in
 BEFORE, AFTER = passage(strategy="insert_before", lines=True), passage(strategy="insert_after", lines=True)
 AFTER_LINE = passage("old\n", "markdown", "insert_after", after="more", lines=True)
 ABOVE = passage(strategy="insert_before", after="\n")
-PASSAGES = [CODE, LINE, WINDOWS_LINE, MARKDOWN, INSERT, PLACE, passage("```py\nx\n```\n", "markdown")]
+BLOCK = passage("```py\nx\n```\n", "markdown")
+PASSAGES = [CODE, LINE, WINDOWS_LINE, MARKDOWN, INSERT, PLACE, BLOCK, passage("\nold\n")]
 PASSAGES += [BEFORE, AFTER, AFTER_LINE, ABOVE, passage("<think>x"), passage(" <THINKING>", "markdown")]
 PASSAGES += [replace(of, line_end="\r\n") for of in (WINDOWS_LINE, CODE, MARKDOWN, PLACE, BEFORE, AFTER, ABOVE)]
 
@@ -36,6 +38,12 @@ def judged(of: Passage, *deltas: str, inside_fence: bool = False) -> tuple[str, 
     edit = Rewritten(of, inside_fence=inside_fence)
     text = "".join([edit.feed(delta) for delta in deltas]) + edit.flush()
     return text, edit.remarks, edit.alone
+
+
+def emptied(of: Passage, *deltas: str) -> tuple[str, bool]:
+    """The text that a reply makes, and whether it is no answer."""
+    edit = Rewritten(of, inside_fence=False)
+    return "".join([edit.feed(delta) for delta in deltas]) + edit.flush(), edit.empty
 
 
 def rewritten(of: Passage, *deltas: str, inside_fence: bool = False) -> tuple[str, str]:
@@ -60,8 +68,15 @@ def unwrapped(reply: str, wrappers: str) -> tuple[str, str, bool]:
     first, line_break, rest = body.partition("\n")
     fence = fence_of(first)
     too_far = len(reply) - len(rest) > FENCE_LINE
-    if not fence or not line_break or too_far or wrappers == "none":
+    if not fence or not line_break or too_far:
         return reply, "", False
+    if isinstance(wrappers, int):  # the size of the fence of backticks that the selection begins with
+        second = re.match(r"(?:[ \t]*\r?\n)*[ \t]*(?:```|~~~)", rest)
+        blanks = re.match(r"[ \t\r\n]*(?:`{0,2}|~{0,2})", rest).end()
+        longer = not fence[1] and (fence[0][0] != "`" or len(fence[0]) > wrappers)
+        known = second and len(reply) - len(rest) + blanks <= FENCE_LINE
+        if not known or not (longer or (fence[1].lower().split() or [""])[0] in ("markdown", "md", "text")):
+            return reply, "", False
     if wrappers == "of text" and (fence[1].lower().split() or [""])[0] not in ("", "markdown", "md", "text"):
         return reply, "", False
     bare = wrappers == "of text" and not fence[1]
@@ -107,21 +122,89 @@ def ended(of: Passage, text: str, wrapped: bool) -> str:
     return (begin or of.line_end) + re.sub(r"\r?\n\Z", "", rest)
 
 
+SENTENCE = r"(?:[^\s`~][^\n]*[.:!][ \t]*\r?\n(?:[ \t]*\r?\n)*)"
+
+
+def untalked(of: Passage, reply: str, wrappers: str, inside: bool) -> tuple[str, bool]:
+    """The reply without its preamble, and whether none is left."""
+    blanks, body = re.fullmatch(r"(?s)((?:[ \t]*\r?\n)*)(.*)", reply).groups()
+    said = re.match(rf"{SENTENCE}+", body[: FENCE_LINE - len(blanks)])
+    if of.language not in ("python", "markdown", "") or any(map(fence_of, of.selected.split("\n"))) or not said:
+        return reply, True
+    first, line_break, rest = body[said.end() :].partition("\n")
+    if re.search('"""|/\\*', said[0]) or not line_break or not fence_of(first):
+        return reply, True
+    if of.language == "python" or inside:
+        lines = [line for line in said[0].split("\n") if line.strip()]
+        capital = all(line[0].isalpha() and not "a" <= line[0] <= "z" for line in lines)
+        near = len(reply) - len(rest) <= FENCE_LINE
+        return (body[said.end() :], True) if capital and len(lines) <= 2 and near else (reply, False)
+    of_text = fence_of(first)[1].lower().startswith(("markdown", "md", "text"))
+    _, remarks, wrapped = unwrapped(body[said.end() :], "any")
+    closed = wrapped and not remarks and unwrapped(f"{body[said.end() :]}\n.", "any")[1] == "."
+    return reply, not (of_text and closed)
+
+
+def deletes(of: Passage, text: str) -> bool:
+    return (
+        of.strategy == "replace"
+        and bool(of.selected)
+        and len(text) <= FENCE_LINE
+        and ("".join(text.lower().split()) == "<delete/>")
+    )
+
+
 def oracle(of: Passage, reply: str, inside: bool) -> tuple[str, str, bool]:
-    if fence_of(of.selected.lstrip(" \t\r\n").split("\n")[0]):
-        wrappers = "none"
+    if begin := fence_of(of.selected.lstrip(" \t\r\n").split("\n")[0]):
+        wrappers = len(begin[0])
     else:
         wrappers = "of text" if of.language == "markdown" and not inside else "any"
     reply, over = unthought(of, reply)
+    reply, echoed, on_lines, told_apart = unmarked(of, reply)
     reply = re.sub("\r?\n", "\r\n", reply) if of.line_end == "\r\n" else reply
+    reply, silent = untalked(of, reply, wrappers, inside)
     text, remarks, wrapped = unwrapped(reply, wrappers)
-    alone = over and not any(fence_of(line) for line in remarks.split("\n"))
-    return ended(of, text, wrapped), remarks, alone
+    text = "" if deletes(of, text) else text
+    remarks = "\n\n".join(filter(None, (remarks.strip(), echoed.strip())))
+    alone = over and told_apart and silent and not any(fence_of(line) for line in remarks.split("\n"))
+    return ended(of, text, wrapped or on_lines), remarks, alone
+
+
+def unmarked(of: Passage, reply: str) -> tuple[str, str, bool, bool]:
+    """The reply without tags, what follows them, whether they had lines of their own, and whether it can be told."""
+    place, back, lines, alone, eat = "beginning", "", False, True, False
+    said = {"beginning": "", "text": "", "selection": "", "remarks": ""}
+    for piece in re.split(r"(</?(?:outline|before|selection|after|request)-1>)", reply):
+        if not re.fullmatch(r"</?[a-z]+-1>", piece):
+            rest = re.sub(r"\A\r?\n", "", piece) if eat else piece
+            lines = lines or (rest != piece and place == "selection")
+            eat = eat and not piece
+            said[place] = said.get(place, "") + rest
+            place = "text" if place == "beginning" and said[place].strip() else place
+        elif place.startswith("<"):
+            place, eat = back if piece == place else place, True
+        elif piece[1:-3] == "selection":
+            alone = alone and place == "beginning"
+            eat = place != "beginning" or not re.match(r"\r?\n", of.selected)
+            if place == "beginning":
+                said["beginning"], place = "", "selection"
+        elif piece == "</selection-1>":
+            said["beginning"] = "" if place == "beginning" else said["beginning"]
+            if lines and place == "selection":
+                said["selection"] = re.sub(r"\r?\n\Z", "", said["selection"])
+            place, eat = "remarks", True
+        else:
+            opens, eat = piece[1] != "/" and place != "remarks", True
+            back, place = (place, f"</{piece[1:]}") if opens else (back, place)
+    text = said["beginning"] + said["text"] + said["selection"]
+    return text, said["remarks"], lines, alone and not place.startswith("<")
 
 
 MARKS = ["`", "``", "```", "````", "~~~", "~~~~"]
 FRAGMENTS = [
     *MARKS,
+    "Here you go:\n",
+    "done.\n",
     "py",
     "markdown",
     " ",
@@ -152,6 +235,23 @@ THOUGHT = st.tuples(
 ).map("".join)
 
 
+MARKED = st.lists(
+    st.sampled_from(
+        [
+            *("<selection-1>", "</selection-1>", "<selection-1>\n", "\n</selection-1>", "\r\n</selection-1>\n"),
+            *("<before-1>", "</before-1>\n", "<after-1>", "</after-1>", "<selection-2>", "</sel", "<", "\n", "\r\n"),
+            *("x", " ", "x = 1\n", "```\n", "\n```", "<delete/>", "<del", "ete/>", " <DELETE />\n"),
+        ]
+    ),
+    max_size=9,
+).map("".join)
+DELETION = st.tuples(
+    st.sampled_from(["", "\n ", "```\n", "<think>x</think>", "<selection-1>"]),
+    st.sampled_from(["<delete/>", "<Delete />", "<delete/", "<delete/>x"]),
+    st.sampled_from(["", " \n", "\n```", "\n```\n", "</selection-1>", "x"]),
+).map("".join)
+
+
 def cut(reply: str, places: list[int]) -> list[str]:
     ends = sorted({place % (len(reply) + 1) for place in places} | {len(reply)})
     return [reply[start:end] for start, end in zip([0, *ends], ends, strict=False)]
@@ -159,17 +259,21 @@ def cut(reply: str, places: list[int]) -> list[str]:
 
 @settings(max_examples=600, deadline=None)
 @given(
-    st.sampled_from(PASSAGES), REPLIES | WRAPPED | THOUGHT, st.booleans(), st.lists(st.integers(0, 2000), max_size=8)
+    st.sampled_from(PASSAGES),
+    REPLIES | WRAPPED | THOUGHT | MARKED | DELETION,
+    st.booleans(),
+    st.lists(st.integers(0, 2000), max_size=8),
 )
 @example(CODE, "```py\nx\r\n```\r\nbye", False, [10, 11, 12])
 @example(CODE, "```" + "a" * 252 + "\nx", False, [])
 @example(CODE, "```" + "a" * 253 + "\nx", False, [256])
 @example(CODE, "```py\n```\n\r```", False, [])
+@example(ABOVE, "<selection-1>\nx\r\n</selection-1>\n", False, [15, 16])
 def test_any_cut_gives_what_the_whole_reply_gives(of: Passage, reply: str, inside: bool, places: list[int]) -> None:
-    expected = oracle(of, reply, inside)
-    assert judged(of, reply, inside_fence=inside) == expected
-    assert judged(of, *cut(reply, places), inside_fence=inside) == expected
-    assert judged(of, *reply, inside_fence=inside) == expected
+    expected, whole = oracle(of, reply, inside), judged(of, reply, inside_fence=inside)
+    assert whole == expected if expected[2] else not whole[2]  # what is not the passage alone is not taken at all
+    assert judged(of, *cut(reply, places), inside_fence=inside) == whole
+    assert judged(of, *reply, inside_fence=inside) == whole
 
 
 # ------------------------------------------------------------------- fences
@@ -262,6 +366,125 @@ def test_the_text_within_a_wrapper_streams() -> None:
     assert (edit.flush(), edit.remarks) == ("", "bye")
 
 
+def test_a_wrapper_of_four_around_a_block_as_the_selected_one_is_taken_off() -> None:
+    for wrapper in ("````", "````markdown", "~~~", "```md"):
+        reply = f"{wrapper}\n```py\ny\n```\n{wrapper.rstrip('markdown')}\n"
+        assert rewritten(BLOCK, reply) == rewritten(BLOCK, *reply) == ("```py\ny\n```\n", "")
+
+
+@pytest.mark.parametrize(
+    "reply", ["````\ny\n````", "```py\n```\n", "````py\n```\ny\n```\n````", "```\n```py\ny\n```\n```"]
+)
+def test_any_other_fence_around_what_replaces_a_block_is_text(reply: str) -> None:
+    reply = f"{reply.rstrip()}\n"
+    assert rewritten(BLOCK, reply) == rewritten(BLOCK, *reply) == (reply, "")
+
+
+# ------------------------------------------------------------------- a preamble
+
+
+@pytest.mark.parametrize(
+    "said", ["Here you go:\n", "Sure!\n\nHere is `f`, now async:\n\n", "\nÉcco:\r\n", "以下は更新です.\n"]
+)
+def test_in_code_a_preamble_goes_with_the_wrapper(said: str) -> None:
+    reply = f"{said}```python\nx = 1\n```\nThat is all."
+    assert rewritten(CODE, reply) == rewritten(CODE, *reply) == ("x = 1", "That is all.")
+    assert rewritten(MARKDOWN, reply, inside_fence=True) == ("x = 1", "That is all.")
+
+
+@pytest.mark.parametrize(
+    ("of", "reply"),
+    [
+        (CODE, "here you go:\n```python\nx\n```"),
+        (CODE, "Well.\nWell.\nHere you go:\n```\nx\n```"),
+        (MARKDOWN, "Here you go:\n\n```markdown\nx\n```\n"),
+        (passage(language=""), "Here you go:\n```md\nx\n```"),
+    ],
+)
+def test_what_may_be_a_preamble_or_text_means_that_it_is_not_the_passage_alone(of: Passage, reply: str) -> None:
+    assert judged(of, reply) == judged(of, *reply)
+    assert judged(of, reply)[2] is False
+
+
+@pytest.mark.parametrize(
+    ("of", "reply"),
+    [
+        (CODE, '"""Do it.\n\nLike this:\n```\nx\n```\n"""'),
+        (CODE, "Done = 1\n```\nx\n```"),
+        (passage('"""Say:\n```\ny\n```\n"""'), "Say it:\n```\nx\n```\n"),
+        (passage("Say:\nmore"), "Say:\n```\nx\n```"),
+        (replace(CODE, before='def f():\n    """'), "Say it:\n```\nx\n```"),
+        (passage(language="yaml"), "  Do it:\n  ```\n  x\n  ```"),
+        (MARKDOWN, "Run this:\n```sh\nls\n```"),
+        (MARKDOWN, "Run this:\n```\nls\n```"),
+        (MARKDOWN, "Write this:\n```markdown\n# x\n```\nAnd so on."),
+        (passage("a\n```markdown\nx\n```", "markdown"), "Write this:\n```markdown\n# x\n```"),
+        (passage(language=""), "Run this:\n```\nls\n```"),
+    ],
+)
+def test_sentences_before_a_fence_that_belong_to_the_document_stay(of: Passage, reply: str) -> None:
+    assert rewritten(of, reply) == rewritten(of, *reply) == (reply.rstrip("\n"), "")
+
+
+def test_no_more_is_held_back_than_what_may_be_a_preamble() -> None:
+    edit = Rewritten(CODE, inside_fence=False)
+    assert [edit.feed(delta) for delta in ("Foo", ".bar()", "\n", "x")] == ["", "", "Foo.bar()", "\nx"]
+    edit = Rewritten(CODE, inside_fence=False)
+    assert [edit.feed(delta) for delta in ("de", "f f():", "\n")] == ["de", "f f():", ""]
+
+
+# ------------------------------------------------------------------- echoed tags
+
+
+@pytest.mark.parametrize(
+    ("of", "reply", "text"),
+    [
+        (LINE, "<selection-1>ONE\n</selection-1>", "ONE\n"),
+        (LINE, "<selection-1>\nONE\n</selection-1>\n", "ONE\n"),
+        (CODE, "\n<selection-1>\r\n  ONE\r\n</selection-1>", "  ONE"),
+        (CODE, "ONE</selection-1>", "ONE"),
+        (CODE, "<selection-1>ONE", "ONE"),
+        (CODE, "<before-1>a\n</before-1>\n<selection-1>ONE</selection-1>\n<after-1>b</after-1>", "ONE"),
+        (CODE, "<selection-1>\n```py\nONE\n```\n</selection-1>", "ONE"),
+        (CODE, "<think>x</think><selection-1>ONE</selection-1>", "ONE"),
+        (PLACE, "<selection-1>ONE\n\n</selection-1>", "ONE\n\n"),
+        (ABOVE, "<selection-1>\nONE\n</selection-1>", "ONE\n"),
+        (passage("\nold"), "<selection-1>\nONE</selection-1>", "\nONE"),
+        (passage("<selection-1>"), "<selection-2>ONE</selection-2>", "ONE"),
+        (passage("<selection-1>"), "<selection-1>ONE</selection-1>", "<selection-1>ONE</selection-1>"),
+        (CODE, "<selection>ONE</selection>", "<selection>ONE</selection>"),
+        (CODE, "<selection-1", "<selection-1"),
+    ],
+)
+def test_tags_of_the_message_are_taken_off(of: Passage, reply: str, text: str) -> None:
+    assert rewritten(of, reply)[0] == rewritten(of, *reply)[0] == text
+
+
+def test_what_follows_the_tags_is_kept_apart() -> None:
+    reply = "<selection-1>\nx\n</selection-1>\nI made it short.\n"
+    assert rewritten(CODE, reply) == rewritten(CODE, *reply) == ("x", "I made it short.")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Here: <selection-1>x</selection-1>",
+        "<selection-1>x</selection-1><selection-1>y</selection-1>",
+        "<before-1>x",
+        "<selection-1>x</selection-1>\nOr:\n```\ny\n```",
+    ],
+)
+def test_tags_of_which_it_cannot_be_told_where_the_passage_is_mean_that_it_is_not_alone(reply: str) -> None:
+    assert judged(CODE, reply) == judged(CODE, *reply)
+    assert judged(CODE, reply)[2] is False
+
+
+def test_the_text_within_the_tags_streams() -> None:
+    edit = Rewritten(CODE, inside_fence=False)
+    fed = ["<sel", "ection-1>", "\n", "x =", " 1", " < 2", "\n", "y", "\n</", "selection-1>"]
+    assert [edit.feed(delta) for delta in fed] == ["", "", "", "x =", " 1", " < 2", "", "\ny", "", ""]
+
+
 # ------------------------------------------------------------------- remarks
 
 
@@ -333,10 +556,54 @@ def test_an_unwrapped_insertion_does_not_join_the_line_behind_it(
     assert rewritten(of, "import x") == ("import x", "")
 
 
-@pytest.mark.parametrize("of", [LINE, WINDOWS_LINE, CODE, passage("\n\n\n")])
-@pytest.mark.parametrize("reply", ["", "```\n```", "```py\n\n```\n", "<think>Away with it.</think>\n"])
-def test_an_empty_reply_deletes_the_selection_whole(of: Passage, reply: str) -> None:
+@pytest.mark.parametrize("of", [LINE, WINDOWS_LINE, CODE, passage("\n\n\n"), INSERT, PLACE, BEFORE])
+@pytest.mark.parametrize(
+    "reply", ["", "```\n```", "```py\n\n```\n", "<think>Away with it.</think>\n", "<selection-1></selection-1>\n"]
+)
+def test_a_reply_without_text_is_no_answer(of: Passage, reply: str) -> None:
+    assert emptied(of, reply) == emptied(of, *reply) == ("", True)
+
+
+@pytest.mark.parametrize("of", [LINE, WINDOWS_LINE, CODE, MARKDOWN, BLOCK, passage("\n\n\n")])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<delete/>",
+        "\n <Delete />\n",
+        "<think>Away with it.</think>\n<delete/>",
+        "<selection-1><delete/></selection-1>",
+    ],
+)
+def test_the_mark_alone_deletes_the_selection_whole(of: Passage, reply: str) -> None:
     assert rewritten(of, reply) == rewritten(of, *reply) == ("", "")
+    assert emptied(of, reply) == emptied(of, *reply) == ("", False)
+
+
+def test_the_mark_in_a_wrapper_deletes_too() -> None:
+    assert emptied(CODE, "```\n<delete/>\n```") == emptied(MARKDOWN, *"```md\n<delete/>\n```") == ("", False)
+
+
+def test_the_mark_is_never_seen_wherever_it_is_cut() -> None:
+    edit = Rewritten(LINE, inside_fence=False)
+    assert [edit.feed(delta) for delta in ("\n", "<", "del", "ete", "/", ">", "\n")] == [""] * 7
+    assert (edit.flush(), edit.empty) == ("", False)
+
+
+@pytest.mark.parametrize("reply", ["<delete/>x", "x <delete/>", "<delete>", "<del", "<deleted/>"])
+def test_with_anything_beside_it_the_mark_is_text(reply: str) -> None:
+    assert rewritten(CODE, reply) == rewritten(CODE, *reply) == (reply, "")
+
+
+@pytest.mark.parametrize("of", [INSERT, PLACE, BEFORE, passage("<delete/>"), passage("old", after="<Delete file=''/>")])
+def test_where_nothing_can_be_deleted_or_the_document_has_such_words_they_are_text(of: Passage) -> None:
+    text, empty = emptied(of, "<delete/>")
+    assert (text.strip(), empty) == ("<delete/>", False)
+
+
+def test_a_document_that_has_the_mark_gets_another_one() -> None:
+    of = passage("<delete/>-1")
+    assert deletion_mark(of) == "<delete-2/>"
+    assert emptied(of, "<delete-2/>") == ("", False)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from server.cli import main
-from server.client.operations import REDO, UNDO, Edit, Lines, Match, Operation, put, restore
+from server.client.operations import REDO, REDO_STEP, UNDO, UNDO_STEP, Edit, Lines, Match, Operation, put, restore
 from server.client.options import Where
 
 C = ["--context", "c"]
@@ -62,6 +62,8 @@ def test_an_edit_is_understood_in_any_order(typed: Callable[..., Any], arguments
     [
         (["undo", "doc"], UNDO),
         (["redo", "doc"], REDO),
+        (["undo", "doc", "--step"], UNDO_STEP),
+        (["redo", "--step", "doc"], REDO_STEP),
         (["restore", "doc", "3"], restore(3)),
     ],
 )

@@ -12,7 +12,9 @@ from server.agent.operations import Go, Marked, Put
 from server.client.connection import CannotBeDone
 from server.client.operations import (
     REDO,
+    REDO_STEP,
     UNDO,
+    UNDO_STEP,
     Edit,
     Lines,
     Match,
@@ -39,8 +41,10 @@ def read(operation: Operation) -> Any:
 @pytest.mark.parametrize(
     ("operation", "intent"),
     [
-        (UNDO, Go("doc", Undo())),
-        (REDO, Go("doc", Redo())),
+        (UNDO, Go("doc", Undo(group=True))),
+        (REDO, Go("doc", Redo(group=True))),
+        (UNDO_STEP, Go("doc", Undo())),
+        (REDO_STEP, Go("doc", Redo())),
         (restore(3), Go("doc", Restore(3))),
         (put("new", None), Put("doc", "new", None)),
         (put("", 2), Put("doc", "", 2)),

@@ -192,7 +192,10 @@ async def test_folding_a_tasks_events_gives_the_artifacts_of_the_store_from_wher
     rounds=st.lists(rounds, min_size=2, max_size=3),
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
     steps=st.lists(
-        st.sampled_from([Undo(), Undo(), Redo(), Restore(1), EditText(Span(0, 0), "another's ", 0)]), max_size=3
+        st.sampled_from(
+            [Undo(), Undo(group=True), Redo(), Redo(group=True), Restore(1), EditText(Span(0, 0), "another's ", 0)]
+        ),
+        max_size=3,
     ),
 )
 async def test_what_other_tasks_undo_restore_and_edit_in_between_is_told_with_the_next_change(

@@ -222,9 +222,9 @@ def test_forwarded_props_of_a_canvas_extension_are_the_messages_metadata(forward
 
 
 def test_what_they_ask_for_is_what_a2as_metadata_ask_for() -> None:
-    assert intent_of(asked(forwardedProps={CANVAS: {"op": "undo", "artifactId": "doc", "baseVersion": 3}})) == Go(
-        "doc", Undo(3)
-    )
+    for fields, undo in (({"baseVersion": 3}, Undo(3)), ({"group": True}, Undo(group=True))):
+        asks = asked(forwardedProps={CANVAS: {"op": "undo", "artifactId": "doc", **fields}})
+        assert intent_of(asks) == Go("doc", undo)
     assert intent_of(asked(forwardedProps={CANVAS: {"artifactId": "doc"}})) == Converse(Focus("doc"))
 
 

@@ -57,7 +57,14 @@ UPDATES = st.builds(
 )
 TOKENS = st.builds(_update, st.just(AppendParts), st.lists(TEXT_PARTS, min_size=1, max_size=1), done=st.booleans())
 EDITS = st.builds(_edit, st.integers(0, 50), st.integers(0, 3), TEXTS)
-MOVES = st.sampled_from([lambda document: Undo(), lambda document: Redo()])
+MOVES = st.sampled_from(
+    [
+        lambda document: Undo(),
+        lambda document: Redo(),
+        lambda document: Undo(group=True),
+        lambda document: Redo(group=True),
+    ]
+)
 CHANGES = TOKENS | TOKENS | UPDATES | EDITS | EDITS | MOVES | st.builds(_restore, st.integers(0, 9))
 TASKS = st.sampled_from(["t1", "t1", "t1", "t2"])
 STEPS = st.builds(Step, TASKS, st.just("apply"), CHANGES) | st.builds(

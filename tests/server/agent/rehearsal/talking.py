@@ -9,7 +9,15 @@ from tools.artifact_edit_find import find_once
 from tools.artifact_edit_input import ArtifactEditInput
 from tools.artifact_input import ArtifactUpdateInput
 
-TOOLS = ("artifact_update", "artifact_edit", "artifact_list", "artifact_read", "ask_user", "decline_task")
+TOOLS = (
+    "artifact_update",
+    "artifact_edit",
+    "artifact_restore",
+    "artifact_list",
+    "artifact_read",
+    "ask_user",
+    "decline_task",
+)
 
 
 class Conversation:
@@ -64,6 +72,9 @@ class Conversation:
         self.media_type = part.mimeType
         self.texts[key] = (self.texts.pop(key, "") if call.append else "") + part.text
         return {"ok": True}
+
+    def artifact_restore(self, given):
+        return f"{given} done"
 
     def artifact_edit(self, given):
         assert list(given) == ["artifact_id", "old_text", "new_text"]

@@ -44,7 +44,7 @@ def test_it_understands_key_words(instruction, new) -> None:
 
 
 @pytest.mark.parametrize("instruction", ["delete it", "remove it, please", "Delete", "Please remove this sentence."])
-def test_what_is_to_be_deleted_gets_an_empty_reply(instruction) -> None:
+def test_of_what_is_to_be_deleted_nothing_is_left(instruction) -> None:
     assert edited(passage(instruction)) == ""
 
 
@@ -163,10 +163,12 @@ def test_an_edit_is_answered_with_the_new_text_and_nothing_else() -> None:
     assert plan(ModelRequest("", request.messages, tools, request.edit)) == (Text("TEA"),)
 
 
-async def test_a_deletion_is_an_answer_without_a_delta() -> None:
+async def test_a_deletion_is_the_mark_alone() -> None:
     events = [event async for event in Rehearsal(delay=0).stream(edit_request(passage("delete it")))]
-    assert not [event for event in events if isinstance(event, TextDelta)]
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "<delete/>"
     assert isinstance(events[-1], MessageStop)
+    (reply,) = plan(edit_request(passage("delete it", "<delete/>\n")))
+    assert reply == Text("<delete-1/>")
 
 
 def test_its_help_tells_of_selections() -> None:

@@ -118,6 +118,24 @@ def test_without_a_document_there_is_nothing_to_replace() -> None:
     assert "no document yet" in Conversation().say("replace milk by water")
 
 
+# ------------------------------------------------------------------- undoing
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [("Undo that", "milk"), ("Please undo the change in tea.md", "tea"), ("No, undo that please", "milk")],
+)
+def test_it_undoes_what_was_done_last_in_the_document_that_is_meant(text, meant) -> None:
+    talk = Conversation(tea="a", milk="b")
+    talk.say("hello")
+    assert talk.say(text) == f"\"{{'artifact_id': '{meant}'}} done\""
+    assert talk.calls == ["artifact_list", "artifact_restore"]
+
+
+def test_without_a_document_there_is_nothing_to_undo() -> None:
+    assert "nothing to undo" in Conversation().say("Undo that")
+
+
 # -------------------------------------------------------- asking, declining, talking
 
 

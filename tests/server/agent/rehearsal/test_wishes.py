@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from server.agent.rehearsal.wishes import Add, Ask, Decline, Draft, Replace, Talk, read_wish
+from server.agent.rehearsal.wishes import Add, Ask, Decline, Draft, Replace, Talk, Undo, read_wish
 from server.agent.rehearsal.writing import outline, section, slug, substituted
 
 
@@ -63,6 +63,7 @@ def test_it_can_be_told_to_ask_and_to_decline() -> None:
     assert read_wish('Ask me: "Which. Of those?"') == Ask("", "Which. Of those?")
     assert read_wish("ask me, my name") == Ask("my name")
     assert read_wish("Decline this") == Decline()
+    assert read_wish("please undo that") == Undo("please undo that")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_anything_else_is_talk(text) -> None:
 @example("add x" + " to" * 20_000)
 @example("write " + "about " * 20_000)
 def test_every_message_is_some_wish(text) -> None:
-    assert isinstance(read_wish(text), Draft | Add | Replace | Talk)
+    assert isinstance(read_wish(text), Draft | Add | Replace | Undo | Talk)
 
 
 def test_an_outline_has_a_title_an_introduction_and_sections_with_bullets() -> None:
