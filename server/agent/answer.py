@@ -39,12 +39,14 @@ Kind = Literal["text", "thinking", "tool_use"]
 
 @dataclass(slots=True)
 class Block:
-    """A block of an answer. `signature` and `redacted` are what has sealed it, if it is thinking."""
+    """A block of an answer. If it is thinking, `signature` and `redacted` are what has sealed it, and one that is
+    `altered` is not what was sealed any more."""
 
     place: ev.Place
     kind: Kind
     signature: str = ""
     redacted: str = ""
+    altered: bool = False
 
 
 B = TypeVar("B", bound=Block)
@@ -96,7 +98,9 @@ class Answer(Generic[B]):
                 await self._input(self._block(event.llm_index, "tool_use"), repaired(event.partial_json))
             case ThinkingDelta():
                 block = self._block(event.llm_index, "thinking")
-                await self._think(block, self._thinking.feed(repaired(event.text)))
+                text = repaired(event.text)
+                block.altered |= text is not event.text
+                await self._think(block, self._thinking.feed(text))
             case SignatureDelta():
                 block = self._block(event.llm_index, "thinking")
                 block.signature += event.signature

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from server.agent import model as m
+from store.models import repaired
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +76,8 @@ class EventMapper:
             case "redacted_thinking":
                 return [m.BlockStart(index, "thinking"), m.SignatureDelta(index, redacted=block.data)]
             case "tool_use":
-                start = m.BlockStart(index, "tool_use", tool_use_id=block.id, name=block.name)
+                use_id, name = (repaired(str(told or "")) for told in (block.id, block.name))
+                start = m.BlockStart(index, "tool_use", tool_use_id=use_id, name=name)
                 given = json.dumps(block.input, ensure_ascii=False) if block.input else ""
                 return [start, *_said(m.InputDelta, index, given)]
             case _:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 
 from server.agent.blocks import BlockError
@@ -60,6 +60,7 @@ async def run_turn(
     store: ArtifactStore,
     emit: Emit,
     new_id: Callable[[], str],
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
     """Run a turn to its end or its pause; the last event is its status.
 
