@@ -62,6 +62,7 @@ class Answer(Generic[B]):
 
     Attributes:
         stop_reason: why the model stopped.
+        usage: the tokens of the call, when it has ended well.
         ended: whether it has been said that the call is over.
     """
 
@@ -73,6 +74,7 @@ class Answer(Generic[B]):
         new_block: Callable[[ev.Place, Kind], B],
     ) -> None:
         self.stop_reason: StopReason = "error"
+        self.usage = Usage()
         self.ended = False
         self._progress = progress.next_call()
         self._emit = emit
@@ -174,7 +176,7 @@ class Answer(Generic[B]):
         await self._end_block(self._open.pop(index))
 
     async def _whole(self, event: MessageStop) -> None:
-        self.stop_reason = event.stop_reason
+        self.stop_reason, self.usage = event.stop_reason, event.usage
         for index in tuple(self._open):
             await self._end_block(self._open.pop(index))
         await self.end(event.stop_reason, event.usage)

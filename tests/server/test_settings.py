@@ -29,6 +29,8 @@ VALUES: dict[str, tuple[str, Any]] = {
     "max_parts": ("6", 6),
     "max_body_bytes": ("7000", 7000),
     "max_output_tokens": ("800", 800),
+    "context_window": ("32768", 32_768),
+    "thinking": ("off", "off"),
     "expose_thinking": ("true", True),
     "on_disconnect": ("cancel", "cancel"),
     "shutdown_grace": ("30", 30.0),

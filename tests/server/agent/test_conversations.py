@@ -35,7 +35,7 @@ from server.tasks.codec import record_of_json, record_to_json, transcript_of_jso
 from server.tasks.record import Entry, TaskRecord, fold
 from store.memory import InMemoryArtifactStore
 from store.models import DataPart, FilePart, Limits, Part, text_part
-from tests.fakes import Clock, ids
+from tests.fakes import Clock, ids, no_time
 from tests.server.agent.messages_api import Answer, Json, MessagesApi, calls, redacted, says, sealed
 from tools.registry import TOOLS
 
@@ -158,9 +158,6 @@ def message(rng: Random, message_id: str) -> UserMessage:
 
 
 # ------------------------------------------------------------------------- the driver
-
-
-async def no_time(seconds: float) -> None: ...
 
 
 class Task:
