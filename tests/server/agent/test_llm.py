@@ -169,6 +169,18 @@ async def test_several_tools_in_one_message_each_have_their_block() -> None:
     assert [input_of(events, index) for index in range(3)] == ['{"artifact_id": "a"}', "", '{"artifact_id": "c"}']
 
 
+async def test_a_call_without_an_id_or_a_name_has_empty_ones() -> None:
+    body = recorded("several_tools").replace(b'"toolu_01A"', b"null").replace(b'"artifact_list"', b"null")
+    with answering(answer(body)):
+        starts = [event for event in await said(claude()) if isinstance(event, BlockStart)]
+
+    assert [(e.tool_use_id, e.name) for e in starts] == [
+        ("", "artifact_read"),
+        ("toolu_01B", ""),
+        ("toolu_01C", "artifact_read"),
+    ]
+
+
 async def test_max_tokens_inside_a_tool_input_leaves_it_unfinished_and_says_why() -> None:
     events = await played("max_tokens_in_tool")
 
