@@ -80,10 +80,8 @@ def to_params(
     if request.tools:
         tools = [_tool(spec, without) for spec in request.tools]
         params["tools"] = [*tools[:-1], {**tools[-1], **mark}]
-    if config := _thinking_config(thinking, model):
+    if "thinking" not in without and (config := _thinking_config(thinking, model)):
         params["thinking"] = {name: value for name, value in config.items() if name not in without}
-    if "thinking" in without:
-        params.pop("thinking", None)
     return params
 
 
