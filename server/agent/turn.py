@@ -35,11 +35,12 @@ from server.agent.events import (
 from server.agent.history import to_messages, user_said
 from server.agent.llm_params import without_media
 from server.agent.model import LLM, ModelError, ModelRequest, TooLong, ToolResult, ToolSpec
-from server.agent.outcomes import LOST, TRIES, Ending, given_back, pause_before, retryable, stopped, why
+from server.agent.others import Others
+from server.agent.outcomes import LOST, TRIES, Ending, closing, given_back, pause_before, retryable, stopped, why
 from server.agent.prompt import SYSTEM
 from server.agent.request import TurnLimits, TurnRequest
 from server.agent.telling import listener
-from server.agent.window import Sizes, Sizing, described, fitted, room_of, tokens, window_of
+from server.agent.window import Sizes, Sizing, described, fitted, read_limit_of, room_of, tokens, window_of
 from store.base import ArtifactStore
 from store.errors import LimitReached, Unavailable
 from store.evented import EventedArtifactStore
@@ -78,19 +79,22 @@ async def run_turn(
             any more, and nothing was said or changed since (a store that does not raise it has drafts closed).
         Unavailable: `store` does not wait for its database (`PatientStore` does); the turn is as a crash leaves it.
     """
-    workspace = Workspace(
-        EventedArtifactStore(store, listener(emit), request.changed), request.context_id, request.task_id
-    )
+    tools = tuple(tools)
+    specs = tuple(ToolSpec(t.name, t.description, t.input_schema, t.eager) for t in tools)
+    sizes = sizes or Sizes()
+    room = room_of(window_of(llm), described(SYSTEM, specs), sizes.of(request.context_id))
+    evented = EventedArtifactStore(store, listener(emit), request.changed)
+    workspace = Workspace(evented, request.context_id, request.task_id, read_limit=read_limit_of(room))
     for artifact_id in request.drafts:
-        workspace.store.adopt(workspace.ref(artifact_id))
-    turn = _Turn(request, llm, tuple(tools), workspace, emit, new_id, sizes or Sizes(), sleep)
+        evented.adopt(workspace.ref(artifact_id))
+    turn = _Turn(request, llm, tools, specs, workspace, emit, new_id, sizes, sleep)
     try:
         ending = await _ending(turn, request.task_id)
         await turn.leave()
     except asyncio.CancelledError:
         await turn.leave()
         raise
-    await emit(ending.status(new_id))
+    await emit(closing(ending, turn.rounds, evented.saved.values()).status(new_id))
 
 
 async def _ending(turn: _Turn, task_id: str) -> Ending:
@@ -111,6 +115,7 @@ class _Turn:
         request: TurnRequest,
         llm: LLM,
         tools: tuple[Tool, ...],
+        specs: tuple[ToolSpec, ...],
         workspace: Workspace,
         emit: Emit,
         new_id: Callable[[], str],
@@ -120,12 +125,14 @@ class _Turn:
         self._request = request
         self._llm = llm
         self._tools = {tool.name: tool for tool in tools}
-        self._specs = tuple(ToolSpec(t.name, t.description, t.input_schema, t.eager) for t in tools)
-        self._beginning = described(SYSTEM, self._specs)
+        self._specs = specs
+        self._beginning = described(SYSTEM, specs)
         self._sizes = sizes
         self._sleep = sleep
         self._media = True
+        self._sent: tuple[Transcript, ...] = ()
         self._workspace = workspace
+        self._others = Others(workspace)
         self._emit = emit
         self._voice = Voice(emit, self._tell_label, self._remember)
         self._new_id = new_id
@@ -136,8 +143,14 @@ class _Turn:
         self._errors_in_a_row = 0
         self._asked: tuple[str, ...] = ()
 
+    @property
+    def rounds(self) -> int:
+        """How many rounds there have been."""
+        return self._progress.round
+
     async def run(self) -> Ending:
         await self._tell_label("Working…")
+        await self._others.begin(self._request)
         while self._progress.round < self._request.limits.rounds:
             await self.read_inbox(closing=False)
             ending = await self._round()
@@ -174,6 +187,7 @@ class _Turn:
 
     async def _round(self) -> Ending | None:
         self._progress = self._progress.next_round()
+        await self._remember(await self._others.news())
         call = await self._ask_model()
         if isinstance(call, Ending):
             return call
@@ -224,24 +238,23 @@ class _Turn:
         return True
 
     async def _play(self, call: Call) -> None:
-        transcripts = self._fitted()
-        async with aclosing(self._llm.stream(self._model_request(transcripts))) as stream:
+        self._sent = self._fitted()
+        async with aclosing(self._llm.stream(self._model_request(self._sent))) as stream:
             async for event in stream:
                 await call.take(event)
         call.check_ended()
         if counted := call.usage.sent:
-            self._resize(self._sizing.counted(self._estimate(transcripts), counted))
+            self._resize(self._sizing.counted(self._estimate(self._sent), counted))
 
     def _send_less(self, error: TooLong) -> bool:
         """Whether the next request is shorter than the one that was refused."""
-        refused = self._fitted()
-        estimate = self._estimate(refused)
+        estimate = self._estimate(self._sent)
         self._resize(self._sizing.refused(estimate, error.tokens, window_of(self._llm)))
         if self._estimate(self._fitted()) < estimate:
             return True
-        request = self._model_request(refused)
+        request = self._model_request(self._sent)
         self._media = False
-        return self._model_request(refused) != request
+        return self._model_request(self._sent) != request
 
     @property
     def _sizing(self) -> Sizing:

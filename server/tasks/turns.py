@@ -72,7 +72,7 @@ def operation_of(record: TaskRecord) -> Operation | None:
 
 def unread(record: TaskRecord) -> tuple[UserMessage, ...]:
     """The user's messages that the model has not been shown."""
-    shown = sum(isinstance(item, UserSaid) for item in record.transcript)
+    shown = sum(isinstance(item, UserSaid) and bool(item.message_id) for item in record.transcript)
     return tuple(message for message in record.history if isinstance(message, UserMessage))[shown:]
 
 
@@ -226,6 +226,7 @@ class Turns:
             transcript=record.transcript,
             inbox=running.take,
             progress=record.progress,
+            later=await patiently(partial(self._journal.later, record), _pause),
             changed=tuple(record.artifacts),
             drafts=drafts,
             limits=self._limits,

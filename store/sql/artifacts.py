@@ -92,6 +92,13 @@ class SqlArtifactStore:
         read = [(each.head.changed, _artifact(each)) for each in await reading.shown(connection, context_id, unknown)]
         return [*read, *((each.head.changed, each.document.artifact) for each in known.values() if each)]
 
+    async def current(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+        async with self._database.read() as connection:
+            found = await reading.heads(connection, context_id)
+        ours = {each.key[1]: each.newest for each in self._holds.of(context_id) if each.newest.exists}
+        rows = {artifact_id: (head.current, head.changed_by) for artifact_id, head in found.items()}
+        return rows | {each: (document.current, document.changed_by) for each, document in ours.items()}
+
     async def versions(self, ref: Ref) -> tuple[Version, ...]:
         return (await self._document(ref)).versions
 
@@ -241,7 +248,8 @@ def _existing(held: Held) -> Document:
 
 def _artifact(shown: Standing) -> Artifact:
     head = shown.head
-    return Artifact(shown.artifact_id, shown.content, head.current, shown.open, head.changed_by)
+    abandoned = shown.open and head.draft_kept is None and not head.draft_dirty
+    return Artifact(shown.artifact_id, shown.content, head.current, shown.open, head.changed_by, abandoned)
 
 
 def _changed(listed: tuple[int, Artifact]) -> tuple[int, str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import ScalarSelect, func, select, tuple_
 
 from server.agent.events import Transcript, TurnEvent
 from server.tasks.codec import transcript_of_json
@@ -242,15 +242,19 @@ class SqlJournal:
             return await connection.scalar(query) is not None
 
     async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
-        mine = select(tasks.c.number).where(tasks.c.context_id == record.context_id, tasks.c.task_id == record.task_id)
         query = (
             select(tasks.c.transcript)
             .where(tasks.c.context_id == record.context_id, tasks.c.owner == record.owner)
-            .where(tasks.c.state.not_in(GOING), tasks.c.number < mine.scalar_subquery())
+            .where(tasks.c.state.not_in(GOING), tasks.c.number < _number(record))
             .order_by(tasks.c.number)
         )
         async with self._database.read() as connection:
             return tuple(transcript_of_json(text) for text in await connection.scalars(query))
+
+    async def later(self, record: TaskRecord) -> frozenset[str]:
+        later = tasks.c.context_id == record.context_id, tasks.c.number > _number(record)
+        async with self._database.read() as connection:
+            return frozenset(await connection.scalars(select(tasks.c.task_id).where(*later)))
 
     async def list(self, query: TaskQuery) -> TaskPage:
         matching = [tasks.c.owner == query.owner]
@@ -269,3 +273,9 @@ class SqlJournal:
             total = await connection.scalar(select(func.count()).select_from(tasks).where(*matching))
             found = await records(connection, page)
         return TaskPage(tuple(found[: query.limit]), int(total or 0), len(found) > query.limit)
+
+
+def _number(record: TaskRecord) -> ScalarSelect[int]:
+    """A task's number in its context."""
+    mine = tasks.c.context_id == record.context_id, tasks.c.task_id == record.task_id
+    return select(tasks.c.number).where(*mine).scalar_subquery()
