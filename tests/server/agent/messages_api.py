@@ -407,19 +407,20 @@ class MessagesApi:
             if block["type"] in _THINKING:
                 thought.append(block)
             elif block["type"] == "tool_use" and block["id"]:
-                # Bad servers give an id twice: either answer may be the one that is sent back.
+                # Bad servers give an id twice: any of these answers may be the one that is sent back.
                 self._thought.setdefault(block["id"], []).append((len(thought), thought))
 
     def _check_thinking(self, messages: list[Json]) -> None:
         """Thinking that led to the calls of the latest answer is sent back as it was, or left out whole."""
         latest = messages[-2]["content"] if len(messages) > 1 else []
         sent = [block for block in latest if block["type"] in _THINKING]
-        for made in (self._thought[block["id"]] for block in latest if block.get("id") in self._thought):
-            demand(
-                not sent or any(len(sent) >= least and sent == thought[: len(sent)] for least, thought in made),
-                f"messages.{len(messages) - 2}: `thinking` or `redacted_thinking` blocks in the latest assistant "
-                "message cannot be modified. These blocks must remain as they were in the original response.",
-            )
+        made = [pair for block in latest for pair in self._thought.get(block.get("id", ""), ())]
+        answers = {id(thought): (max(n for n, other in made if other is thought), thought) for _, thought in made}
+        demand(
+            not sent or not made or any(len(sent) >= n and sent == said[: len(sent)] for n, said in answers.values()),
+            f"messages.{len(messages) - 2}: `thinking` or `redacted_thinking` blocks in the latest assistant message "
+            "cannot be modified. These blocks must remain as they were in the original response.",
+        )
 
     def client(self, retries: int = 0) -> anthropic.AsyncAnthropic:
         """The SDK's client of this provider, without a network."""

@@ -48,7 +48,7 @@ Random = random.Random
 # ------------------------------------------------------------------ what a model answers
 
 TEXTS = ("Done.", "", " \n", "<think>hm", "A <reasoning> tag", "漢字 👋 \u2028", "```\nx\n", "half \ud83d", "a\x00b")
-IDS = ("", None, "functions.artifact_list:0", "call_0", "toolu 1", "x" * 80, "日本")
+IDS = ("", None, "functions.artifact_list:0", "same", "toolu 1", "x" * 80, "日本")
 NAMES = ("", None, "artifact list", "functions.artifact_list:0", "no_such_tool", "n" * 200, "web.search")
 INPUTS = (
     "",
