@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup setup-node serve test check bench lock clean
+.PHONY: help setup setup-node serve test conversations check bench lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,9 @@ serve: setup  ## start the server on 127.0.0.1:8000 (ARGS="--port 9000")
 
 test: setup  ## the whole test suite (ARGS="-k journal")
 	$(BIN)/python -m pytest $(ARGS)
+
+conversations: setup  ## 2,000 model calls against a strict Messages API (CALLS=20000)
+	MODEL_CALLS=$(or $(CALLS),2000) $(BIN)/python -m pytest tests/server/agent/test_conversations.py -q -s
 
 check: setup  ## format, lint, types, import rules
 	$(BIN)/ruff format --check .

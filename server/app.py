@@ -69,7 +69,12 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
             "Without a key there are --model rehearsal and --model script:FILE.yaml."
         )
     try:
-        return claude.ClaudeModel(model=name or claude.DEFAULT_MODEL, max_tokens=settings.max_output_tokens)
+        return claude.ClaudeModel(
+            model=name or claude.DEFAULT_MODEL,
+            max_tokens=settings.max_output_tokens,
+            thinking="auto" if settings.thinking == "auto" else "disabled",
+            context_window=settings.context_window,
+        )
     except ValueError as error:
         raise SettingsError(str(error)) from None
 

@@ -79,6 +79,10 @@ class Settings(BaseSettings):
     max_text_bytes: int = Field(1024 * 1024, ge=1024, description="bytes of the text and data in one message")
     max_connections: int = Field(900, ge=1, description="connections at once, and calls of gRPC")
     max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of a Claude model")
+    context_window: int = Field(
+        200_000, ge=8192, description="tokens that a request to a Claude model and its answer have together"
+    )
+    thinking: str = Field("auto", description="whether a Claude model thinks before it answers: auto or off")
     expose_thinking: bool = Field(False, description="show the model's thinking to AG-UI clients")
     on_disconnect: str = Field("continue", description="a task whose last AG-UI client goes away: continue or cancel")
     shutdown_grace: float = Field(5, ge=0, le=600, description="seconds that a server has to stop")
@@ -102,6 +106,13 @@ class Settings(BaseSettings):
     def _known_outcome(cls, value: str) -> str:
         if value not in ("continue", "cancel"):
             raise ValueError("must be continue or cancel")
+        return value
+
+    @field_validator("thinking")
+    @classmethod
+    def _known_thinking(cls, value: str) -> str:
+        if value not in ("auto", "off"):
+            raise ValueError("must be auto or off")
         return value
 
     @field_validator("log_level")

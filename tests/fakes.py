@@ -208,3 +208,7 @@ class Clock:
 
     def move(self, by: timedelta) -> None:
         self.time += by
+
+
+async def no_time(seconds: float) -> None:
+    """A `sleep` that does not."""

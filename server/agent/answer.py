@@ -39,12 +39,14 @@ Kind = Literal["text", "thinking", "tool_use"]
 
 @dataclass(slots=True)
 class Block:
-    """A block of an answer. `signature` and `redacted` are what has sealed it, if it is thinking."""
+    """A block of an answer. If it is thinking, `signature` and `redacted` are what has sealed it, and one that is
+    `altered` is not what was sealed any more."""
 
     place: ev.Place
     kind: Kind
     signature: str = ""
     redacted: str = ""
+    altered: bool = False
 
 
 B = TypeVar("B", bound=Block)
@@ -60,6 +62,7 @@ class Answer(Generic[B]):
 
     Attributes:
         stop_reason: why the model stopped.
+        usage: the tokens of the call, when it has ended well.
         ended: whether it has been said that the call is over.
     """
 
@@ -71,6 +74,7 @@ class Answer(Generic[B]):
         new_block: Callable[[ev.Place, Kind], B],
     ) -> None:
         self.stop_reason: StopReason = "error"
+        self.usage = Usage()
         self.ended = False
         self._progress = progress.next_call()
         self._emit = emit
@@ -96,7 +100,9 @@ class Answer(Generic[B]):
                 await self._input(self._block(event.llm_index, "tool_use"), repaired(event.partial_json))
             case ThinkingDelta():
                 block = self._block(event.llm_index, "thinking")
-                await self._think(block, self._thinking.feed(repaired(event.text)))
+                text = repaired(event.text)
+                block.altered |= text is not event.text
+                await self._think(block, self._thinking.feed(text))
             case SignatureDelta():
                 block = self._block(event.llm_index, "thinking")
                 block.signature += event.signature
@@ -170,7 +176,7 @@ class Answer(Generic[B]):
         await self._end_block(self._open.pop(index))
 
     async def _whole(self, event: MessageStop) -> None:
-        self.stop_reason = event.stop_reason
+        self.stop_reason, self.usage = event.stop_reason, event.usage
         for index in tuple(self._open):
             await self._end_block(self._open.pop(index))
         await self.end(event.stop_reason, event.usage)

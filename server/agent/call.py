@@ -4,6 +4,7 @@ Rule 1: blocks and thinking are those of any answer (`answer.py`), visible text 
         modules; here they only meet.
 Rule 2: what is complete is remembered in order: the thinking and text that led to a call go with it, as soon as it has
         acted; what follows the last completed call is the `rest`.
+        A block that is still open when a call acts goes with it as far as it has come.
 Rule 3: nothing waits between the change that a call makes, its result and its being remembered: whoever keeps all three
         keeps all or nothing, and so no tool runs twice.
 """
@@ -11,6 +12,7 @@ Rule 3: nothing waits between the change that a call makes, its result and its b
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -80,7 +82,8 @@ class Call(Answer[_Block]):
         self._workspace = workspace
         self._voice = voice
         self._deferred: list[_Block] = []
-        self._pending: list[Text | Thinking | ToolUse] = []
+        self._pending: list[tuple[int, Text | Thinking | ToolUse]] = []
+        self._use_ids: set[str] = set()
         self._shown: list[str] = []
 
     @property
@@ -93,7 +96,7 @@ class Call(Answer[_Block]):
 
     def rest(self) -> ev.Transcript:
         """What of a call that ended well is still to be remembered."""
-        blocks, self._pending = tuple(self._pending), []
+        blocks, self._pending = tuple(content for _, content in self._pending), []
         return (ev.AssistantSaid(self._progress.call, blocks),) if blocks else ()
 
     async def abort(self) -> None:
@@ -115,14 +118,21 @@ class Call(Answer[_Block]):
     # ------------------------------------------------------------------- blocks
 
     async def _begin_block(self, block: _Block, event: BlockStart) -> None:
-        block.tool_use_id, block.name, block.final = event.tool_use_id, event.name, event.final
+        block.name, block.final = event.name, event.final
         if event.kind == "tool_use":
+            block.tool_use_id = self._use_id(event.tool_use_id, block)
             tool = self._tools.get(event.name)
             block.tool = tool.open(self._workspace) if tool else None
             block.acts_last = bool(tool and tool.acts_last)
-            await self._emit(ev.ToolUseStarted(block.place, event.tool_use_id, event.name))
+            await self._emit(ev.ToolUseStarted(block.place, block.tool_use_id, event.name))
         else:
             await super()._begin_block(block, event)
+
+    def _use_id(self, given: str, block: _Block) -> str:
+        """The call's id: no other call of the answer has it."""
+        use_id = given if given and given not in self._use_ids else f"{given or 'call'}_{block.place.index}"
+        self._use_ids.add(use_id)
+        return use_id
 
     async def _text(self, block: _Block, delta: str) -> None:
         block.pieces.append(delta)
@@ -164,15 +174,27 @@ class Call(Answer[_Block]):
     async def _end_block(self, block: _Block) -> None:
         await self._show(block, block.visible.flush())
         await self._emit(ev.BlockStopped(block.place))
-        match block.kind:
-            case "tool_use":
-                await self._stop_call(block)
-            case "thinking":
-                self._pending.append(Thinking("".join(block.pieces), block.signature, block.redacted))
-            case "text":
-                self._pending.append(Text("".join(block.pieces)))
-                if block.final:
-                    self.final_text = "".join(block.shown).strip()
+        if block.kind == "tool_use":
+            await self._stop_call(block)
+            return
+        self._complete(block)
+        if block.kind == "text" and block.final:
+            self.final_text = "".join(block.shown).strip()
+
+    def _complete(self, block: _Block) -> None:
+        """Let what has come of a block of text or thinking wait to be remembered, in the order in which they began."""
+        said, block.pieces = "".join(block.pieces), []
+        content: Text | Thinking = Text(said)
+        if block.kind == "thinking":
+            content = Thinking(said, "" if block.altered else block.signature, block.redacted)
+            block.signature = block.redacted = ""
+        if content not in (Text(""), Thinking("")):
+            self._add(block, content)
+
+    def _add(self, block: _Block, content: Text | Thinking | ToolUse) -> None:
+        index = block.place.index
+        at = next((n for n, (other, _) in enumerate(self._pending) if other > index), len(self._pending))
+        self._pending.insert(at, (index, content))
 
     # -------------------------------------------------------------------- calls
 
@@ -190,7 +212,10 @@ class Call(Answer[_Block]):
             outcome = await block.tool.finish()
         else:
             outcome = Failed(f"There is no tool {block.name!r}. The tools are: {', '.join(self._tools)}.")
-        self._pending.append(ToolUse(block.tool_use_id, block.name, block.input or {}))
+        for other in self._open.values():
+            if other.kind != "tool_use":
+                self._complete(other)
+        self._add(block, ToolUse(block.tool_use_id, block.name, block.input or {}))
         result, event = told(block.place.index, block.tool_use_id, outcome)
         if not result:
             self.asked.append(block.tool_use_id)
@@ -202,9 +227,18 @@ class Call(Answer[_Block]):
 def _parsed(pieces: list[str]) -> Mapping[str, Any] | None:
     text = "".join(pieces) or "{}"
     try:
-        whole = json.loads(text)
+        whole = json.loads(text, parse_constant=_no_number, parse_float=_finite)
         if "\\u" in text:  # an escape may stand for half a character, which the next request could not carry
             whole = json.loads(repaired(json.dumps(whole, ensure_ascii=False)))
     except (ValueError, RecursionError):
         return None
     return whole if isinstance(whole, dict) else None
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _no_number(digits)

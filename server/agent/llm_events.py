@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from server.agent import model as m
+from store.models import repaired
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class EventMapper:
         self._reported = reported
         self._skipped: set[int] = set()
         self._usage = m.Usage()
-        self._stop_reason: m.StopReason = "end_turn"
+        self._stop_reason: m.StopReason | None = None
 
     def feed(self, raw: Any) -> list[m.ModelEvent]:
         """What one raw event says: nothing for pings, citations and what is unknown."""
@@ -60,9 +61,13 @@ class EventMapper:
                 self._usage = _counted(self._usage, raw.usage)
                 return self._stopping(getattr(raw.delta, "stop_reason", None))
             case "message_stop":
-                return [m.MessageStop(self._stop_reason, self._usage)]
+                return [m.MessageStop(self._stop_reason or "end_turn", self._usage)]
             case _:
                 return []
+
+    def end(self) -> m.MessageStop | None:
+        """What the end of the stream says, wherever it comes: an answer whose stop reason was told is whole."""
+        return m.MessageStop(self._stop_reason, self._usage) if self._stop_reason else None
 
     def _start(self, index: int, block: Any) -> list[m.ModelEvent]:
         self._skipped.discard(index)
@@ -75,7 +80,8 @@ class EventMapper:
             case "redacted_thinking":
                 return [m.BlockStart(index, "thinking"), m.SignatureDelta(index, redacted=block.data)]
             case "tool_use":
-                start = m.BlockStart(index, "tool_use", tool_use_id=block.id, name=block.name)
+                use_id, name = (repaired(str(told or "")) for told in (block.id, block.name))
+                start = m.BlockStart(index, "tool_use", tool_use_id=use_id, name=name)
                 given = json.dumps(block.input, ensure_ascii=False) if block.input else ""
                 return [start, *_said(m.InputDelta, index, given)]
             case _:

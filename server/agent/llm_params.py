@@ -5,17 +5,24 @@ Rules (the API's, https://platform.claude.com/docs/en/api/messages):
 1. What the API refuses is left out or said otherwise: one bad block in a conversation would fail every later call.
 2. The same request always gives the same parameters, and a longer conversation only adds to them: prompt caching
    and the check of thinking blocks both compare everything that stands before.
+3. Thinking goes back as it came or not at all: where a block of an answer cannot, none of that answer does. Nor does
+   thinking that nothing follows: an answer must not end with it.
+4. A server that does not know a field that is optional is asked without it (`Optional`).
 """
 
 from __future__ import annotations
 
 import base64
+import math
 import re
-from collections.abc import Callable
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, Final, Literal, assert_never
 
 from server.agent import model as m
+from server.agent.attachments import is_text, media_type_of, named, text_of
+from store.models import repaired
 
 ThinkingMode = Literal["auto", "adaptive", "between_tools", "disabled"]
 """What is asked of the model; which are accepted depends on it (claude-sonnet-5-5: `adaptive`, `between_tools`;
@@ -29,38 +36,59 @@ _IMAGES: Final = {
     "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
 }
 """The images that the API reads, and how each begins: what it is not, by its bytes, the API refuses."""
+_THINKING: Final = ("thinking", "redacted_thinking")
 _MAX_IMAGE: Final = 5 * 1024 * 1024
 """The API's limit for one image, in characters of base64."""
-_NO_ADAPTIVE: Final = re.compile(r"claude-(\d|instant|(opus|sonnet|haiku)-4(-[015])?(-\d{8})?$)")
+_OLDER: Final = re.compile(r"claude-(\d|instant|(opus|sonnet|haiku)-4(-[015])?(-(\d{8}|latest))?$)")
+"""Names of Claude models that do not know adaptive thinking, as Anthropic writes them."""
+_CLAUDE: Final = re.compile(r"(?:^|[/.:])(claude-[^/:]*)")
+"""The model's own name in that of Bedrock, Vertex or a gateway: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`."""
+
+Optional = Literal["eager_input_streaming", "cache_control", "display", "thinking"]
+"""A field that the API knows and another server may not; `display` is one of `thinking`."""
+
+_EMPTY: Final = {"type": "text", "text": "(The message was empty.)"}
+_ODD: Final = re.compile(r"[^a-zA-Z0-9_-]")
+"""What the API does not take in ids and names."""
+_MAX_ID: Final = 64
+_MAX_NAME: Final = 128
 
 
-def to_params(request: m.ModelRequest, model: str, max_tokens: int, thinking: ThinkingMode = "auto") -> dict[str, Any]:
+def to_params(
+    request: m.ModelRequest,
+    model: str,
+    max_tokens: int,
+    thinking: ThinkingMode = "auto",
+    without: Collection[Optional] = (),
+) -> dict[str, Any]:
     """The arguments of `messages.create` for a request, without `stream`.
 
-    What the API refuses is left out: blank text, thinking without a signature, messages with nothing left in
-    them. Three cache breakpoints: the system prompt, the last tool, the end of the conversation.
+    What the API refuses is left out: blank text, thinking as rule 3 says, answers with nothing left in them. Three
+    cache breakpoints: the system prompt, the last tool, the end of the conversation.
+
+    Args:
+        without: fields that are not sent.
     """
-    messages = [{"role": each.role, "content": _content(each)} for each in request.messages]
+    mark = {} if "cache_control" in without else {"cache_control": _CACHED}
     params: dict[str, Any] = {
         "model": model,
         "max_tokens": max_tokens,
-        "messages": _cached_end([each for each in messages if each["content"]]),
+        "messages": _marked_end(_messages(request), mark),
     }
     if request.system.strip():
-        params["system"] = [{"type": "text", "text": request.system, "cache_control": _CACHED}]
+        params["system"] = [{"type": "text", "text": request.system, **mark}]
     if request.tools:
-        tools = [_tool(spec) for spec in request.tools]
-        params["tools"] = [*tools[:-1], {**tools[-1], "cache_control": _CACHED}]
-    if config := _thinking_config(thinking, model):
-        params["thinking"] = config
+        tools = [_tool(spec, without) for spec in request.tools]
+        params["tools"] = [*tools[:-1], {**tools[-1], **mark}]
+    if "thinking" not in without and (config := _thinking_config(thinking, model)):
+        params["thinking"] = {name: value for name, value in config.items() if name not in without}
     return params
 
 
 def _thinking_config(mode: ThinkingMode, model: str) -> dict[str, str] | None:
     match mode:
         case "auto":
-            adaptive = model.startswith("claude-") and not _NO_ADAPTIVE.match(model)
-            return _thinking_config("adaptive", model) if adaptive else None
+            return _thinking_config("adaptive", model) if _thinks_adaptively(model) else None
         case "adaptive":
             # Since Claude 4.7 the text of thinking is omitted unless it is asked for.
             return {"type": "adaptive", "display": "summarized"}
@@ -70,39 +98,101 @@ def _thinking_config(mode: ThinkingMode, model: str) -> dict[str, str] | None:
             assert_never(mode)
 
 
-def _tool(spec: m.ToolSpec) -> dict[str, Any]:
+def _thinks_adaptively(model: str) -> bool:
+    found = _CLAUDE.search(model.lower())
+    return found is not None and not _OLDER.match(re.sub(r"-v\d+$", "", re.sub("[.@]", "-", found[1])))
+
+
+def _tool(spec: m.ToolSpec, without: Collection[Optional]) -> dict[str, Any]:
     tool = {"name": spec.name, "description": spec.description, "input_schema": dict(spec.input_schema)}
-    return {**tool, "eager_input_streaming": True} if spec.eager else tool
+    eager = spec.eager and "eager_input_streaming" not in without
+    return {**tool, "eager_input_streaming": True} if eager else tool
 
 
-def _content(message: m.ModelMessage) -> list[dict[str, Any]]:
+def _messages(request: m.ModelRequest) -> list[dict[str, Any]]:
+    """The messages; what stands around an answer with nothing left in it is one."""
+    messages: list[dict[str, Any]] = []
+    ids = _Ids()
+    for message in request.messages:
+        content = _content(message, ids)
+        if message.role == "user":
+            content = content or [_EMPTY]
+        if content and messages and messages[-1]["role"] == message.role:
+            messages[-1]["content"].extend(content)
+        elif content:
+            messages.append({"role": message.role, "content": content})
+    return messages
+
+
+def _content(message: m.ModelMessage, ids: _Ids) -> list[dict[str, Any]]:
     """The blocks of a message, tool results first as the API demands, otherwise in order."""
     ordered = sorted(message.content, key=lambda each: not isinstance(each, m.ToolResult))
-    return [block for each in ordered if (block := _block(each)) is not None]
+    whole = all(each.signature or each.redacted for each in ordered if isinstance(each, m.Thinking))
+    kept = [each for each in ordered if whole or not isinstance(each, m.Thinking)]
+    blocks = [block for each in kept if (block := _block(each, ids)) is not None]
+    while blocks and blocks[-1]["type"] in _THINKING:
+        blocks.pop()
+    return blocks
 
 
-def _block(content: m.Content) -> dict[str, Any] | None:
+class _Ids:
+    """Gives every call an id that the API takes, one of its own in the whole conversation, and its result the same."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+        self._times: Counter[str] = Counter()
+        self._unanswered: defaultdict[str, deque[str]] = defaultdict(deque)
+
+    def of_call(self, use_id: str) -> str:
+        plain = given = _ODD.sub("_", use_id)[:_MAX_ID] or "call"
+        while given in self._given:
+            self._times[plain] += 1
+            given = f"{plain[:50]}_{self._times[plain] + 1}"
+        self._given.add(given)
+        self._unanswered[use_id].append(given)
+        return given
+
+    def of_result(self, use_id: str) -> str:
+        unanswered = self._unanswered[use_id]
+        return unanswered.popleft() if unanswered else use_id
+
+
+def _block(content: m.Content, ids: _Ids) -> dict[str, Any] | None:
     match content:
         case m.Text(text):
-            return {"type": "text", "text": text} if text.strip() else None
+            return {"type": "text", "text": repaired(text)} if text.strip() else None
         case m.Attachment():
             return _attachment(content)
         case m.Thinking(redacted=data) if data:
             return {"type": "redacted_thinking", "data": data}
         case m.Thinking(text, signature):
-            return {"type": "thinking", "thinking": text, "signature": signature} if signature else None
+            return {"type": "thinking", "thinking": text, "signature": signature}
         case m.ToolUse(use_id, name, given):
-            return {"type": "tool_use", "id": use_id, "name": name, "input": dict(given)}
+            name = _ODD.sub("_", name)[:_MAX_NAME] or "unnamed"
+            return {"type": "tool_use", "id": ids.of_call(use_id), "name": name, "input": _finite(dict(given))}
         case m.ToolResult():
-            return _tool_result(content)
+            return _tool_result(content, ids)
         case _:
             assert_never(content)
 
 
-def _tool_result(result: m.ToolResult) -> dict[str, Any]:
+def _finite(value: Any) -> Any:
+    """The value without the numbers that JSON cannot carry. Journals of version 0.1 may hold them."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {key: _finite(inner) for key, inner in value.items()}
+        case list():
+            return [_finite(inner) for inner in value]
+        case _:
+            return value
+
+
+def _tool_result(result: m.ToolResult, ids: _Ids) -> dict[str, Any]:
     # An error result without content is refused.
-    text = result.content or ("The tool failed." if result.is_error else "")
-    block = {"type": "tool_result", "tool_use_id": result.tool_use_id, "content": text}
+    text = repaired(result.content) or ("The tool failed." if result.is_error else "")
+    block = {"type": "tool_result", "tool_use_id": ids.of_result(result.tool_use_id), "content": text}
     return {**block, "is_error": result.is_error}
 
 
@@ -113,29 +203,17 @@ def _attachment(file: m.Attachment) -> dict[str, Any]:
     """
     if block := _media_block(file):
         return block
-    media_type, parameters = _media_type(file)
-    if file.content and media_type.startswith("text/"):
-        return {"type": "text", "text": f"File {file.name or media_type}:\n\n{_decoded(file.content, parameters)}"}
-    return {"type": "text", "text": _named(file)}
-
-
-def _media_type(file: m.Attachment) -> tuple[str, str]:
-    """The bare type, and its parameters."""
-    media_type, _, parameters = file.media_type.lower().partition(";")
-    return media_type.strip().replace("image/jpg", "image/jpeg"), parameters
-
-
-def _named(file: m.Attachment) -> str:
-    where = f" at {file.url}" if file.url else ""
-    return f"[Attached file: {file.name or 'unnamed'} ({_media_type(file)[0]}){where}]"
+    if is_text(file):
+        return {"type": "text", "text": f"File {repaired(file.name) or media_type_of(file)}:\n\n{text_of(file)}"}
+    return {"type": "text", "text": repaired(named(file))}
 
 
 def _media_block(file: m.Attachment) -> dict[str, Any] | None:
-    media_type, _ = _media_type(file)
+    media_type = media_type_of(file)
     if media_type in _IMAGES and (source := _source(file, _image_type)):
         return {"type": "image", "source": source}
     if media_type == "application/pdf" and (source := _source(file, _pdf_type)):
-        return {"type": "document", "source": source, **({"title": file.name} if file.name else {})}
+        return {"type": "document", "source": source, **({"title": repaired(file.name)} if file.name.strip() else {})}
     return None
 
 
@@ -160,21 +238,11 @@ def _pdf_type(content: bytes) -> str | None:
     return "application/pdf" if b"%PDF-" in content[:1024] else None
 
 
-def _decoded(content: bytes, parameters: str) -> str:
-    charset = parameters.partition("charset=")[2].partition(";")[0].strip(" \"'")
-    try:
-        return content.decode(charset or "utf-8", errors="replace")
-    except LookupError:
-        return content.decode("utf-8", errors="replace")
-
-
-def _cached_end(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages, the last block of the last one marked; thinking blocks cannot carry the mark."""
-    blocks: list[dict[str, Any]] = messages[-1]["content"] if messages else []
-    for block in reversed(blocks):
-        if block["type"] not in ("thinking", "redacted_thinking"):
-            block["cache_control"] = _CACHED
-            break
+def _marked_end(messages: list[dict[str, Any]], mark: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages, the last block of the last one marked; it is never thinking, which cannot carry the mark."""
+    if messages:
+        last = messages[-1]["content"]
+        last[-1] = {**last[-1], **mark}
     return messages
 
 
@@ -187,7 +255,7 @@ def without_media(request: m.ModelRequest) -> m.ModelRequest:
     """The request with a line that names it in place of each image and PDF."""
 
     def lessened(content: m.Content) -> m.Content:
-        return m.Text(_named(content)) if isinstance(content, m.Attachment) and _media_block(content) else content
+        return m.Text(named(content)) if isinstance(content, m.Attachment) and _media_block(content) else content
 
     return _changed(request, lessened)
 

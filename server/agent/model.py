@@ -135,6 +135,11 @@ class Usage:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
 
+    @property
+    def sent(self) -> int:
+        """Those of the request, wherever they came from; 0 if the provider does not tell."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
 
 StopReason = Literal["end_turn", "tool_use", "max_tokens", "refusal", "stop_sequence", "error"]
 
@@ -224,12 +229,26 @@ class ModelError(Exception):
     Args:
         reason: what went wrong, in words a user of the server understands (it may reach them).
         retryable: whether asking again could help.
+        retry_after: seconds that the provider wants to pass before that; None if it does not tell.
     """
 
-    def __init__(self, reason: str, *, retryable: bool) -> None:
+    def __init__(self, reason: str, *, retryable: bool, retry_after: float | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class TooLong(ModelError):
+    """The request is longer than the model or its provider takes: asking again with less could help.
+
+    Args:
+        tokens: those of the request, as the provider counts them; None if it does not tell.
+    """
+
+    def __init__(self, reason: str, tokens: int | None = None) -> None:
+        super().__init__(reason, retryable=False)
+        self.tokens = tokens
 
 
 class LLM(Protocol):

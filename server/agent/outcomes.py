@@ -88,11 +88,26 @@ def stopped(reason: StopReason) -> Ending | None:
 
 TRIES = 3
 """A model call is made once, and again at most twice."""
+PAUSES = (0.5, 2.0)
+"""Seconds, about, before the second and the third try."""
+LONGEST_PAUSE = 30.0
+"""Seconds that a provider may ask for."""
 
 
 def retryable(error: ModelError | BlockError) -> bool:
     """Whether the model may be asked again."""
     return isinstance(error, BlockError) or error.retryable
+
+
+def pause_before(tries_left: int, error: ModelError | BlockError, jitter: float) -> float:
+    """The seconds to wait before the model is asked again.
+
+    Args:
+        tries_left: how many there are, with the one that is waited for.
+        jitter: 0 to 1, at random, so that turns which broke together do not come back together.
+    """
+    wanted = error.retry_after if isinstance(error, ModelError) and error.retry_after else 0
+    return min(max(PAUSES[-tries_left] * (0.75 + jitter / 2), wanted), LONGEST_PAUSE)
 
 
 def why(error: ModelError | BlockError) -> str:

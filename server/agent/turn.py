@@ -3,7 +3,8 @@
 Rule 1: text is reset at the top of a round and nowhere else; only the last round's text is the reply.
 Rule 2: a call acts when its block stops, in order; those that end or pause the turn act last.
 Rule 3: what a model call has completed is remembered when it completes. A broken stream loses the unfinished
-        block and the text after the last completed call, nothing else; the model is asked again, at most twice.
+        block and the text after the last completed call, nothing else; the model is asked again, at most twice. One
+        for which the request was too long is asked with less, for as long as there is less.
 Rule 4: a message that comes while the last round runs keeps the turn from ending: what would have been its reply is
         said like the text of any round that goes on, and a question is not asked (it would get the wrong answer).
 Rule 5: whatever happens, the drafts are closed, no message is forgotten, and the last event is a status.
@@ -17,7 +18,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+import random
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 
 from server.agent.blocks import BlockError
@@ -31,13 +33,14 @@ from server.agent.events import (
     Transcript,
 )
 from server.agent.history import to_messages, user_said
-from server.agent.model import LLM, ModelError, ModelRequest, ToolResult, ToolSpec
+from server.agent.llm_params import without_media
+from server.agent.model import LLM, ModelError, ModelRequest, TooLong, ToolResult, ToolSpec
 from server.agent.others import Others
-from server.agent.outcomes import LOST, TRIES, Ending, closing, given_back, retryable, stopped, why
+from server.agent.outcomes import LOST, TRIES, Ending, closing, given_back, pause_before, retryable, stopped, why
 from server.agent.prompt import SYSTEM
 from server.agent.request import TurnLimits, TurnRequest
 from server.agent.telling import listener
-from server.agent.window import fitted, read_limit_of, room_of, window_of
+from server.agent.window import Sizes, Sizing, described, fitted, read_limit_of, room_of, tokens, window_of
 from store.base import ArtifactStore
 from store.errors import LimitReached, Unavailable
 from store.evented import EventedArtifactStore
@@ -61,8 +64,14 @@ async def run_turn(
     store: ArtifactStore,
     emit: Emit,
     new_id: Callable[[], str],
+    sizes: Sizes | None = None,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
     """Run a turn to its end or its pause; the last event is its status.
+
+    Args:
+        sizes: what is known of how the model counts the context, and what it is kept in.
+        sleep: waits before the model is asked again.
 
     Raises:
         asyncio.CancelledError: the turn was cancelled. Unfinished calls have been taken back and drafts closed; the
@@ -72,12 +81,13 @@ async def run_turn(
     """
     tools = tuple(tools)
     specs = tuple(ToolSpec(t.name, t.description, t.input_schema, t.eager) for t in tools)
-    room = room_of(window_of(llm), SYSTEM, specs)
+    sizes = sizes or Sizes()
+    room = room_of(window_of(llm), described(SYSTEM, specs), sizes.of(request.context_id))
     evented = EventedArtifactStore(store, listener(emit), request.changed)
     workspace = Workspace(evented, request.context_id, request.task_id, read_limit=read_limit_of(room))
     for artifact_id in request.drafts:
         evented.adopt(workspace.ref(artifact_id))
-    turn = _Turn(request, llm, tools, specs, room, workspace, emit, new_id)
+    turn = _Turn(request, llm, tools, specs, workspace, emit, new_id, sizes, sleep)
     try:
         ending = await _ending(turn, request.task_id)
         await turn.leave()
@@ -106,16 +116,21 @@ class _Turn:
         llm: LLM,
         tools: tuple[Tool, ...],
         specs: tuple[ToolSpec, ...],
-        room: int | None,
         workspace: Workspace,
         emit: Emit,
         new_id: Callable[[], str],
+        sizes: Sizes,
+        sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         self._request = request
         self._llm = llm
         self._tools = {tool.name: tool for tool in tools}
         self._specs = specs
-        self._room = room
+        self._beginning = described(SYSTEM, specs)
+        self._sizes = sizes
+        self._sleep = sleep
+        self._media = True
+        self._sent: tuple[Transcript, ...] = ()
         self._workspace = workspace
         self._others = Others(workspace)
         self._emit = emit
@@ -191,16 +206,16 @@ class _Turn:
         return self._too_many_errors(outcomes)
 
     async def _ask_model(self) -> Call | Ending:
-        """One whole answer of the model, asked for again if its stream breaks."""
-        for tries_left in reversed(range(TRIES)):
+        """One whole answer of the model, asked for again if its stream breaks, and with less if that was too long."""
+        tries_left = TRIES
+        while True:
             call = Call(self._progress, self._tools, self._workspace, self._voice, self._llm.thinking)
             try:
                 await self._play(call)
                 return call
             except (ModelError, BlockError) as error:
                 logger.warning("Model call of task %s failed: %s", self._request.task_id, error)
-                if not tries_left or not retryable(error):
-                    return Ending(State.FAILED, why(error))
+                failure = error
             except LimitReached:
                 await call.abort()
                 await self._workspace.store.prepare_all()
@@ -210,17 +225,54 @@ class _Turn:
             finally:
                 await call.abort()
                 self._progress = call.progress
-        raise AssertionError("unreachable")
+            tries_left -= not isinstance(failure, TooLong)
+            if not await self._asks_again(failure, tries_left):
+                return Ending(State.FAILED, why(failure))
+
+    async def _asks_again(self, failure: ModelError | BlockError, tries_left: int) -> bool:
+        if isinstance(failure, TooLong):
+            return self._send_less(failure)
+        if not tries_left or not retryable(failure):
+            return False
+        await self._sleep(pause_before(tries_left, failure, random.random()))
+        return True
 
     async def _play(self, call: Call) -> None:
-        async with aclosing(self._llm.stream(self._model_request())) as stream:
+        self._sent = self._fitted()
+        async with aclosing(self._llm.stream(self._model_request(self._sent))) as stream:
             async for event in stream:
                 await call.take(event)
         call.check_ended()
+        if counted := call.usage.sent:
+            self._resize(self._sizing.counted(self._estimate(self._sent), counted))
 
-    def _model_request(self) -> ModelRequest:
-        transcripts = fitted((*self._request.earlier, self._transcript), self._room)
-        return ModelRequest(SYSTEM, to_messages(transcripts), self._specs)
+    def _send_less(self, error: TooLong) -> bool:
+        """Whether the next request is shorter than the one that was refused."""
+        estimate = self._estimate(self._sent)
+        self._resize(self._sizing.refused(estimate, error.tokens, window_of(self._llm)))
+        if self._estimate(self._fitted()) < estimate:
+            return True
+        request = self._model_request(self._sent)
+        self._media = False
+        return self._model_request(self._sent) != request
+
+    @property
+    def _sizing(self) -> Sizing:
+        return self._sizes.of(self._request.context_id)
+
+    def _resize(self, sizing: Sizing) -> None:
+        self._sizes.keep(self._request.context_id, sizing)
+
+    def _fitted(self) -> tuple[Transcript, ...]:
+        room = room_of(window_of(self._llm), self._beginning, self._sizing)
+        return fitted((*self._request.earlier, self._transcript), room)
+
+    def _estimate(self, transcripts: Iterable[Transcript]) -> int:
+        return self._beginning + sum(tokens(item) for transcript in transcripts for item in transcript)
+
+    def _model_request(self, transcripts: Iterable[Transcript]) -> ModelRequest:
+        request = ModelRequest(SYSTEM, to_messages(transcripts), self._specs)
+        return request if self._media else without_media(request)
 
     async def _remember(self, items: Transcript) -> None:
         if items:

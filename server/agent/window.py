@@ -1,24 +1,27 @@
 """How a conversation that has grown longer than the model's window is made to fit. Pure: what is kept is never changed.
 
 Rule 1: first go the contents of tool results, oldest first, but not those of the newest answer; then the long texts in
-        the inputs of calls that wrote or edited an artifact, oldest first, in the same way; then whole tasks, oldest
-        first, but not the one that goes on. A note takes the place of each.
+        the inputs of calls that wrote or edited an artifact, oldest first, in the same way; then the files that users
+        attached, and then whole tasks, oldest first, but not the one that goes on. A note takes the place of each.
 Rule 2: what a user said to the task that goes on stays, every call keeps its result, every input its shape.
 Rule 3: what was left out of one request stays left out of those that follow, and it is left out in large steps, so that
         requests mostly begin alike, as prompt caching wants it. For that the conversation is gone through from its
         beginning: at every place where the model was asked, and that request did not fit, more is left out, until it
         takes three quarters of the room. So a request is made as the last one was, after a restart too.
 Rule 4: thinking stays. A model that will not have it after what is no longer there is asked without it (`llm.py`).
-Rule 5: sizes are estimates (`tokens`): no tokenizer is asked.
+Rule 5: sizes are estimates (`tokens`): no tokenizer is asked. How far they are from what the provider counts is known
+        of each conversation as soon as it has counted, or refused, a request of it (`Sizing`).
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never
 
+from server.agent.attachments import is_text, named
 from server.agent.events import AssistantSaid, Item, Transcript, UserSaid
 from server.agent.model import LLM, Attachment, Content, Text, Thinking, ToolResult, ToolSpec, ToolUse
 from tools import artifact_edit, artifact_update
@@ -31,9 +34,17 @@ TASKS_LEFT_OUT: Final = (
 )
 
 ATTACHMENT: Final = 2_000
-"""Tokens of an image or a document."""
+"""Tokens of an image or a document, at least."""
+MEDIA_BYTES: Final = 120
+"""Bytes of it for a token, so that about 20 MB fill a window of 200,000 tokens: a request has 32 MB at most."""
 BLOCK: Final = 8
 """Tokens of what stands around a block."""
+SPARE: Final = 1.05
+"""A conversation is taken for so much longer than it was counted: what comes next may be denser."""
+LESS: Final = 0.6
+"""The share of a request that is sent next, if it is not known by how much it was too long."""
+DENSEST: Final = 4.0
+"""No text has more than a token for each byte."""
 LONG: Final = 200
 """Characters of a text in an input that is worth leaving out."""
 _WRITING: Final = (artifact_update.NAME, artifact_edit.NAME)
@@ -48,12 +59,70 @@ def window_of(llm: LLM) -> int | None:
     return window
 
 
-def room_of(window: int | None, system: str, tools: Iterable[ToolSpec]) -> int | None:
-    """The tokens that are left for the conversation, from 0; None if that is not known."""
-    if window is None:
-        return None
-    described = sum(BLOCK + _size(tool.description) + _size_of(tool.input_schema) for tool in tools)
-    return max(0, window - _size(system) - described)
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """What is known of the size of a conversation.
+
+    Attributes:
+        scale: the model's tokens for each one that is estimated.
+        most: the estimated tokens that a request may have, since a longer one was refused.
+    """
+
+    scale: float = 1.0
+    most: float = math.inf
+
+    def counted(self, estimate: int, tokens: int) -> Sizing:
+        """After a request whose tokens the provider has counted.
+
+        The scale follows in steps: with every change of it, what is left out changes, and so do the requests.
+        """
+        scale = _scale(estimate, tokens)
+        return self if self.scale * 0.75 <= scale * SPARE <= self.scale * SPARE else replace(self, scale=scale * SPARE)
+
+    def refused(self, estimate: int, tokens: int | None, window: int | None) -> Sizing:
+        """After a request that was too long; `tokens` as the provider counts them, if it does."""
+        scale = max(self.scale, _scale(estimate, tokens) * SPARE) if tokens else self.scale
+        fits = window / scale if window else math.inf
+        return Sizing(scale, min(self.most, fits if fits < estimate else estimate * LESS))
+
+
+def _scale(estimate: int, tokens: int) -> float:
+    # Of a request less may have been counted than was estimated: the provider leaves out thinking of earlier answers.
+    return min(max(tokens / max(estimate, 1), 1.0), DENSEST)
+
+
+class Sizes:
+    """What is known of conversations, by their ids: the newest `KEPT` that have been asked for."""
+
+    KEPT: Final = 1_000
+
+    def __init__(self) -> None:
+        self._known: dict[str, Sizing] = {}
+
+    def of(self, context_id: str) -> Sizing:
+        return self._known.get(context_id, Sizing())
+
+    def keep(self, context_id: str, sizing: Sizing) -> None:
+        self._known.pop(context_id, None)
+        self._known[context_id] = sizing
+        if len(self._known) > self.KEPT:
+            del self._known[next(iter(self._known))]
+
+
+def described(system: str, tools: Iterable[ToolSpec]) -> int:
+    """The tokens of what every request begins with."""
+    return _size(system) + sum(BLOCK + _size(tool.description) + _size_of(tool.input_schema) for tool in tools)
+
+
+def room_of(window: int | None, beginning: int, sizing: Sizing) -> int | None:
+    """The estimated tokens that are left for the conversation, from 0; None if that is not known.
+
+    Args:
+        window: the tokens that a request may have.
+        beginning: see `described`.
+    """
+    most = sizing.most if window is None else min(window / sizing.scale, sizing.most)
+    return None if most == math.inf else max(0, int(most) - beginning)
 
 
 def read_limit_of(room: int | None) -> int:
@@ -94,10 +163,9 @@ def _tokens(content: Content) -> int:
             return BLOCK + _size(text)
         case Thinking(text, signature, redacted):
             return BLOCK + _size(text) + _size(signature) + _size(redacted)
-        case Attachment(media_type=media_type, content=bytes() as data) if media_type.startswith("text/"):
-            return BLOCK + len(data) // 4
-        case Attachment():
-            return BLOCK + ATTACHMENT
+        case Attachment(content=data):
+            size = len(data or b"")
+            return BLOCK + (size // 4 if is_text(content) else max(ATTACHMENT, size // MEDIA_BYTES))
         case ToolUse(name=name, input=given):
             return BLOCK + _size(name) + _size_of(given)
         case ToolResult(content=text):
@@ -124,8 +192,8 @@ def _size_of(value: object) -> int:
 
 
 class _Fitting:
-    """Goes through a conversation. `_results` and `_inputs` may be left out, each with what that saves; what the newest
-    answer brought is `_fresh`."""
+    """Goes through a conversation. `_results`, `_inputs` and `_files` may be left out, each with what that saves; what
+    the newest answer brought is `_fresh`, what the user has attached to the newest task is `_said`."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -134,7 +202,9 @@ class _Fitting:
         self._call: int | None = None
         self._results: deque[tuple[Place, int]] = deque()
         self._inputs: deque[tuple[Place, int]] = deque()
+        self._files: deque[tuple[Place, int]] = deque()
         self._fresh: list[tuple[deque[tuple[Place, int]], Place, int]] = []
+        self._said: list[tuple[Place, int]] = []
         self._left_out: set[Place] = set()
         self._dropped = 0
 
@@ -143,6 +213,8 @@ class _Fitting:
         self._sizes.append(0)
         self._call = None
         self._ripen()
+        self._files.extend(self._said)
+        self._said.clear()
 
     def add(self, place: Place, item: Item) -> None:
         if isinstance(item, AssistantSaid) and item.call != self._call:
@@ -152,7 +224,9 @@ class _Fitting:
         whole, short = tokens(item), _shortened(item)
         self._grow(place[0], whole)
         saving = 0 if short is item else whole - tokens(short)
-        if saving > 0:
+        if saving > 0 and isinstance(item, UserSaid):
+            self._said.append((place, saving))
+        elif saving > 0:
             self._fresh.append((self._results if isinstance(item, ToolResult) else self._inputs, place, saving))
 
     def fit(self) -> None:
@@ -174,7 +248,7 @@ class _Fitting:
 
     def _leave_out(self) -> bool:
         """One thing more; False if nothing is left."""
-        queue = self._results or self._inputs
+        queue = self._results or self._inputs or self._files
         if queue:
             place, saving = queue.popleft()
             self._left_out.add(place)
@@ -204,10 +278,18 @@ def _shortened(item: Item) -> Item:
             return replace(item, content=RESULT_LEFT_OUT)
         case AssistantSaid() if any(map(_writes, item.blocks)):
             return replace(item, blocks=tuple(_short(block) for block in item.blocks))
+        case UserSaid() if any(isinstance(content, Attachment) for content in item.content):
+            return replace(item, content=tuple(map(_mentioned, item.content)))
         case AssistantSaid() | UserSaid():
             return item
         case _:
             assert_never(item)
+
+
+def _mentioned(content: Content) -> Content:
+    if not isinstance(content, Attachment) or not content.content:
+        return content
+    return Text(f"{named(content).removesuffix(']')}; left out to save space]")
 
 
 def _writes(block: Content) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -46,6 +46,7 @@ class Runtime:
     Args:
         ownership: who runs which task; None if there is nobody else, and nothing outlives the process.
         now, new_id: the clock and the source of ids.
+        sleep: waits before a model is asked again.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Runtime:
         new_id: Callable[[], str],
         limits: TurnLimits | None = None,
         ownership: Ownership | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.journal = journal
         self._store = store
@@ -67,7 +69,13 @@ class Runtime:
         self._lasting = ownership is not None
         self._ownership = ownership or Alone(journal)
         self._turns = Turns(
-            journal=journal, store=store, llm=llm, tools=tools, new_id=new_id, limits=limits or TurnLimits()
+            journal=journal,
+            store=store,
+            llm=llm,
+            tools=tools,
+            new_id=new_id,
+            limits=limits or TurnLimits(),
+            sleep=sleep,
         )
         self._locks = Locks()
         self._starts = Starts(journal, store, self._turns, new_id)

@@ -33,6 +33,7 @@ from server.agent.outcomes import LOST
 from server.agent.resume import Interrupted, drafts_of, take_back
 from server.agent.telling import listener
 from server.agent.turn import TurnLimits, TurnRequest, run_turn
+from server.agent.window import Sizes
 from server.tasks.journal import Journal
 from server.tasks.ownership import Abandoned, Orphan
 from server.tasks.pacing import PacedLLM
@@ -93,6 +94,7 @@ class Turns:
         tools: Sequence[Tool],
         new_id: Callable[[], str],
         limits: TurnLimits,
+        sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         self._journal = journal
         self._store = store
@@ -100,6 +102,8 @@ class Turns:
         self._tools = tools
         self._new_id = new_id
         self._limits = limits
+        self._sizes = Sizes()
+        self._sleep = sleep
         self._running: dict[str, Running] = {}
 
     def get(self, task_id: str) -> Running | None:
@@ -243,7 +247,16 @@ class Turns:
             limits=self._limits,
         )
         store = self.store_of(record.task_id, running)
-        await run_turn(request, llm=self._llm, tools=self._tools, store=store, emit=emit, new_id=self._new_id)
+        await run_turn(
+            request,
+            llm=self._llm,
+            tools=self._tools,
+            store=store,
+            emit=emit,
+            new_id=self._new_id,
+            sizes=self._sizes,
+            sleep=self._sleep,
+        )
 
     def store_of(self, task_id: str, running: Running | None = None) -> ArtifactStore:
         """The store for a task, or for one run of it: nothing is changed that could not be told (rule 2)."""

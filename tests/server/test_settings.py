@@ -33,6 +33,8 @@ VALUES: dict[str, tuple[str, Any]] = {
     "max_text_bytes": ("2000", 2000),
     "max_connections": ("50", 50),
     "max_output_tokens": ("800", 800),
+    "context_window": ("32768", 32_768),
+    "thinking": ("off", "off"),
     "expose_thinking": ("true", True),
     "on_disconnect": ("cancel", "cancel"),
     "shutdown_grace": ("30", 30.0),

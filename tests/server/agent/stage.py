@@ -20,6 +20,7 @@ from server.agent.events import (
 from server.agent.history import user_said
 from server.agent.model import ModelMessage, ToolResult, ToolUse
 from server.agent.turn import TurnLimits, TurnRequest, run_turn
+from server.agent.window import Sizes
 from store.memory import InMemoryArtifactStore
 from store.models import Artifact, Limits, Ref, Version
 from tests.fakes import FakeLLM, Step, Told, ids, said
@@ -45,6 +46,8 @@ class Stage:
         self.store = store or InMemoryArtifactStore(artifact_limits)
         self.inbox: list[UserMessage] = []
         self.closed = False
+        self.slept: list[float] = []
+        self.sizes = Sizes()
         self._limits = limits or TurnLimits()
         self._earlier = earlier
 
@@ -74,7 +77,12 @@ class Stage:
             store=self.store,
             emit=self.told,
             new_id=ids(),
+            sizes=self.sizes,
+            sleep=self._sleep,
         )
+
+    async def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
 
     def _take(self, closing: bool) -> tuple[UserMessage, ...]:
         messages, self.inbox = tuple(self.inbox), []

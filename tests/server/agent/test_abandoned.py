@@ -12,7 +12,7 @@ from server.agent.turn import TurnRequest, run_turn
 from server.tasks.ownership import Abandoned
 from store.errors import Unavailable
 from store.patient import PatientStore
-from tests.fakes import FakeLLM, Told, ids
+from tests.fakes import FakeLLM, Told, ids, no_time
 from tests.server.agent.crashing import Breathing, WaitingStore
 from tests.server.agent.operating import Desk
 from tests.server.agent.test_turn_cuts import LIMITS, OPERATIONS, REPLIES, START, TURNS
@@ -67,6 +67,7 @@ async def turn(name: str, lease: Lease) -> None:
         store=lease.store,
         emit=lease.emit,
         new_id=ids(),
+        sleep=no_time,
     )
 
 
@@ -216,6 +217,7 @@ async def test_without_patience_a_turn_is_left_as_a_crash_leaves_it_and_never_fa
             store=store,
             emit=emit,
             new_id=ids(),
+            sleep=no_time,
         )
         try:
             await running

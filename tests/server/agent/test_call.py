@@ -280,6 +280,70 @@ async def test_blocks_that_are_still_open_end_with_the_answer() -> None:
     assert isinstance(told.events[-1], LlmCallCompleted)
 
 
+def remembered(told: Told, call: Call) -> list[object]:
+    """What the model is shown of the answer, in order."""
+    items = [item for event in told.of(Remembered) for item in event.items] + list(call.rest())
+    return [block for item in items if isinstance(item, AssistantSaid) for block in item.blocks]
+
+
+async def test_blocks_are_remembered_in_the_order_in_which_they_began_and_not_in_that_of_their_ends() -> None:
+    told = Told()
+    open_ = [BlockStart(0, "thinking"), ThinkingDelta(0, "hm"), SignatureDelta(0, "sig")]
+    call = await play(
+        call_of(told), open_, text("Hi", at=1), tool("T1", "artifact_list", at=2), text("So", at=3), stop()
+    )
+    assert remembered(told, call) == [
+        Thinking("hm", "sig"),
+        Text("Hi"),
+        ToolUse("T1", "artifact_list", {}),
+        Text("So"),
+    ]
+
+
+async def test_a_block_that_is_open_when_a_call_acts_goes_with_it_as_far_as_it_has_come() -> None:
+    told = Told()
+    open_ = [BlockStart(0, "text"), TextDelta(0, "I look")]
+    rest: list[ModelEvent] = [TextDelta(0, " again."), BlockStop(0)]
+    call = await play(call_of(told), open_, tool("T1", "artifact_list", at=1), rest, stop())
+    assert remembered(told, call) == [Text("I look"), ToolUse("T1", "artifact_list", {}), Text(" again.")]
+    assert call.text == "I look again."
+
+
+async def test_a_question_is_remembered_where_it_was_asked() -> None:
+    told = Told()
+    call = await play(call_of(told), thinking("hm", signature="s"), ask("T1", "Which?", at=1), text("So", at=2), stop())
+    await call.act_last()
+    assert [type(block) for block in remembered(told, call)] == [Thinking, ToolUse, Text]
+
+
+async def test_thinking_with_half_a_character_is_not_what_was_sealed() -> None:
+    told = Told()
+    call = await play(call_of(told), thinking("hm \ud83d", signature="sig"), text("Hi", at=1), stop())
+    assert remembered(told, call) == [Thinking("hm \ufffd"), Text("Hi")]
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [(["T1", "T2"], ["T1", "T2"]), (["", ""], ["call_0", "call_1"]), (["T1", "T1"], ["T1", "T1_1"])],
+)
+async def test_every_call_of_an_answer_has_an_id_of_its_own(given: list[str], taken: list[str]) -> None:
+    told = Told()
+    call = await play(call_of(told), *(tool(use_id, "artifact_list", at=n) for n, use_id in enumerate(given)), stop())
+    assert [block.id for block in remembered(told, call) if isinstance(block, ToolUse)] == taken
+    assert [event.tool_use_id for event in told.of(ToolUseStarted)] == taken
+    assert [event.tool_use_id for event in told.of(ToolSucceeded)] == taken
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
+async def test_an_input_with_a_number_that_json_does_not_have_is_remembered_as_none(number: str) -> None:
+    told = Told()
+    parts = f'[{{"kind": "data", "data": [1, {number}]}}]'
+    given = f'{{"append": true, "artifact": {{"artifact_id": "doc", "parts": {parts}}}}}'
+    call = await play(call_of(told), tool("T1", "artifact_update", given), stop())
+    assert remembered(told, call) == [ToolUse("T1", "artifact_update", {})]
+    assert [type(outcome).__name__ for outcome in call.outcomes] == ["Failed"]
+
+
 # -------------------------------------------------------- any script of any model
 
 KINDS = ("text", "thinking", "tool_use")

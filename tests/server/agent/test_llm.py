@@ -38,9 +38,11 @@ from server.agent.model import (
     TextDelta,
     Thinking,
     ThinkingDelta,
+    TooLong,
     ToolSpec,
     Usage,
 )
+from tests.server.agent.messages_api import Answer, MessagesApi, says
 
 BASE = "http://provider.test"
 KEY = "sk-ant-a-secret-of-ours"
@@ -165,6 +167,18 @@ async def test_several_tools_in_one_message_each_have_their_block() -> None:
         (2, "toolu_01C", "artifact_read"),
     ]
     assert [input_of(events, index) for index in range(3)] == ['{"artifact_id": "a"}', "", '{"artifact_id": "c"}']
+
+
+async def test_a_call_without_an_id_or_a_name_has_empty_ones() -> None:
+    body = recorded("several_tools").replace(b'"toolu_01A"', b"null").replace(b'"artifact_list"', b"null")
+    with answering(answer(body)):
+        starts = [event for event in await said(claude()) if isinstance(event, BlockStart)]
+
+    assert [(e.tool_use_id, e.name) for e in starts] == [
+        ("", "artifact_read"),
+        ("toolu_01B", ""),
+        ("toolu_01C", "artifact_read"),
+    ]
 
 
 async def test_max_tokens_inside_a_tool_input_leaves_it_unfinished_and_says_why() -> None:
@@ -326,23 +340,101 @@ async def test_what_is_refused_without_attachments_too_is_asked_twice_at_most() 
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("status", "words", "tokens"),
     [
-        "prompt is too long: 210000 tokens > 200000 maximum",
-        "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000",
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", 210_000),
+        (400, "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000", 190_000),
+        (400, "Input is too long for requested model.", None),
+        (400, "request (40000 tokens) exceeds the available context size (32768 tokens), try increasing it", 40_000),
+        (413, "Request exceeds the maximum size", None),
     ],
 )
-async def test_a_conversation_that_is_too_long_says_so_and_what_to_do(words: str) -> None:
-    with answering(refusal(400, words)) as route, pytest.raises(ModelError) as caught:
+async def test_a_request_that_is_too_long_is_for_who_made_it_to_shorten(status, words, tokens) -> None:
+    with answering(refusal(status, words)) as route, pytest.raises(TooLong) as caught:
         await said(claude(), SHOWN)
 
     assert route.call_count == 1
-    assert caught.value.reason == TOO_LONG
+    assert (caught.value.reason, caught.value.tokens, caught.value.retryable) == (TOO_LONG, tokens, False)
+
+
+async def test_a_window_that_is_smaller_than_was_thought_is_learned_and_the_answer_may_have_half_of_it() -> None:
+    words = "'max_tokens' is too large: 32000. The maximum context length is 32768 tokens; your request has "
+    model = claude()
+    assert model.window == 168_000
+    with answering(refusal(400, words + "900 input tokens"), answer(recorded("text"))) as route:
+        assert isinstance((await said(model))[-1], MessageStop)
+
+    assert [json.loads(call.request.content)["max_tokens"] for call in route.calls] == [32_000, 16_384]
+    assert model.window == 16_384
+
+
+async def test_a_small_window_can_be_said() -> None:
+    model = ClaudeModel(context_window=32_768, client=anthropic.AsyncAnthropic(api_key=KEY, base_url=BASE))
+    with answering(answer(recorded("text"))) as route:
+        await said(model)
+
+    assert json.loads(route.calls.last.request.content)["max_tokens"] == model.window == 16_384
+
+
+# ---------------------------------------------------------------------- gateways
+
+EAGER = ToolSpec("artifact_update", "Writes.", {"type": "object"}, eager=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "left_out"),
+    [
+        (400, "tools.0.custom.eager_input_streaming: Extra inputs are not permitted", "eager_input_streaming"),
+        (400, 'Unknown name "eager_input_streaming"', "eager_input_streaming"),
+        (422, "body.thinking: Extra inputs are not permitted", '"thinking": '),
+        (400, "adaptive thinking is not supported on this model", '"thinking": '),
+        (400, "thinking.adaptive.display: Extra inputs are not permitted", "display"),
+        (400, "system.0.cache_control: Extra inputs are not permitted", "cache_control"),
+    ],
+)
+async def test_a_field_that_a_gateway_does_not_know_is_left_out_from_then_on(status, words, left_out) -> None:
+    model, request = claude(), ModelRequest("Be brief.", REQUEST.messages, (EAGER,))
+    with answering(refusal(status, words), *[answer(recorded("text")) for _ in range(2)]) as route:
+        for _ in range(2):
+            assert isinstance((await said(model, request))[-1], MessageStop)
+
+    bodies = [json.dumps(json.loads(call.request.content)) for call in route.calls]
+    assert [left_out in body for body in bodies] == [True, False, False]
+
+
+async def test_a_gateway_may_know_none_of_them() -> None:
+    fields = ("eager_input_streaming", "cache_control", "display", "thinking")
+    api = MessagesApi(lambda _: Answer([says("Hi.")]), unknown=frozenset(fields))
+    model, request = ClaudeModel(client=api.client()), ModelRequest("Be brief.", REQUEST.messages, (EAGER,))
+    for _ in range(2):
+        await said(model, request)
+
+    assert len(api.refusals) <= len(fields)
+    assert len(api.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages.1: The final block in an assistant message cannot be `thinking`.",
+        "messages.1.content.0: Invalid `data` in `redacted_thinking` block",
+        "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `text`.",
+        "messages.1.content.0: `thinking` blocks in the latest assistant message cannot be modified.",
+    ],
+)
+async def test_any_refusal_that_names_thinking_is_answered_by_a_try_without_that_of_the_conversation(words) -> None:
+    thought = ModelMessage("assistant", (Thinking("Hm.", "sig"), Text("Yes.")))
+    request = ModelRequest("", (*REQUEST.messages, thought, *REQUEST.messages))
+    with answering(refusal(400, words), answer(recorded("text"))) as route:
+        await said(claude(), request)
+
+    assert ["thinking" in kinds(call) for call in route.calls] == [True, False]
+    assert all("thinking" in json.loads(call.request.content) for call in route.calls)
 
 
 # ----------------------------------------------------- failures before the headers
 
-TOO_LONG = "The conversation has grown too long for the model: start a new one, without this contextId."
+TOO_LONG = "The request is too long for the model: send less at a time, or raise --context-window if it takes more."
 
 
 @pytest.mark.parametrize(
@@ -417,6 +509,14 @@ async def test_where_there_is_no_key_the_word_none_is_no_secret(monkeypatch: pyt
     assert error.reason == "The model provider refused the request: none of the tools is known"
 
 
+@pytest.mark.parametrize("key", ["x", "ollama", "EMPTY", "sk-12345678"])
+async def test_what_is_too_short_for_a_key_is_a_word_like_any_other(key: str) -> None:
+    client = anthropic.AsyncAnthropic(api_key=key, base_url=BASE, max_retries=0)
+    error = await failed(refusal(400, f"Extra words, {key} too"), model=ClaudeModel(client=client))
+
+    assert error.reason == f"The model provider refused the request: Extra words, {key} too"
+
+
 async def test_an_error_page_that_is_not_json_is_a_failure_like_any_other() -> None:
     error = await failed(httpx.Response(502, html="<h1>Bad gateway</h1>"))
 
@@ -454,8 +554,8 @@ def error_event() -> httpx.Response:
     return answer(recorded("error"))
 
 
-def end_without_message_stop() -> httpx.Response:
-    return answer(recorded("text").partition(b"event: message_stop")[0])
+def end_without_stop_reason() -> httpx.Response:
+    return answer(recorded("text").partition(b"event: message_delta")[0])
 
 
 def unreadable_data() -> httpx.Response:
@@ -466,7 +566,7 @@ def not_a_stream_at_all() -> httpx.Response:
     return answer(b"<html>welcome</html>")
 
 
-BREAKS = [broken_transport, error_event, end_without_message_stop, unreadable_data, not_a_stream_at_all]
+BREAKS = [broken_transport, error_event, end_without_stop_reason, unreadable_data, not_a_stream_at_all]
 
 
 @pytest.mark.parametrize("broken", BREAKS)
@@ -497,6 +597,25 @@ async def test_an_error_event_says_what_the_provider_says() -> None:
 
     assert overloaded.reason == "The model provider is overloaded: try again later."
     assert other.reason == "The model provider broke off its answer: Overloaded"
+
+
+@pytest.mark.parametrize("then", [None, httpx2.ReadError("reset by peer")])
+async def test_an_answer_whose_stop_reason_has_been_told_is_whole(then: Exception | None) -> None:
+    with answering(answer(recorded("text").partition(b"event: message_stop")[0], then=then)):
+        events = await said(claude())
+
+    assert events == await played("text")
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [({"retry-after": "7"}, 7), ({"retry-after-ms": "250"}, 0.25), ({"retry-after": "x"}, None)],
+)
+async def test_how_long_the_provider_wants_to_be_left_alone_is_told(header: dict[str, str], seconds) -> None:
+    response = error_event()
+    response.headers.update(header)
+
+    assert (await failed(response)).retry_after == seconds
 
 
 async def test_nothing_is_read_after_message_stop() -> None:

@@ -23,7 +23,7 @@ from server.agent.script import load_script
 from server.agent.turn import TurnLimits, TurnRequest, run_turn
 from store.edits import EditAborted, EditStarted, Selection
 from store.models import Limits, Ref
-from tests.fakes import BROKEN, FakeLLM, Told, answer, ask, broken, ids, text
+from tests.fakes import BROKEN, FakeLLM, Told, answer, ask, broken, ids, no_time, text
 from tests.server.agent.crashing import Breathing, Cut, Cuts, WaitingStore, check_cuts, folded, items_of
 from tests.server.agent.operating import check_edits
 from tests.server.agent.stage import check_request
@@ -108,6 +108,7 @@ class Life:
             store=self.store,
             emit=self.told,
             new_id=ids(),
+            sleep=no_time,
         )
 
     async def _take_back(self) -> None:

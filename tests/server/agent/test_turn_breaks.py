@@ -1,5 +1,7 @@
 """The turn when its model's stream breaks: what was completed stays, the rest is asked for again, at most twice."""
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from server.agent.events import (
     TextAdded,
     ToolSucceeded,
 )
-from server.agent.model import BlockStart, Text, TextDelta, Thinking, ToolResult, ToolUse
+from server.agent.model import BlockStart, ModelError, Text, TextDelta, Thinking, ToolResult, ToolUse
 from tests.fakes import BROKEN, REFUSED, answer, ask, broken, text, thinking, tool, write
 from tests.server.agent.stage import Stage
 
@@ -174,3 +176,47 @@ async def test_wherever_a_stream_breaks_every_call_of_it_has_run_once_or_not_at_
     whole_text = "one two "[: 4 * min(len(ran), 2)]
     if whole_text:
         assert (await stage.doc()).text == whole_text
+
+
+# ---------------------------------------------------------------------------- waits
+
+
+async def test_before_each_further_try_the_turn_waits_longer() -> None:
+    stage = Stage(broken(BROKEN), broken(text("Hel"), NEVER_STARTED), answer(text("Hello")))
+    assert (await stage.run()).statuses == [("completed", "Hello")]
+    first, second = stage.slept
+    assert 0.3 < first < 0.7
+    assert 1.4 < second < 2.6
+
+
+async def test_it_waits_as_long_as_the_provider_asks_for() -> None:
+    stage = Stage(broken(ModelError("busy", retryable=True, retry_after=9)), answer(text("Hello")))
+    await stage.run()
+    assert stage.slept == [9]
+
+
+async def test_nothing_is_waited_for_after_the_last_try_or_where_no_try_could_help() -> None:
+    in_vain, refused = Stage(*[broken(BROKEN)] * 3), Stage([REFUSED])
+    await in_vain.run()
+    await refused.run()
+    assert (len(in_vain.slept), refused.slept) == (2, [])
+
+
+async def test_what_the_broken_call_did_is_taken_back_before_the_wait() -> None:
+    stage = Stage(broken(write("T1", "half", stopped=False), BROKEN), answer(text("Hello")))
+    at_the_wait: list[list[str]] = []
+    stage.slept = Recording(lambda: at_the_wait.append(stage.told.stop_reasons))
+    await stage.run()
+    assert at_the_wait == [["error"]]
+
+
+class Recording(list[float]):
+    """Calls `do` whenever something is added."""
+
+    def __init__(self, do: Callable[[], None]) -> None:
+        super().__init__()
+        self._do = do
+
+    def append(self, value: float) -> None:
+        super().append(value)
+        self._do()

@@ -17,9 +17,15 @@ from server.agent.rehearsal import Rehearsal
 from server.agent.window import (
     ATTACHMENT,
     BLOCK,
+    DENSEST,
+    MEDIA_BYTES,
     RESULT_LEFT_OUT,
+    SPARE,
     TASKS_LEFT_OUT,
     TEXT_LEFT_OUT,
+    Sizes,
+    Sizing,
+    described,
     fitted,
     room_of,
     tokens,
@@ -117,10 +123,30 @@ def test_the_task_that_goes_on_stays_however_long_it_is() -> None:
     assert kept[1:] == conversation[1]
 
 
-def test_of_files_those_that_are_shown_as_they_are_count_all_the_same() -> None:
-    picture, document = Attachment("image/png", content=b"x" * 10_000), Attachment("application/pdf", url="https://x")
-    assert tokens(UserSaid("m", (picture, document))) == 2 * (BLOCK + ATTACHMENT)
-    assert tokens(UserSaid("m", (Attachment("text/plain", content=b"x" * 40_000),))) == BLOCK + 10_000
+@pytest.mark.parametrize(
+    ("file", "count"),
+    [
+        (Attachment("image/png", content=b"x" * 10_000), ATTACHMENT),
+        (Attachment("image/png", content=b"x" * 3_000_000), 3_000_000 // MEDIA_BYTES),
+        (Attachment("application/pdf", content=b"x" * 3_000_000), 3_000_000 // MEDIA_BYTES),
+        (Attachment("application/pdf", url="https://x"), ATTACHMENT),
+        (Attachment("text/plain", content=b"x" * 40_000), 10_000),
+        (Attachment("application/octet-stream", "a.md", content=b"x" * 40_000), 10_000),
+    ],
+)
+def test_files_count_by_their_bytes(file, count) -> None:
+    assert tokens(UserSaid("m", (file,))) == BLOCK + count
+
+
+def test_of_earlier_tasks_files_go_before_the_tasks_and_those_of_the_newest_stay() -> None:
+    files = [Attachment("image/png", f"{n}.png", content=b"x" * 1_200_000) for n in range(3)]
+    conversation = tuple((UserSaid("m", (Text("See."), file)), AssistantSaid(1, (Text("Yes."),))) for file in files)
+    kept = fitted(conversation, 29_000)
+    assert [task[0].content[1] for task in kept] == [
+        Text("[Attached file: 0.png (image/png); left out to save space]"),
+        *files[1:],
+    ]
+    assert fitted(conversation, 10)[-1][1:] == conversation[2]
 
 
 @pytest.mark.parametrize(("words", "count"), [("", 0), ("abcd", 1), ("abcde", 2), ("漢字", 2), ("\ud800", 1)])
@@ -134,9 +160,59 @@ def test_a_token_is_four_bytes_of_text(words, count) -> None:
 
 def test_of_the_window_there_is_room_for_what_the_prompt_and_the_tools_leave() -> None:
     spec = ToolSpec("t", "x" * 400, {"properties": {"a": {"description": "x" * 400}}})
-    assert room_of(None, "x", [spec]) is None
-    assert 700 < room_of(1000, "x" * 200, [spec]) < 750
-    assert room_of(10, "x" * 200, [spec]) == 0
+    beginning = described("x" * 200, [spec])
+    assert 250 < beginning < 300
+    assert room_of(1000, beginning, Sizing()) == 1000 - beginning
+    assert room_of(10, beginning, Sizing()) == 0
+
+
+def test_there_is_less_room_where_tokens_are_shorter_and_after_a_refusal() -> None:
+    assert room_of(1000, 100, Sizing(scale=2)) == 400
+    assert room_of(1000, 100, Sizing(scale=2, most=300)) == 200
+    assert room_of(None, 100, Sizing(scale=2)) is None
+    assert room_of(None, 100, Sizing(most=300)) == 200
+
+
+# ------------------------------------------------------------------------------ sizing
+
+
+def test_a_conversation_is_taken_for_a_little_longer_than_it_was_counted() -> None:
+    assert Sizing().counted(1000, 1500).scale == pytest.approx(1.5 * SPARE)
+
+
+@pytest.mark.parametrize("tokens", [1575, 1500, 1300, 1150])
+def test_small_changes_of_what_is_counted_change_nothing(tokens) -> None:
+    sizing = Sizing(scale=1.575)
+    assert sizing.counted(1000, min(tokens, 1500)) is sizing
+
+
+@pytest.mark.parametrize(("tokens", "scale"), [(2000, 2 * SPARE), (1000, SPARE), (1, SPARE), (10**9, DENSEST * SPARE)])
+def test_great_ones_do_within_bounds(tokens, scale) -> None:
+    assert Sizing(scale=1.575).counted(1000, tokens).scale == pytest.approx(scale)
+
+
+def test_what_was_refused_is_scaled_by_what_the_provider_counted() -> None:
+    sizing = Sizing().refused(150_000, 210_000, 168_000)
+    assert sizing.scale == pytest.approx(1.4 * SPARE)
+    assert room_of(168_000, 0, sizing) == int(168_000 / 1.4 / SPARE)
+
+
+@pytest.mark.parametrize(("tokens", "window"), [(None, 168_000), (None, None), (100_000, 168_000)])
+def test_or_cut_by_two_fifths_if_that_does_not_help(tokens, window) -> None:
+    assert Sizing().refused(100_000, tokens, window).most == 60_000
+
+
+@given(st.integers(1, 10**6), st.none() | st.integers(0, 10**7), st.none() | st.integers(1, 10**6))
+def test_what_comes_after_a_refusal_has_less_room_than_it_had(estimate, counted, window) -> None:
+    sizing = Sizing().refused(estimate, counted, window)
+    assert (room_of(window, 0, sizing) or 0) < estimate
+
+
+def test_the_sizes_of_so_many_conversations_are_kept() -> None:
+    sizes = Sizes()
+    for n in range(Sizes.KEPT + 1):
+        sizes.keep(f"c-{n}", Sizing(scale=2))
+    assert [sizes.of(name).scale for name in ("c-0", "c-1", "unknown")] == [1, 2, 1]
 
 
 def test_who_knows_its_window_says_so_and_a_wrapper_passes_it_on(monkeypatch) -> None:

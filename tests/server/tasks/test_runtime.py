@@ -39,6 +39,7 @@ from tests.fakes import (
     broken,
     decline,
     ids,
+    no_time,
     said,
     text,
     thinking,
@@ -115,6 +116,7 @@ class House:
             now=self.clock,
             new_id=ids(),
             limits=TurnLimits(rounds=10),
+            sleep=no_time,
         )
 
     async def send(
