@@ -7,8 +7,8 @@ Rules:
 3. An error has the SDK's form: status and message, `ErrorInfo` and `BadRequest` in `grpc-status-details-bin`. The 0.3
    service gets the same for what is refused here.
 4. What a handler raises is logged and becomes INTERNAL without text. Cancellation and the handler's own aborts pass.
-5. What may go well in a moment is UNAVAILABLE with `RetryInfo`: the SDK has no status for it. It carries no reason, for
-   the SDK's client would take that for a failure of the server.
+5. What may go well in a moment has the status that `unavailable.py` gives it, and `RetryInfo`: the SDK has neither. It
+   carries no reason, for the SDK's client would take that for a failure of the server.
 6. Other services are left alone. The size of a message is the server's option `grpc.max_receive_message_length`.
 """
 
@@ -142,7 +142,7 @@ class _Context:
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()) -> NoReturn:
         error = sys.exception()  # the SDK aborts while it handles it
         if isinstance(error, UnavailableError):
-            await _abort(Refusal(UnavailableError, error.message), self._inner)
+            await _abort(Refusal(type(error), error.message), self._inner)
         await self._inner.abort(code, details, trailing_metadata)
 
 
@@ -150,7 +150,7 @@ async def _abort(refusal: Refusal, context: grpc.aio.ServicerContext[Any, Any]) 
     mapping = A2A_ERROR_MAPPING[refusal.kind]
     code = grpc.StatusCode[mapping.grpc_status]
     status = status_pb2.Status(code=code.value[0], message=refusal.message)
-    if refusal.kind is UnavailableError:
+    if issubclass(refusal.kind, UnavailableError):
         status.details.add().Pack(_RETRY)
     else:
         status.details.add().Pack(error_details_pb2.ErrorInfo(reason=mapping.reason, domain=A2A_DOMAIN))

@@ -1,7 +1,8 @@
-"""What a client is told when its request may go well in a moment: the database is away, or a stream was lost.
+"""What a client is told when its request may go well in a moment: the database is away, a stream was lost, or the
+server has no room for another turn.
 
-Rule 1: HTTP says 503 and when to try again, gRPC UNAVAILABLE with the same as `RetryInfo`. JSON-RPC has no code for it:
-        it is -32603, and `retryable` stands in the error's data.
+Rule 1: HTTP says 503 and when to try again, gRPC UNAVAILABLE (RESOURCE_EXHAUSTED where there is no room) with the same
+        as `RetryInfo`. JSON-RPC has no code for it: it is -32603, and `retryable` stands in the error's data.
 Rule 2: a stream that had begun ends with it as its last event, in the form that the binding has for that.
 Rule 3: what is told is our own sentence. Why the database cannot be used is for the operator, in the log.
 """
@@ -34,9 +35,14 @@ class UnavailableError(A2AError):
         super().__init__(message, {**(data or {}), "retryable": True})
 
 
+class OverloadedError(UnavailableError):
+    """There is no room for the request just now; nothing of it was kept."""
+
+
 # The SDK looks up by class, in these tables alone, what an error is in each binding. A2A has no reason for it.
-A2A_ERROR_REASONS[UnavailableError] = "INTERNAL_ERROR"
-A2A_ERROR_MAPPING[UnavailableError] = ErrorMapping(503, "UNAVAILABLE", A2A_ERROR_REASONS[UnavailableError])
+for _kind, _status in ((UnavailableError, "UNAVAILABLE"), (OverloadedError, "RESOURCE_EXHAUSTED")):
+    A2A_ERROR_REASONS[_kind] = "INTERNAL_ERROR"
+    A2A_ERROR_MAPPING[_kind] = ErrorMapping(503, _status, A2A_ERROR_REASONS[_kind])
 
 
 def away(error: Unavailable) -> UnavailableError:

@@ -6,6 +6,7 @@ TaskError
 ├── TaskTakesNoMessages the task is an operation, not a conversation
 ├── TaskNotCancelable the task is terminal, or ended before it could be cancelled
 ├── ContextMismatch   the message names a context that is not its task's
+├── QueueFull         the server has no room for another turn: nothing is wrong with the request
 └── StreamLost        what was followed goes on elsewhere: nothing is wrong with the request
 """
 
@@ -55,6 +56,12 @@ class ContextMismatch(TaskError):
         super().__init__(f"Task {task_id!r} does not belong to context {context_id!r}. Leave out contextId, or taskId.")
         self.task_id = task_id
         self.context_id = context_id
+
+
+class QueueFull(TaskError):
+    def __init__(self, queued: int) -> None:
+        super().__init__(f"The server is busy: {queued} tasks are waiting already. Send it again in a moment.")
+        self.queued = queued
 
 
 class StreamLost(TaskError):

@@ -22,6 +22,7 @@ from server.agent.model import LLM
 from server.agent.operate import check
 from server.agent.operations import Converse, InvalidOperation, Operation
 from server.agent.turn import TurnLimits
+from server.tasks.admission import Admission
 from server.tasks.alone import Alone
 from server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound, TaskTakesNoMessages
 from server.tasks.incoming import Incoming
@@ -45,6 +46,7 @@ class Runtime:
 
     Args:
         ownership: who runs which task; None if there is nobody else, and nothing outlives the process.
+        admission: how many turns run at once, and how many wait.
         now, new_id: the clock and the source of ids.
     """
 
@@ -59,6 +61,7 @@ class Runtime:
         new_id: Callable[[], str],
         limits: TurnLimits | None = None,
         ownership: Ownership | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.journal = journal
         self._store = store
@@ -67,7 +70,13 @@ class Runtime:
         self._lasting = ownership is not None
         self._ownership = ownership or Alone(journal)
         self._turns = Turns(
-            journal=journal, store=store, llm=llm, tools=tools, new_id=new_id, limits=limits or TurnLimits()
+            journal=journal,
+            store=store,
+            llm=llm,
+            tools=tools,
+            new_id=new_id,
+            limits=limits or TurnLimits(),
+            admission=admission or Admission(),
         )
         self._locks = Locks()
         self._starts = Starts(journal, store, self._turns, new_id)
@@ -104,6 +113,7 @@ class Runtime:
         Raises:
             TaskNotFound, TaskFinished, TaskTakesNoMessages, ContextMismatch, InvalidOperation: the message was not
                 accepted.
+            QueueFull: it was not either; the same again may be.
             Unavailable: nobody can tell whether it was; the same again joins the task, if it was.
         """
         key = incoming.key
@@ -166,26 +176,28 @@ class Runtime:
             history=(incoming.message,),
             transcript=(user_said(incoming.message),),
         )
-        await self._starts.prepare(incoming, record)
-        if incoming.changes and (joined := await self.journal.accepted(key)):
-            raise Repeated(joined)  # whoever took it elsewhere has made the changes before it let go of the artifacts
-        return await self._starts.go_on(record, incoming, partial(self.journal.create, record, key))
+        with self._turns.expected(operation_of(record)):
+            await self._starts.prepare(incoming, record)
+            if incoming.changes and (joined := await self.journal.accepted(key)):
+                # Whoever took it elsewhere has made the changes before it let go of the artifacts.
+                raise Repeated(joined)
+            return await self._starts.go_on(record, incoming, partial(self.journal.create, record, key))
 
     async def _answer(self, record: TaskRecord, incoming: Incoming, key: str) -> Following | None:
         """The task waits for input: its turn goes on, here."""
-        await self._starts.prepare(incoming, record)
-        acquired = await self._ownership.acquire(record.task_id)
-        if acquired is None:
-            await asyncio.sleep(PAUSE)  # somebody is about to say that it works again
-        if acquired is None or acquired.state is not State.INPUT_REQUIRED:
-            return None
-        return await self._starts.go_on(
-            acquired, incoming, partial(self._say_answer, record.task_id, incoming.message, key)
-        )
+        with self._turns.expected(None) as waits:
+            await self._starts.prepare(incoming, record)
+            acquired = await self._ownership.acquire(record.task_id)
+            if acquired is None:
+                await asyncio.sleep(PAUSE)  # somebody is about to say that it works again
+            if acquired is None or acquired.state is not State.INPUT_REQUIRED:
+                return None
+            goes_on = StatusChanged(State.SUBMITTED if waits else State.WORKING)
+            accept = partial(self._say_answer, record.task_id, incoming.message, goes_on, key)
+            return await self._starts.go_on(acquired, incoming, accept)
 
-    async def _say_answer(self, task_id: str, message: UserMessage, key: str) -> None:
-        said = Remembered((user_said(message),))
-        await self.journal.append(task_id, MessageReceived(message), said, StatusChanged(State.WORKING))
+    async def _say_answer(self, task_id: str, message: UserMessage, goes_on: StatusChanged, key: str) -> None:
+        await self.journal.append(task_id, MessageReceived(message), Remembered((user_said(message),)), goes_on)
         await self.journal.remember(key, task_id)
 
     async def _add(self, task_id: str, running: Running, message: UserMessage) -> bool:
