@@ -13,9 +13,9 @@ Rule 4: tasks that work and whose replica has no row are taken over, a few at a 
         takeover raises the epoch. One that was given up (`replica` is null) was handed over; any other is a resumption.
         One that was acquired to be answered, and was not, waits as before.
         One that had not begun when its replica died was not what brought that down: it is no resumption, either.
-Rule 5: the heartbeat waits for no turn: it has a connection of its own, and looks for the dead elsewhere. Where it meets
-        a transaction of its own replica, which holds the row, that says that the replica lives as well; and nobody
-        removes a replica whose row is held.
+Rule 5: the heartbeat waits for no turn: it has a connection of its own, and the dead are looked for elsewhere. Only a
+        transaction of its own replica can hold its row, and nobody removes a replica whose row is held; when that
+        transaction is committed, it has said that the replica lives.
 Rule 6: alone (SQLite) there is nobody to beat for: the lock on the file is the lease.
 """
 

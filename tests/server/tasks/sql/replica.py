@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from server.agent.events import UserMessage
+from server.tasks.admission import Admission
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following
 from server.tasks.record import TaskRecord
@@ -30,9 +31,10 @@ class Replica:
 
     Args:
         calls: what its model says, call by call.
+        admission: how many turns it runs at once.
     """
 
-    def __init__(self, url: str, calls: Iterable[Iterable[Step]]) -> None:
+    def __init__(self, url: str, calls: Iterable[Iterable[Step]], admission: Admission | None = None) -> None:
         self.llm = FakeLLM(calls)
         self.dead = False
         self.house = House(Database(url), lambda: datetime.now(UTC), Limits(), spacing=0, timing=QUICK)
@@ -44,6 +46,7 @@ class Replica:
             tools=TOOLS,
             now=lambda: datetime.now(UTC),
             new_id=lambda: str(uuid4()),
+            admission=admission,
         )
 
     async def send(self, message: UserMessage | str, task: str = "", context: str = "c") -> Following:
@@ -94,8 +97,8 @@ class Replicas:
         self.url = url
         self._all: list[Replica] = []
 
-    async def start(self, *calls: Iterable[Step]) -> Replica:
-        replica = Replica(self.url, calls)
+    async def start(self, *calls: Iterable[Step], admission: Admission | None = None) -> Replica:
+        replica = Replica(self.url, calls, admission)
         await replica.house.start(replica.runtime)
         self._all.append(replica)
         return replica
