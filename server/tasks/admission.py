@@ -3,9 +3,10 @@
 Rule 1: at most `max_turns` turns run; which one is next is `fair_queue.py`'s.
 Rule 2: what is beyond `max_queued` is refused before anything of it is kept. What has been accepted once (by a server
         that is gone) is never refused: it waits, too.
-Rule 3: a turn is told its place when it begins to wait, and then when it has become half of what was told, or one of
-        the first `NEAR`. So a turn that goes by tells about `NEAR` of those that wait, and a few more, however many
-        there are.
+Rule 3: a turn is told its place when it has begun to wait, and then when it has become half of what was told, or one of
+        the first `NEAR`. So a turn that ends is news for about `NEAR` of those that wait, and a few more, however many
+        there are. All this is told every `INTERVAL`: who waits for less than that is told nothing, and when many come
+        at once, those that run do not wait for all the others to be told.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ MAX_TURNS = 40
 MAX_QUEUED = 1000
 
 NEAR = 10
+INTERVAL = 0.5
+"""Seconds."""
 
 
 class Ticket:
@@ -53,9 +56,10 @@ class Ticket:
 class Admission:
     """The turns of this process, those that run and those that wait."""
 
-    def __init__(self, max_turns: int = MAX_TURNS, max_queued: int = MAX_QUEUED) -> None:
+    def __init__(self, max_turns: int = MAX_TURNS, max_queued: int = MAX_QUEUED, interval: float = INTERVAL) -> None:
         self._max_turns = max_turns
         self._max_queued = max_queued
+        self._interval = interval
         self._queue: FairQueue[Ticket] = FairQueue()
         self._running = 0
         self._expected = 0
@@ -98,7 +102,7 @@ class Admission:
             self._queue.take().admit()
         if self._queue and not self._telling:
             self._telling = True
-            asyncio.get_running_loop().call_soon(self._tell)  # once for all that changes in this step
+            asyncio.get_running_loop().call_later(self._interval, self._tell)
 
     def _tell(self) -> None:
         self._telling = False

@@ -39,14 +39,14 @@ def running(waiters: Iterable[Waiter]) -> list[int]:
 
 
 async def test_who_may_run_is_told_no_place() -> None:
-    waiters = [Waiter(admission := Admission(2, 10)) for _ in range(1)]
+    waiters = [Waiter(admission := Admission(2, 10, interval=0)) for _ in range(1)]
     waiters.append(Waiter(admission))
     await settled()
     assert [(waiter.runs, waiter.told) for waiter in waiters] == [(True, [])] * 2
 
 
 async def test_the_others_are_told_their_places_and_when_these_change() -> None:
-    admission = Admission(1, 10)
+    admission = Admission(1, 10, interval=0)
     waiters = [Waiter(admission) for _ in range(4)]
     await settled()
     assert [waiter.told for waiter in waiters] == [[], [1], [2], [3]]
@@ -62,7 +62,7 @@ async def test_the_others_are_told_their_places_and_when_these_change() -> None:
 
 async def test_a_place_that_goes_up_is_not_told() -> None:
     """Others of its context stand behind those of contexts that come later."""
-    admission = Admission(1, 10)
+    admission = Admission(1, 10, interval=0)
     Waiter(admission, "x")
     second = [Waiter(admission, "a"), Waiter(admission, "a")][1]
     await settled()
@@ -73,7 +73,7 @@ async def test_a_place_that_goes_up_is_not_told() -> None:
 
 async def test_a_turn_that_ends_tells_few_of_those_that_wait() -> None:
     """The places of a thousand change with each; told are those that soon run, and halves."""
-    admission = Admission(1, 1000)
+    admission = Admission(1, 1000, interval=0)
     waiters = [Waiter(admission, f"c-{number}") for number in range(1001)]
     await settled()
     for waiter in waiters:
@@ -85,7 +85,7 @@ async def test_a_turn_that_ends_tells_few_of_those_that_wait() -> None:
 
 
 async def test_beyond_the_queue_it_is_refused() -> None:
-    admission = Admission(1, 2)
+    admission = Admission(1, 2, interval=0)
     with admission.expected() as waits:
         assert not waits
         waiters = [Waiter(admission) for _ in range(2)]
@@ -102,7 +102,7 @@ async def test_beyond_the_queue_it_is_refused() -> None:
 
 
 async def test_what_another_server_has_accepted_waits_however_many_there_are() -> None:
-    admission = Admission(1, 0)
+    admission = Admission(1, 0, interval=0)
     waiters = [Waiter(admission) for _ in range(3)]
     await settled()
     assert running(waiters) == [0]
@@ -120,7 +120,7 @@ def test_as_many_run_as_may_and_never_more(most: int, steps: list[str | int]) ->
     """Turns come (by their contexts) and leave (by their numbers), whether they run or wait."""
 
     async def play() -> None:
-        admission, here, came = Admission(most, 1000), list[Ticket](), list[Waiter]()
+        admission, here, came = Admission(most, 1000, interval=0), list[Ticket](), list[Waiter]()
         for step in steps:
             if isinstance(step, str):
                 came.append(Waiter(admission, step))

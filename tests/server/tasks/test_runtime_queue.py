@@ -27,7 +27,7 @@ HELLO = answer(text("Hello"))
 
 
 def one_at_a_time(*calls: object, queued: int = 10) -> House:
-    return House(*calls, admission=Admission(1, queued))
+    return House(*calls, admission=Admission(1, queued, interval=0))
 
 
 async def busy(house: House, hold: Hold) -> Following:

@@ -67,8 +67,8 @@ def statuses(entries: list[Entry]) -> list[StatusChanged]:
 
 async def test_a_dead_replicas_turns_wait_at_one_that_is_full_and_what_had_begun_goes_first(several) -> None:
     theirs, ours = Hold(), Hold()
-    a = await several.start(broken(theirs), admission=Admission(1, 10))
-    b = await several.start(answer(ours), HELLO, HELLO, HELLO, HELLO, admission=Admission(1, 0))
+    a = await several.start(broken(theirs), admission=Admission(1, 10, interval=0))
+    b = await several.start(answer(ours), HELLO, HELLO, HELLO, HELLO, admission=Admission(1, 0, interval=0))
     await busy(b, ours, "ours")
     working = await busy(a, theirs, "working")
     waiting = [await queued(a, words, words) for words in ("One", "Two")]
@@ -89,8 +89,8 @@ async def test_a_dead_replicas_turns_wait_at_one_that_is_full_and_what_had_begun
 
 async def test_what_waits_when_its_replica_stops_goes_on_at_another_one(several) -> None:
     hold = Hold()
-    a = await several.start(broken(hold), admission=Admission(1, 10))
-    b = await several.start(*[HELLO] * 4, admission=Admission(1, 10))
+    a = await several.start(broken(hold), admission=Admission(1, 10, interval=0))
+    b = await several.start(*[HELLO] * 4, admission=Admission(1, 10, interval=0))
     following = [await busy(a, hold, "busy"), *[await queued(a, words, words) for words in ("One", "Two", "Three")]]
     there = [await b.runtime.follow(each.snapshot.task_id, "") for each in following]
     await a.runtime.close()
@@ -101,7 +101,7 @@ async def test_what_waits_when_its_replica_stops_goes_on_at_another_one(several)
 
 async def test_what_waits_is_cancelled_and_written_to_from_another_replica(several) -> None:
     hold = Hold()
-    a = await several.start(answer(hold), HELLO, admission=Admission(1, 10))
+    a = await several.start(answer(hold), HELLO, admission=Admission(1, 10, interval=0))
     b = await several.start()
     await busy(a, hold, "busy")
     one, two = [await queued(a, words, words) for words in ("One", "Two")]
@@ -117,7 +117,7 @@ async def test_crashes_of_its_servers_are_not_counted_against_what_only_waited(s
     task_id = ""
     for epoch in range(1, RESUMPTIONS + 2):
         hold = Hold()
-        replica = await several.start(broken(hold), admission=Admission(1, 10))
+        replica = await several.start(broken(hold), admission=Admission(1, 10, interval=0))
         if not task_id:
             await busy(replica, hold, "busy")
             task_id = (await queued(replica, "Wait", "wait")).snapshot.task_id
@@ -133,12 +133,12 @@ async def test_alone_what_waited_is_taken_up_in_the_order_in_which_it_came(tmp_p
     count = AT_ONCE + 5
     async with replicated.replicas(sqlite_url(tmp_path)) as started:
         hold = Hold()
-        first = await started.start(broken(hold), admission=Admission(1, 100))
+        first = await started.start(broken(hold), admission=Admission(1, 100, interval=0))
         await busy(first, hold, "busy")
         for number in range(count):
             await queued(first, f"{number}", f"c-{number % 3}")
         await first.crash()
-        second = await started.start(*[HELLO] * (count + 1), admission=Admission(1, 0))
+        second = await started.start(*[HELLO] * (count + 1), admission=Admission(1, 0, interval=0))
         async with asyncio.timeout(30):
             await second.runtime._turns.ended()
         asked = [request.messages[-1].content[-1].text for request in second.llm.requests]
@@ -164,6 +164,7 @@ class Busy:
 
     def __init__(self) -> None:
         self.go = asyncio.Event()
+        self.full = asyncio.Event()
         self.asked = 0
         self.at_work = 0
         self.most = 0
@@ -174,6 +175,8 @@ class Busy:
             self.asked += 1
             self.at_work += 1
             self.most = max(self.most, self.at_work)
+            if self.at_work == MOST:
+                self.full.set()
             await self.go.wait()
             artifact = {"artifact_id": said.text.split()[0], "parts": [{"kind": "text", "text": WORDS}]}
             steps = answer(tool("T1", "artifact_update", {"append": False, "artifact": artifact}, cut=20))
@@ -192,7 +195,7 @@ async def test_five_hundred_turns_at_once(where: str, tmp_path: Path) -> None:
     contexts = ["greedy"] * GREEDY + [f"c-{number % OTHERS}" for number in range(400)]
     llm = Busy()
     async with replicated.replicas(url) as started:
-        server = await started.start(llm=llm, timing=Timing(), admission=Admission(MOST, 1000))
+        server = await started.start(llm=llm, timing=Timing(), admission=Admission(MOST, 1000, interval=0))
         if where == "postgresql":
             await started.start(timing=Timing())  # it would take over what a lost lease leaves
         lease = server.house._lease.id
@@ -200,6 +203,7 @@ async def test_five_hundred_turns_at_once(where: str, tmp_path: Path) -> None:
             *(server.send(f"{number} {context}", context=context) for number, context in enumerate(contexts))
         )
         assert all(following.snapshot.state is State.SUBMITTED for following in sent)
+        await llm.full.wait()
         llm.go.set()
         begun = sorted(await asyncio.gather(*(assert_exact(server, following) for following in sent)))
         assert server.house._lease.id == lease
