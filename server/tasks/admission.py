@@ -23,8 +23,9 @@ MAX_TURNS = 40
 MAX_QUEUED = 1000
 
 NEAR = 10
+"""Places that are told one by one."""
 INTERVAL = 0.5
-"""Seconds."""
+"""Seconds from one telling to the next."""
 
 
 class Ticket:

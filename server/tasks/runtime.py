@@ -211,9 +211,8 @@ class Runtime:
     # ------------------------------------------------------- as the keeper of leases asks
 
     def resume(self, orphans: Sequence[Orphan]) -> None:
-        for orphan in sorted(
-            orphans, key=lambda orphan: orphan.record.state is State.SUBMITTED
-        ):  # what had begun first
+        # What had begun goes first.
+        for orphan in sorted(orphans, key=lambda orphan: orphan.record.state is State.SUBMITTED):
             logger.info("Task %s is taken up from where it was left", orphan.record.task_id)
             self._turns.resume(orphan)
 
