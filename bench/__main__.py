@@ -22,6 +22,7 @@ from bench import (
     joiners,
     model_pace,
     profiling,
+    queued,
     replicas,
     sleeper,
     versions,
@@ -63,6 +64,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     "versions": lambda quick: versions.run(versions.PLAN),
     "durable": lambda quick: durable.run(durable.QUICK if quick else durable.FULL),
     "crowd-durable": lambda quick: crowd_durable.run(crowd_durable.QUICK if quick else crowd_durable.FULL),
+    "queued": lambda quick: queued.run(queued.QUICK if quick else queued.FULL),
     "replicas": lambda quick: replicas.run(replicas.QUICK if quick else replicas.FULL),
     "crash": lambda quick: crash.run(crash.QUICK if quick else crash.FULL, seed=1),
 }

@@ -1,7 +1,7 @@
 """Our server with a model that writes at the pace the message asks for.
 
-Run as `python -m bench.paced_server PORT FRAME_MS DATABASE`. The scripted model cannot write the time into its deltas;
-this one does nothing else (`pace.py`). What stands before the text in a call comes at the same pace.
+Run as `python -m bench.paced_server PORT FRAME_MS DATABASE MAX_TURNS`. The scripted model cannot write the time into
+its deltas; this one does nothing else (`pace.py`). What stands before the text in a call comes at the same pace.
 """
 
 from __future__ import annotations
@@ -61,12 +61,13 @@ class PacedModel:
         yield MessageStop("tool_use")
 
 
-def build_app(port: int, frame_ms: float, database: str) -> Starlette:
+def build_app(port: int, frame_ms: float, database: str, max_turns: int) -> Starlette:
     """The ASGI application."""
-    return build(load({"port": port, "frame_ms": frame_ms, "database": database}), PacedModel())
+    given = {"port": port, "frame_ms": frame_ms, "database": database, "max_turns": max_turns}
+    return build(load(given), PacedModel())
 
 
 if __name__ == "__main__":
     given_port, given_frame = int(sys.argv[1]), float(sys.argv[2])
-    app = build_app(given_port, given_frame, sys.argv[3])
+    app = build_app(given_port, given_frame, sys.argv[3], int(sys.argv[4]))
     uvicorn.run(app, host="127.0.0.1", port=given_port, log_level="warning")

@@ -22,9 +22,12 @@ ROOT = Path(__file__).parent.parent
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SHIPPED_FRAME_MS = float(Settings.model_fields["frame_ms"].default)
+SHIPPED_MAX_TURNS = int(Settings.model_fields["max_turns"].default)
 START_TIMEOUT = 30.0
 STOP_TIMEOUT = 10.0
 MEMORY = "memory"
+ALL_AT_ONCE = 1000
+"""Turns at once of a server that is to let none of a scenario's turns wait."""
 PORTS = range(20_000, 32_000)
 
 SCRIPT = """\
@@ -81,9 +84,9 @@ def ours(frame_ms: float, script: Path, database: str = MEMORY) -> Command:
     return command
 
 
-def paced(frame_ms: float, database: str = MEMORY) -> Command:
+def paced(frame_ms: float, database: str = MEMORY, max_turns: int = ALL_AT_ONCE) -> Command:
     """Our server with a model that keeps a pace."""
-    return lambda port: ["-m", "bench.paced_server", str(port), str(frame_ms), database]
+    return lambda port: ["-m", "bench.paced_server", str(port), str(frame_ms), database, str(max_turns)]
 
 
 def theirs(port: int) -> Sequence[str]:

@@ -35,6 +35,7 @@ from server.protocols.health import health_route, ready_route
 from server.protocols.hosts import HostCheck, Hosts
 from server.protocols.stopping import Stop, Stopping
 from server.settings import Settings, SettingsError
+from server.tasks.admission import Admission
 from server.tasks.runtime import Runtime
 from store.base import ArtifactStore
 from tools.registry import TOOLS
@@ -162,6 +163,7 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, keeping: Keeping |
         now=clock.now,
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
+        admission=Admission(settings.max_turns, settings.max_queued),
     )
 
 

@@ -70,6 +70,8 @@ class Settings(BaseSettings):
     agent_card: Path | None = Field(None, description="the card to start from (default: agent_card.json)")
     advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
     frame_ms: float = Field(25, ge=0, le=1000, description="appends within so many milliseconds are joined; 0: none")
+    max_turns: int = Field(40, ge=1, description="turns that run at once; the others wait")
+    max_queued: int = Field(1000, ge=0, description="tasks that wait for their turn; what is beyond is refused")
     max_rounds: int = Field(30, ge=1, description="model calls in one turn")
     max_tool_errors: int = Field(5, ge=1, description="failed tool calls in a row")
     max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")

@@ -227,7 +227,7 @@ def test_the_page_on_scaling_has_the_numbers_of_the_code() -> None:
     told = {row[0]: row[1] for row in rows(SCALING, "What is fixed")}
     interval = inspect.signature(GroupCommit).parameters["interval"].default
     assert told == {
-        "connections of a server": str(READERS + WRITERS),
+        "connections of a server": str(READERS + WRITERS + 1),
         "transactions of a server for tasks and artifacts, at most": f"{1 / SPACING:.0f} a second",
         "a piece of a draft is written within": f"{interval * 1000:.0f} ms",
         "a server renews its row": f"every {TIMING.beat:.0f} s",

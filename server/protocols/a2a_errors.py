@@ -18,9 +18,10 @@ from a2a.utils.errors import (
 )
 
 from server.agent.operations import InvalidOperation
-from server.protocols.unavailable import UnavailableError, away
+from server.protocols.unavailable import OverloadedError, UnavailableError, away
 from server.tasks.errors import (
     ContextMismatch,
+    QueueFull,
     StreamLost,
     TaskError,
     TaskFinished,
@@ -40,6 +41,7 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     TaskTakesNoMessages: UnsupportedOperationError,
     ContextMismatch: InvalidParamsError,
     Unwritable: InternalError,
+    QueueFull: OverloadedError,
     StreamLost: UnavailableError,
 }
 """A2A 1.0, section 3.3.2 and the operations' own lists of errors; `unavailable.py` for what it has none for."""

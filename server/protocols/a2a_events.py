@@ -105,10 +105,13 @@ class Projection:
         self._owes_reply = False
 
     def begin(self) -> Iterator[Event]:
-        """The snapshot; with turn events also what a reply that is being written says so far."""
+        """The snapshot; with turn events also what a reply that is being written says so far.
+
+        An answered task that waits for its turn as `submitted` goes on where it paused.
+        """
         record = self._snapshot
         yield to_task(record, self._activated)
-        if self._activated.turn and record.state is State.WORKING and record.progress.phase is Phase.ASSISTANT:
+        if self._activated.turn and not record.state.settled and record.progress.phase is Phase.ASSISTANT:
             yield self._event(record, turn=a2a_turn.wire("final_message_start"))
             if self._reply:
                 yield self._event(record, turn=a2a_turn.assistant(str(self._reply)))

@@ -80,7 +80,7 @@ class Run:
             if record.message:
                 yield from self._messages.say(record.message)
             yield from self._end(record.state, record.message)
-        elif record.state is ev.State.WORKING:
+        else:
             yield from self._join(record)
 
     def _join(self, record: TaskRecord) -> Iterator[core.BaseEvent]:

@@ -93,7 +93,7 @@ class _Stream:
             run, following = await self._asked(request)
         except Exception as error:
             refusal = _refusal(error)
-            await _refused(refusal, RETRY if refusal.kind is UnavailableError else None)(scope, receive, send)
+            await _refused(refusal, RETRY if issubclass(refusal.kind, UnavailableError) else None)(scope, receive, send)
             return
         task_id = following.snapshot.task_id
         self._watched.setdefault(task_id, set()).add(run)

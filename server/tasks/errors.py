@@ -7,6 +7,7 @@ TaskError
 ├── TaskNotCancelable the task is terminal, or ended before it could be cancelled
 ├── ContextMismatch   the message names a context that is not its task's
 ├── Unwritable        what was said cannot be stored: a fault of the server
+├── QueueFull         the server has no room for another turn: nothing is wrong with the request
 └── StreamLost        what was followed goes on elsewhere: nothing is wrong with the request
 """
 
@@ -62,6 +63,12 @@ class Unwritable(TaskError):
     def __init__(self, task_id: str) -> None:
         super().__init__("What was sent could not be stored, and is not accepted: a fault of this server, in its log.")
         self.task_id = task_id
+
+
+class QueueFull(TaskError):
+    def __init__(self, queued: int) -> None:
+        super().__init__(f"The server is busy: {queued} tasks are waiting already. Send it again in a moment.")
+        self.queued = queued
 
 
 class StreamLost(TaskError):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from server.agent.events import State, StatusChanged, UserMessage
 from server.agent.operations import Operation
+from server.tasks.admission import Ticket
 
 
 @dataclass(slots=True)
@@ -14,12 +15,14 @@ class Running:
     """What runs.
 
     Attributes:
+        ticket: its place among the turns; None for what is done at once.
         closed: it takes no more messages.
         abandoned: its task is not this process's any more, or not for this run.
         ending: what its task becomes if it is stopped.
     """
 
     operation: Operation | None = None
+    ticket: Ticket | None = None
     task: asyncio.Task[None] | None = None
     begun: bool = False
     inbox: list[UserMessage] = field(default_factory=list)

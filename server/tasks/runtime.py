@@ -22,6 +22,7 @@ from server.agent.model import LLM
 from server.agent.operate import check
 from server.agent.operations import Converse, InvalidOperation, Operation
 from server.agent.turn import TurnLimits
+from server.tasks.admission import Admission
 from server.tasks.alone import Alone
 from server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound, TaskTakesNoMessages
 from server.tasks.incoming import Incoming
@@ -45,6 +46,7 @@ class Runtime:
 
     Args:
         ownership: who runs which task; None if there is nobody else, and nothing outlives the process.
+        admission: how many turns run at once, and how many wait.
         now, new_id: the clock and the source of ids.
         sleep: waits before a model is asked again.
     """
@@ -61,6 +63,7 @@ class Runtime:
         limits: TurnLimits | None = None,
         ownership: Ownership | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        admission: Admission | None = None,
     ) -> None:
         self.journal = journal
         self._store = store
@@ -76,6 +79,7 @@ class Runtime:
             new_id=new_id,
             limits=limits or TurnLimits(),
             sleep=sleep,
+            admission=admission or Admission(),
         )
         self._locks = Locks()
         self._starts = Starts(journal, store, self._turns, new_id)
@@ -112,6 +116,7 @@ class Runtime:
         Raises:
             TaskNotFound, TaskFinished, TaskTakesNoMessages, ContextMismatch, InvalidOperation: the message was not
                 accepted.
+            QueueFull: it was not either; the same again may be.
             Unavailable: nobody can tell whether it was; the same again joins the task, if it was.
         """
         key = incoming.key
@@ -174,26 +179,28 @@ class Runtime:
             history=(incoming.message,),
             transcript=(user_said(incoming.message),),
         )
-        await self._starts.prepare(incoming, record)
-        if incoming.changes and (joined := await self.journal.accepted(key)):
-            raise Repeated(joined)  # whoever took it elsewhere has made the changes before it let go of the artifacts
-        return await self._starts.go_on(record, incoming, partial(self.journal.create, record, key))
+        with self._turns.expected(operation_of(record)):
+            await self._starts.prepare(incoming, record)
+            if incoming.changes and (joined := await self.journal.accepted(key)):
+                # Whoever took it elsewhere has made the changes before it let go of the artifacts.
+                raise Repeated(joined)
+            return await self._starts.go_on(record, incoming, partial(self.journal.create, record, key))
 
     async def _answer(self, record: TaskRecord, incoming: Incoming, key: str) -> Following | None:
         """The task waits for input: its turn goes on, here."""
-        await self._starts.prepare(incoming, record)
-        acquired = await self._ownership.acquire(record.task_id)
-        if acquired is None:
-            await asyncio.sleep(PAUSE)  # somebody is about to say that it works again
-        if acquired is None or acquired.state is not State.INPUT_REQUIRED:
-            return None
-        return await self._starts.go_on(
-            acquired, incoming, partial(self._say_answer, record.task_id, incoming.message, key)
-        )
+        with self._turns.expected(None) as waits:
+            await self._starts.prepare(incoming, record)
+            acquired = await self._ownership.acquire(record.task_id)
+            if acquired is None:
+                await asyncio.sleep(PAUSE)  # somebody is about to say that it works again
+            if acquired is None or acquired.state is not State.INPUT_REQUIRED:
+                return None
+            goes_on = StatusChanged(State.SUBMITTED if waits else State.WORKING)
+            accept = partial(self._say_answer, record.task_id, incoming.message, goes_on, key)
+            return await self._starts.go_on(acquired, incoming, accept)
 
-    async def _say_answer(self, task_id: str, message: UserMessage, key: str) -> None:
-        said = Remembered((user_said(message),))
-        await self.journal.append(task_id, MessageReceived(message), said, StatusChanged(State.WORKING))
+    async def _say_answer(self, task_id: str, message: UserMessage, goes_on: StatusChanged, key: str) -> None:
+        await self.journal.append(task_id, MessageReceived(message), Remembered((user_said(message),)), goes_on)
         await self.journal.remember(key, task_id)
 
     async def _add(self, task_id: str, running: Running, message: UserMessage) -> bool:
@@ -207,7 +214,8 @@ class Runtime:
     # ------------------------------------------------------- as the keeper of leases asks
 
     def resume(self, orphans: Sequence[Orphan]) -> None:
-        for orphan in orphans:
+        # What had begun goes first.
+        for orphan in sorted(orphans, key=lambda orphan: orphan.record.state is State.SUBMITTED):
             logger.info("Task %s is taken up from where it was left", orphan.record.task_id)
             self._turns.resume(orphan)
 

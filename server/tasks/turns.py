@@ -4,6 +4,9 @@ Rule 1: nothing stays `working` with nobody working: a turn's last entry is its 
 Rule 2: a turn whose task was abandoned says nothing more, not even that.
 Rule 3: what was left by a crash is first taken back to the last completed call (`agent/resume.py`). It is taken up
         `RESUMPTIONS` times at most; a task that brings down whoever runs it must end.
+Rule 4: only so many turns run at once (`admission.py`); the others wait, as `submitted`. What needs no model (undo,
+        redo, restore, a person's own edit) does not wait: it is done at once.
+Rule 5: what waits can be cancelled, written to, handed over and taken over like what runs.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from server.agent.events import (
@@ -28,12 +32,13 @@ from server.agent.history import user_said
 from server.agent.intent import intent_of
 from server.agent.model import LLM
 from server.agent.operate import OperationRequest, run_operation
-from server.agent.operations import Converse, Operation
+from server.agent.operations import Converse, Edit, Operation
 from server.agent.outcomes import LOST
 from server.agent.resume import Interrupted, drafts_of, take_back
 from server.agent.telling import listener
 from server.agent.turn import TurnLimits, TurnRequest, run_turn
 from server.agent.window import Sizes
+from server.tasks.admission import Admission, Ticket
 from server.tasks.journal import Journal
 from server.tasks.ownership import Abandoned, Orphan
 from server.tasks.pacing import PacedLLM
@@ -72,6 +77,11 @@ def operation_of(record: TaskRecord) -> Operation | None:
     return None if isinstance(intent, Converse) else intent
 
 
+def asks_model(operation: Operation | None) -> bool:
+    """Whether a task asks the model, and so has to wait for its place (rule 4)."""
+    return operation is None or isinstance(operation, Edit)
+
+
 def unread(record: TaskRecord) -> tuple[UserMessage, ...]:
     """The user's messages that the model has not been shown."""
     shown = sum(isinstance(item, UserSaid) and bool(item.message_id) for item in record.transcript)
@@ -95,6 +105,7 @@ class Turns:
         new_id: Callable[[], str],
         limits: TurnLimits,
         sleep: Callable[[float], Awaitable[object]],
+        admission: Admission,
     ) -> None:
         self._journal = journal
         self._store = store
@@ -104,6 +115,7 @@ class Turns:
         self._limits = limits
         self._sizes = Sizes()
         self._sleep = sleep
+        self._admission = admission
         self._running: dict[str, Running] = {}
 
     def get(self, task_id: str) -> Running | None:
@@ -111,6 +123,14 @@ class Turns:
         return self._running.get(task_id)
 
     # --------------------------------------------------------------------- beginning
+
+    def expected(self, operation: Operation | None) -> AbstractContextManager[bool]:
+        """A turn is about to be accepted; whether it will have to wait, as things stand.
+
+        Raises:
+            QueueFull: it cannot be.
+        """
+        return self._admission.expected() if asks_model(operation) else nullcontext(False)
 
     def start(self, record: TaskRecord) -> None:
         """Run a task's turn: from its beginning, or on from the answer to a question."""
@@ -121,10 +141,12 @@ class Turns:
         """Run the turn of a task that another process has left."""
         record = orphan.record
         running = Running(operation_of(record), inbox=list(unread(record)))
-        self._begin(record, running, partial(self._take_up, orphan, running))
+        self._begin(record, running, partial(self._take_up, orphan, running), begun=record.state is State.WORKING)
 
-    def _begin(self, record: TaskRecord, running: Running, run: Run) -> None:
+    def _begin(self, record: TaskRecord, running: Running, run: Run, *, begun: bool = False) -> None:
         self._running[record.task_id] = running
+        if asks_model(running.operation):
+            running.ticket = self._admission.enter(record.context_id, begun=begun)
         running.task = asyncio.create_task(self._run(record, running, run), name=f"turn of task {record.task_id}")
 
     # ------------------------------------------------------------------------ ending
@@ -132,7 +154,11 @@ class Turns:
     async def stop_all(self, ending: Callable[[], StatusChanged]) -> None:
         """Stop every turn, and let each task end so."""
         while self._running:
-            await next(iter(self._running.values())).stop(ending())
+            stopping = tuple(self._running.values())
+            for running in stopping:  # all before any: none is to begin because another has ended
+                running.interrupt(ending())
+            for running in stopping:
+                await running.ended()
 
     def abandon(self) -> None:
         """Stop every turn. Their tasks are not this process's any more, so nothing that they say is kept."""
@@ -152,6 +178,8 @@ class Turns:
         except Abandoned:
             logger.info("Task %s is not run here any more", record.task_id)
         finally:
+            if running.ticket:
+                self._admission.leave(running.ticket)
             # After an abandonment the task may run here again already.
             if self._running.get(record.task_id) is running:
                 del self._running[record.task_id]
@@ -180,14 +208,17 @@ class Turns:
         if orphan.unwritable > 1:  # what it has begun cannot be ended
             await emit(self._failed(UNWRITABLE))
             return
+        ending = self._ending(orphan, running)
         try:
             drafts = await drafts_of(store, record.context_id, record.task_id)
             await take_back(_interrupted(record, drafts), store, emit, record.artifacts)
+            if ending is None:
+                await self._admitted(record.task_id, running, emit, record.state, resumed=True)
             earlier = await self._earlier(record)
         except BaseException:  # what the crash left open would stay so
             await self._close(record, running, emit)
             raise
-        if ending := self._ending(orphan, running):
+        if ending:
             await self._close(record, running, emit)
             await emit(ending)
         elif running.operation:
@@ -206,6 +237,24 @@ class Turns:
     def _failed(self, words: str) -> StatusChanged:
         return StatusChanged(State.FAILED, AgentMessage(self._new_id(), words))
 
+    async def _admitted(
+        self, task_id: str, running: Running, emit: Emit, state: State, *, resumed: bool = False
+    ) -> None:
+        """Wait until the turn may run. Meanwhile the task is `state`, and tells its place in the queue."""
+        waited = running.ticket is not None and await self._waited(running.ticket, emit, state)
+        if state is State.SUBMITTED and (waited or resumed):
+            await emit(StatusChanged(State.WORKING))
+            # From here on, and not before, a crash is counted against the task (rule 3).
+            await patiently(partial(self._journal.durable, task_id), _pause)
+
+    async def _waited(self, ticket: Ticket, emit: Emit, state: State) -> bool:
+        waited = False
+        while place := await ticket.place():
+            label = AgentMessage(self._new_id(), f"Waiting: number {place} in the queue…", label=True)
+            await emit(StatusChanged(state, label))
+            waited = True
+        return waited
+
     async def _close(self, record: TaskRecord, running: Running, emit: Emit) -> None:
         store = self.store_of(record.task_id, running)
         evented = EventedArtifactStore(store, listener(emit), record.artifacts)
@@ -215,6 +264,7 @@ class Turns:
         await evented.close_all()
 
     async def _carry_out(self, record: TaskRecord, running: Running, emit: Emit) -> None:
+        await self._admitted(record.task_id, running, emit, State.SUBMITTED)
         if running.operation:
             await self._operate(record, running, running.operation, emit)
         else:

@@ -29,9 +29,11 @@ Dialect = Literal["sqlite", "postgresql"]
 READERS = 8
 """Connections that read at the same time."""
 WRITERS = 6
-"""Connections to PostgreSQL besides those: however many read, a replica can say that it lives."""
+"""Connections to PostgreSQL besides those. One more is the heartbeat's."""
 TIMEOUT = 10
 """Seconds that a statement on PostgreSQL may take, and a connection to be made."""
+HEARTBEAT_TIMEOUT = 2
+"""The same of the heartbeat: it must have time for another try before its lease has run out."""
 
 IDLE = "3s"
 """How long a transaction on PostgreSQL may wait for its client. One that stands still, or has been cut off without
@@ -64,10 +66,11 @@ class Database:
         self.file = DatabaseFile(Path(parsed.database or "")) if self.dialect == "sqlite" else None
         if self.file:
             self._reader = _sqlite(self.url, "BEGIN", READERS)
-            self._writer = _sqlite(self.url, "BEGIN IMMEDIATE", 1)
+            self._writer = self._heartbeat = _sqlite(self.url, "BEGIN IMMEDIATE", 1)
             event.listen(self._writer.sync_engine, "close", self._disconnected)
         else:
             self._writer = self._postgresql(WRITERS)
+            self._heartbeat = self._postgresql(1, HEARTBEAT_TIMEOUT)
             self._reader = self._postgresql(READERS).execution_options(isolation_level="REPEATABLE READ")
 
     @asynccontextmanager
@@ -89,13 +92,28 @@ class Database:
         Raises:
             Unavailable: rule 3; nothing was written, or nobody can tell (the connection broke during the commit).
         """
+        async with self._writing(self._writer) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def heartbeat(self) -> AsyncIterator[AsyncConnection]:
+        """As `write`, for the heartbeat alone: on PostgreSQL by a connection that it need not wait for.
+
+        Raises:
+            Unavailable: as `write`.
+        """
+        async with self._writing(self._heartbeat) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _writing(self, engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         self._check()
         with translated():
             if self.dialect == "postgresql":
-                async with self._writer.begin() as connection:
+                async with engine.begin() as connection:
                     yield connection
             else:
-                async with self._turn, self._writer.begin() as connection:
+                async with self._turn, engine.begin() as connection:
                     if self.file:
                         self.file.writing()
                     yield connection
@@ -134,19 +152,20 @@ class Database:
 
     async def close(self) -> None:
         await self._writer.dispose()
+        await self._heartbeat.dispose()
         await self._reader.dispose()
 
-    def _postgresql(self, connections: int) -> AsyncEngine:
+    def _postgresql(self, connections: int, timeout: float = TIMEOUT) -> AsyncEngine:
         return create_async_engine(
             self.url,
             pool_size=connections,
             max_overflow=0,
-            pool_timeout=TIMEOUT,
+            pool_timeout=timeout,
             pool_pre_ping=False,
             connect_args={
                 "async_creator_fn": self._connect,
-                "timeout": TIMEOUT,
-                "command_timeout": TIMEOUT,
+                "timeout": timeout,
+                "command_timeout": timeout,
                 "server_settings": {"idle_in_transaction_session_timeout": IDLE},
             },
         )

@@ -24,6 +24,8 @@ VALUES: dict[str, tuple[str, Any]] = {
     "agent_card": ("/tmp/card.json", Path("/tmp/card.json")),
     "advertise_0_3": ("false", False),
     "frame_ms": ("12.5", 12.5),
+    "max_turns": ("2", 2),
+    "max_queued": ("0", 0),
     "max_rounds": ("3", 3),
     "max_tool_errors": ("4", 4),
     "max_artifact_bytes": ("5000", 5000),

@@ -144,7 +144,6 @@ class House:
             await asyncio.sleep(self._lease.timing.beat)
             try:
                 if await self._lease.beat():
-                    await self._lease.bury()
                     self._look.set()
                 elif not self._handing_over:
                     self._lost()
@@ -159,6 +158,7 @@ class House:
             await self._look.wait()
             self._look.clear()
             try:
+                await self._lease.bury()
                 await self._take_over()
             except Unavailable:
                 continue  # the next beat looks again

@@ -12,7 +12,11 @@ Rule 3: nobody is removed by a replica that has not itself kept its beat for as 
 Rule 4: tasks that work and whose replica has no row are taken over, a few at a time, so that replicas share them. A
         takeover raises the epoch. One that was given up (`replica` is null) was handed over; any other is a resumption.
         One that was acquired to be answered, and was not, waits as before.
-Rule 5: alone (SQLite) there is nobody to beat for: the lock on the file is the lease.
+        One that had not begun when its replica died was not what brought that down: it is no resumption, either.
+Rule 5: the heartbeat waits for no turn: it has a connection of its own, and the dead are looked for elsewhere. Only a
+        transaction of its own replica can hold its row, and nobody removes a replica whose row is held; when that
+        transaction is committed, it has said that the replica lives.
+Rule 6: alone (SQLite) there is nobody to beat for: the lock on the file is the lease.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, delete, func, null, or_, select, true, update
+from sqlalchemy import ColumnElement, delete, func, literal_column, null, or_, select, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.agent.events import State
@@ -115,7 +119,7 @@ class Lease:
             return True
         replica = self.id
         try:
-            async with self._database.write() as connection:
+            async with self._database.heartbeat() as connection:
                 ours = update(replicas).where(replicas.c.replica_id == replica).values(beat=_NOW)
                 alive = (await connection.execute(ours)).rowcount == 1
         except Unavailable:
@@ -137,12 +141,13 @@ class Lease:
         steady = self._kept_since is not None and now - self._kept_since >= self.timing.expired
         if self.alone or not (steady or self._fresh):
             return
+        silent = select(replicas.c.replica_id).where(
+            replicas.c.beat < _NOW - self.timing.expired, replicas.c.replica_id != self.id
+        )
+        if not steady:
+            silent = silent.where(replicas.c.beat > func.extract("epoch", func.pg_postmaster_start_time()))
+        dead = delete(replicas).where(replicas.c.replica_id.in_(silent.with_for_update(skip_locked=True)))
         async with self._database.write() as connection:
-            dead = delete(replicas).where(
-                replicas.c.beat < _NOW - self.timing.expired, replicas.c.replica_id != self.id
-            )
-            if not steady:
-                dead = dead.where(replicas.c.beat > func.extract("epoch", func.pg_postmaster_start_time()))
             found = (await connection.scalars(dead.returning(replicas.c.replica_id))).all()
         if found:
             logger.warning("Replicas that no longer answer: %s. Their tasks are taken up.", ", ".join(found))
@@ -197,9 +202,10 @@ class Lease:
         astray = {(context_id, task_id) for context_id, task_id in ours} - running
         lost, self._astray = astray & self._astray, astray
         others = await connection.execute(
-            # In any order, so that replicas that look at the same time do not all go for the same ones.
+            # In any order, so that replicas that look at the same time do not all go for the same ones. Alone, in the
+            # order in which they came: so they wait again.
             pair.where(self._abandoned(), tasks.c.replica.is_distinct_from(self.id))
-            .order_by(func.random())
+            .order_by(literal_column("tasks.rowid") if self.alone else func.random())
             .limit(AT_ONCE)
         )
         return [*lost, *((context_id, task_id) for context_id, task_id in others)]
@@ -211,7 +217,7 @@ class Lease:
         return or_(ours, tasks.c.replica.is_(None), tasks.c.replica.not_in(select(replicas.c.replica_id)))
 
     async def _take(self, connection: AsyncConnection, row: Any, record: TaskRecord) -> Orphan | None:
-        resumptions = row.resumptions + (row.replica is not None)
+        resumptions = row.resumptions + (row.replica is not None and record.state is not State.SUBMITTED)
         record = replace(record, epoch=row.epoch + 1)
         if record.state.settled and not row.cancelled:
             await self._own(connection, record, state=record.state.value)
@@ -288,7 +294,7 @@ class _Beginning:
             raise Fenced("another replica has taken over")
         if number == self._number:
             raise Written
-        await connection.execute(update(replicas).where(ours).values(commits=self._number))
+        await connection.execute(update(replicas).where(ours).values(commits=self._number, beat=_NOW))
 
     def done(self) -> None:
         if self._lease.id == self._replica:

@@ -31,6 +31,7 @@ from server.protocols.extensions import ExtensionsEcho
 from server.protocols.guard import Limits
 from server.protocols.guard_http import Guard
 from server.protocols.stopping import Server, Stop, Stopping
+from server.tasks.admission import Admission
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following, FollowingContext, InMemoryJournal
 from server.tasks.listing import TaskPage, TaskQuery
@@ -137,14 +138,18 @@ def edge_app(world: World, stop: Stop, handler: A2AHandler) -> Starlette:
 
 
 @asynccontextmanager
-async def edge(close: Callable[[], Awaitable[None]] | None = None, grace: float = 5) -> AsyncIterator[Edge]:
+async def edge(
+    close: Callable[[], Awaitable[None]] | None = None, grace: float = 5, admission: Admission | None = None
+) -> AsyncIterator[Edge]:
     """The server on loopback.
 
     Args:
         close: in place of the runtime's.
+        admission: how many turns run at once, and how many wait.
     """
     journal, hold = Shaky(), Hold()
-    world = World([answer(*write("T1", "Half")), answer(*text("Done."), hold)], journal=journal)
+    calls = [answer(*write("T1", "Half")), answer(*text("Done."), hold), answer(*text("Hello."))]
+    world = World(calls, journal=journal, admission=admission)
     handler = A2AHandler(world.runtime, pb.AgentCard(default_input_modes=["text/plain"]))
     stop = Stop(close or world.runtime.close, grace)
     port = free_port()

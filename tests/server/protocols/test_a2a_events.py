@@ -182,8 +182,16 @@ def test_everything_carries_the_epoch_and_generation_of_its_entry() -> None:
             assert (turn_fields(wire)["epoch"], turn_fields(wire)["generation"]) == (3, 7)
 
 
-@pytest.mark.parametrize("state", [ev.State.SUBMITTED, ev.State.INPUT_REQUIRED, *ENDS])
-def test_a_task_that_is_not_working_has_no_reply_so_far(state: ev.State) -> None:
+def test_a_paused_turn_that_waits_to_go_on_has_begun_its_reply() -> None:
+    """Its client sent the answer, and begins with the task as `submitted`: what follows must find its place."""
+    begun = (ev.MessageStarted(1), ev.FinalMessageStarted(), ev.TextAdded(PLACE, "x"))
+    record = at(*begun, ev.StatusChanged(ev.State.INPUT_REQUIRED), ev.StatusChanged(ev.State.SUBMITTED))
+    events = list(Projection(record, Activated(turn=True), ends_at_pause=True).begin())
+    assert [turn_fields(event).get("event_type") for event in events] == [None, "final_message_start"]
+
+
+@pytest.mark.parametrize("state", [ev.State.INPUT_REQUIRED, *ENDS])
+def test_a_task_that_is_settled_has_no_reply_so_far(state: ev.State) -> None:
     record = at(ev.MessageStarted(1), ev.FinalMessageStarted(), ev.TextAdded(PLACE, "x"), ev.StatusChanged(state))
     assert kinds(list(Projection(record, Activated(turn=True), ends_at_pause=True).begin())) == ["Task"]
 

@@ -20,6 +20,7 @@ from server.agent.events import MessageReceived
 from server.protocols.a2a_handler import A2AHandler
 from server.protocols.stopping import Stop
 from server.protocols.unavailable import AWAY
+from server.tasks.admission import Admission
 from server.tasks.errors import StreamLost
 from server.tasks.ownership import Abandoned
 from store.errors import Unavailable
@@ -42,6 +43,7 @@ from tests.server.protocols.edges import (
 
 AWAY_NOW = Unavailable("connection to secret.internal refused")
 LOST = "The connection to the task was lost. Subscribe to it again."
+FULL = "The server is busy: 0 tasks are waiting already. Send it again in a moment."
 BREAKS = [(AWAY_NOW, AWAY), (StreamLost(), LOST)]
 
 
@@ -78,21 +80,21 @@ def assert_jsonrpc_03(answer: Json, message: str = AWAY) -> None:
     }
 
 
-def assert_status(payload: Json, message: str = AWAY) -> None:
+def assert_status(payload: Json, message: str = AWAY, status: str = "UNAVAILABLE") -> None:
     """A `google.rpc.Status`."""
     error = payload["error"]
-    assert (error["code"], error["status"], error["message"]) == (503, "UNAVAILABLE", message)
+    assert (error["code"], error["status"], error["message"]) == (503, status, message)
     assert error["details"][0]["metadata"] == {"retryable": True}
 
 
-def assert_503(response: httpx.Response) -> None:
+def assert_503(response: httpx.Response, message: str = AWAY, status: str = "UNAVAILABLE") -> None:
     assert response.status_code == 503
     assert response.headers["retry-after"] == "1"
-    assert_status(response.json())
+    assert_status(response.json(), message, status)
 
 
-def assert_grpc(error: grpc.aio.AioRpcError, message: str = AWAY) -> None:
-    assert (error.code(), error.details()) == (grpc.StatusCode.UNAVAILABLE, message)
+def assert_grpc(error: grpc.aio.AioRpcError, message: str = AWAY, code: str = "UNAVAILABLE") -> None:
+    assert (error.code(), error.details()) == (grpc.StatusCode[code], message)
     status = status_from_call(error)
     assert status is not None
     (detail,) = status.details
@@ -223,6 +225,51 @@ async def test_when_it_is_back_the_same_request_goes_well(away: Edge) -> None:
     away.hold.release.set()
     answer = (await away.http.post("/", json=rpc("SendMessage", {"message": MESSAGE}), headers=V10)).json()
     assert answer["result"]["task"]["contextId"] == "c"
+
+
+# ------------------------------------------------------------------------------- no room
+
+
+@pytest.fixture
+async def full() -> AsyncIterator[Edge]:
+    """A server with one task that holds, and room for no other."""
+    async with edge(admission=Admission(1, 0)) as served:
+        await served.begin()
+        yield served
+
+
+async def test_a_message_for_which_there_is_no_room_is_refused_in_every_binding_and_not_kept(full: Edge) -> None:
+    send = {"json": {"message": MESSAGE}, "headers": V10}
+    for path in ("/rest/message:send", "/rest/message:stream"):
+        assert_503(await full.http.post(path, **send), FULL, "RESOURCE_EXHAUSTED")
+    response = await full.http.post("/rest/v1/message:send", json={"message": REST_03})
+    assert_503(response, FULL, "RESOURCE_EXHAUSTED")
+    assert_503(await full.http.post("/canvas/stream", json=RUN), FULL, "RESOURCE_EXHAUSTED")
+    for method in ("SendMessage", "SendStreamingMessage"):
+        response = await full.http.post("/", json=rpc(method, {"message": MESSAGE}), headers=V10)
+        assert_jsonrpc_10(response.json(), FULL)
+    response = await full.http.post("/", json=rpc("message/send", {"message": MESSAGE_03}))
+    assert_jsonrpc_03(response.json(), FULL)
+    said = pb.Message(message_id="m", role=pb.ROLE_USER, context_id="c", parts=[pb.Part(text="Go")])
+    said_03 = pb03.Message(message_id="m", role=pb03.ROLE_USER, context_id="c", content=[pb03.Part(text="Go")])
+    for call in (
+        full.grpc10.SendMessage(pb.SendMessageRequest(message=said)),
+        full.grpc10.SendStreamingMessage(pb.SendMessageRequest(message=said)).read(),
+        full.grpc03.SendMessage(pb03.SendMessageRequest(request=said_03)),
+    ):
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call
+        assert_grpc(refused.value, FULL, "RESOURCE_EXHAUSTED")
+    assert len(await full.journal.context("c")) == 1
+
+
+async def test_when_there_is_room_again_the_same_message_goes_well(full: Edge) -> None:
+    assert (await full.http.post("/rest/message:send", json={"message": MESSAGE}, headers=V10)).status_code == 503
+    full.hold.release.set()
+    (task,) = await full.journal.context("c")
+    assert [entry async for entry in await full.journal.follow(task.task_id)]
+    response = await full.http.post("/rest/message:send", json={"message": MESSAGE}, headers=V10)
+    assert response.json()["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
 # ---------------------------------------------------------------------- inside the answer

@@ -22,6 +22,7 @@ from server.agent.events import (
 )
 from server.agent.model import ModelMessage, Text, ToolResult
 from server.agent.turn import LOST, TurnLimits
+from server.tasks.admission import Admission
 from server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
 from server.tasks.incoming import WINDOW, Incoming
 from server.tasks.journal import Following, InMemoryJournal
@@ -101,6 +102,7 @@ class House:
         store: InMemoryArtifactStore | None = None,
         llm: FakeLLM | None = None,
         journal: type[InMemoryJournal] | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.llm = llm or FakeLLM(calls)
         self.clock = Clock()
@@ -117,6 +119,7 @@ class House:
             new_id=ids(),
             limits=TurnLimits(rounds=10),
             sleep=no_time,
+            admission=admission,
         )
 
     async def send(

@@ -12,6 +12,7 @@ from server.agent.intent import CANVAS
 from server.agent.model import LLM
 from server.protocols.agui_events import Run
 from server.protocols.agui_state import Versions
+from server.tasks.admission import Admission
 from server.tasks.incoming import Incoming
 from server.tasks.journal import InMemoryJournal
 from server.tasks.record import Entry, TaskRecord, fold
@@ -72,6 +73,7 @@ class World:
         llm: LLM | Iterable[Iterable[Step]] = (),
         limits: Limits | None = None,
         journal: InMemoryJournal | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.store = InMemoryArtifactStore(limits)
         self.runtime = Runtime(
@@ -81,6 +83,7 @@ class World:
             tools=TOOLS,
             now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             new_id=ids(),
+            admission=admission,
         )
 
     async def has(self, *texts: str, name: str = "doc.md") -> None:

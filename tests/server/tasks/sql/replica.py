@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
 from uuid import uuid4
 
 from server.agent.events import UserMessage
+from server.agent.model import LLM
+from server.tasks.admission import Admission
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following
 from server.tasks.record import TaskRecord
@@ -30,20 +33,30 @@ class Replica:
 
     Args:
         calls: what its model says, call by call.
+        admission: how many turns it runs at once.
+        llm: in place of the one that says `calls`.
     """
 
-    def __init__(self, url: str, calls: Iterable[Iterable[Step]]) -> None:
+    def __init__(
+        self,
+        url: str,
+        calls: Iterable[Iterable[Step]],
+        admission: Admission | None = None,
+        llm: LLM | None = None,
+        timing: Timing = QUICK,
+    ) -> None:
         self.llm = FakeLLM(calls)
         self.dead = False
-        self.house = House(Database(url), lambda: datetime.now(UTC), Limits(), spacing=0, timing=QUICK)
+        self.house = House(Database(url), lambda: datetime.now(UTC), Limits(), spacing=0, timing=timing)
         self.runtime = Runtime(
             journal=self.house.journal,
             store=self.house.store,
             ownership=self.house,
-            llm=self.llm,
+            llm=llm or self.llm,
             tools=TOOLS,
             now=lambda: datetime.now(UTC),
             new_id=lambda: str(uuid4()),
+            admission=admission,
         )
 
     async def send(self, message: UserMessage | str, task: str = "", context: str = "c") -> Following:
@@ -94,8 +107,8 @@ class Replicas:
         self.url = url
         self._all: list[Replica] = []
 
-    async def start(self, *calls: Iterable[Step]) -> Replica:
-        replica = Replica(self.url, calls)
+    async def start(self, *calls: Iterable[Step], **options: Any) -> Replica:
+        replica = Replica(self.url, calls, **options)
         await replica.house.start(replica.runtime)
         self._all.append(replica)
         return replica
@@ -106,8 +119,9 @@ class Replicas:
 
 
 @asynccontextmanager
-async def replicas() -> AsyncIterator[Replicas]:
-    url = postgresql_url()
+async def replicas(url: str = "") -> AsyncIterator[Replicas]:
+    """On a new database of PostgreSQL, unless `url` names another one."""
+    url = url or postgresql_url()
     database = Database(url)
     async with database.write() as connection:
         await connection.run_sync(metadata.create_all)

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.agent.events import ArtifactChanged, MessageReceived, State, StatusChanged
@@ -27,7 +27,7 @@ from server.tasks.sql.writing import Writing
 from store.changes import EditText
 from store.errors import ArtifactNotFound, Unavailable
 from store.models import Limits, Ref
-from store.sql.database import READERS, Database
+from store.sql.database import READERS, WRITERS, Database
 from store.text import Span
 from tests.databases import sqlite_url
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
@@ -484,16 +484,44 @@ async def test_many_who_read_do_not_cost_a_replica_its_lease(several) -> None:
     await asyncio.gather(*more, return_exceptions=True)
 
 
+async def test_neither_do_many_who_write(several) -> None:
+    a = await several.start(HELLO)
+    async with AsyncExitStack() as writing:
+        for _ in range(WRITERS - 1):  # one listens
+            await writing.enter_async_context(a.house._database.write())
+        waiting = asyncio.create_task(a.send("Hi"))
+        async with asyncio.timeout(SOON / 2):
+            assert await a.house._lease.beat()
+    await rest(await waiting)
+
+
+async def test_a_replica_in_the_middle_of_a_long_transaction_is_alive(several) -> None:
+    """The transaction holds its row, so that its heartbeat waits; nobody takes that for death, or waits for it."""
+    a, b = await several.start(), await several.start()
+    for replica in (a, b):
+        replica.house._beating.cancel()
+    b.house._lease._kept_since = 0.0
+    replica_id = a.house._lease.id
+    async with a.house._database.write() as connection:
+        await connection.execute(update(replicas).where(replicas.c.replica_id == replica_id).values(beat=0))
+    async with a.house._database.write() as connection:
+        await a.house._lease.collect().write(connection)
+        async with asyncio.timeout(SOON / 2):
+            await b.house._lease.bury()
+    await b.house._lease.bury()  # the transaction itself has said that it lives
+    assert await a.house._lease.beat()
+
+
 async def test_a_beat_that_its_replica_was_renewed_in_does_not_cost_the_new_one_its_life(several) -> None:
     a = await several.start()
     a.house._beating.cancel()
     lease, database = a.house._lease, a.house._database
 
     class Renewing:
-        def write(self):
+        def heartbeat(self):
             lease._database = database
             lease.renew()
-            return database.write()
+            return database.heartbeat()
 
     lease._database = Renewing()
     assert await lease.beat()

@@ -1,0 +1,74 @@
+"""Scenario 12: five hundred turns at once, of which a server runs as many as it is shipped to; the first byte of each.
+
+The age of a turn's first artifact byte is counted from the moment at which the server had the delta that holds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench import crowd
+from bench.client import Watcher, send, watch
+from bench.crowd import MILLI, Crowd
+from bench.databases import Kind, databases, upgrade
+from bench.pace import Order, stamps
+from bench.report import Check, Report, quantile
+from bench.servers import SHIPPED_FRAME_MS, SHIPPED_MAX_TURNS, paced, running
+
+FULL = Crowd(500, Order(25, 25))
+QUICK = Crowd(100, Order(25, 25))
+KINDS: Sequence[Kind] = ("sqlite", "postgresql")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Milliseconds that the first byte of each turn took, and seconds until the last turn was done."""
+
+    firsts: list[float]
+    seconds: float
+
+
+async def run(size: Crowd, kinds: Sequence[Kind] = KINDS) -> Report:
+    """All turns at once, on each database."""
+    results = {kind: await _on(kind, size) for kind in kinds}
+    return report(size, results)
+
+
+async def _on(kind: Kind, size: Crowd) -> Result:
+    with databases(kind) as new:
+        database = await upgrade(new())
+        async with running(paced(SHIPPED_FRAME_MS, database, SHIPPED_MAX_TURNS)) as server:
+            await crowd.write(server.port, Crowd(2, size.order))
+            begun = time.monotonic()
+            firsts = await asyncio.gather(*(_first(server.port, size.order) for _ in range(size.turns)))
+            return Result(firsts, time.monotonic() - begun)
+
+
+async def _first(port: int, order: Order) -> float:
+    """Milliseconds that the first byte of one turn's artifact took; the turn is done, and exact."""
+    firsts: list[float] = []
+
+    def listen(text: str, at: int) -> None:
+        if text and not firsts:
+            firsts.append((at - next(stamps(text))) / MILLI)
+
+    watcher = await watch(port, send(order), Watcher(listen))
+    crowd.check(watcher, order)
+    return firsts[0]
+
+
+def report(size: Crowd, results: Mapping[Kind, Result]) -> Report:
+    """The table and the targets."""
+    table = Report(
+        "queued",
+        f"{size.turns} turns at once, of which {SHIPPED_MAX_TURNS} run, {size.order.rate:.0f} deltas a second each",
+        ("database", "first byte p50 ms", "p90 ms", "p99 ms", "max ms", "all done s"),
+    )
+    for kind, result in results.items():
+        p50, p90, p99 = (quantile(result.firsts, share) for share in (0.5, 0.9, 0.99))
+        table.rows.append((kind, p50, p90, p99, max(result.firsts), result.seconds))
+        table.checks.append(Check(f"{kind} p99", p99, "at most", 100, "ms"))
+    return table
