@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -57,6 +57,10 @@ class SqlArtifactStore:
         self._holds.forget()
         self._cache.clear()
         self._touched.clear()
+
+    def closed(self, context_id: str) -> AbstractContextManager[bool]:
+        """Nobody changes a context's artifacts here meanwhile; False if somebody does, or is about to."""
+        return self._holds.closed(carried(context_id))
 
     # ------------------------------------------------------------------------ reading
 

@@ -56,6 +56,7 @@ def changes(stored: Stored, new: Document, changed: int, holder: str | None) -> 
         draft_author=draft.author if draft else None,
         draft_dirty=draft.dirty if draft else False,
         draft_kept=kept,
+        incarnation=stored.head.incarnation,
     )
     return Changes(head, cut, pieces, made, Stored(new, head, count, depths))
 

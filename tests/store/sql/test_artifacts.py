@@ -579,40 +579,49 @@ async def test_versions_pruned_meanwhile_are_gone_from_memory_too(kept: Kept) ->
     assert (await kept.store.apply(by("t1"), Undo())).artifact.text == "B"
 
 
-async def test_a_version_pruned_while_memory_goes_back_to_it_is_written_again() -> None:
+async def removed(kept: Kept) -> None:
+    async with kept.database.write() as connection:
+        for table in (artifacts, versions, drafts):
+            await connection.execute(table.delete())
+
+
+async def made_anew(kept: Kept) -> None:
+    """By somebody who has come to the same revision."""
+    async with kept.database.write() as connection:
+        await connection.execute(update(artifacts).values(incarnation=artifacts.c.incarnation + 1))
+
+
+@pytest.mark.parametrize("behind", [lambda kept: pruned(kept, 1), removed, made_anew])
+async def test_memory_is_not_written_over_rows_that_were_changed_behind_it(behind) -> None:
     async with sqlite_database() as database, keeping(database, Replica()) as kept:
         for text in "AB":
             await kept.store.apply(by("t1"), replacing(text, last_chunk=True))
         await kept.store.apply(by("t1"), delta(appending("draft")))
         await kept.commits.settled()
-        await pruned(kept, 1)
+        await behind(kept)
+        before = await rows_of(database)
         await kept.store.discard(by("t1"))
         await kept.store.apply(by("t1"), Undo())
-        await kept.store.apply(by("t1"), appending("C"))
-        await kept.commits.settled()
-        found = await rows_of(database)
-        assert found
-        assert [version.content.text for version in found.versions] == ["A", "B"]
-        assert (found.artifact.text, found.current) == ("AC", 1)
-        await kept.store.close(by("t1"))
-        await kept.commits.settled()
-        assert kept.lost == 0
+        with pytest.raises(Fenced):
+            await kept.commits.settled()
+        assert await rows_of(database) == before
+        assert kept.lost == 1
 
 
-async def test_an_artifact_whose_context_was_removed_while_memory_changes_it_is_written_again() -> None:
+async def test_nobody_gets_hold_of_an_artifact_whose_context_is_closed() -> None:
     async with sqlite_database() as database, keeping(database, Replica()) as kept:
-        await kept.store.apply(by("t1"), replacing("A", last_chunk=True))
-        await kept.store.apply(by("t1"), delta(appending("B")))
-        await kept.commits.settled()
-        async with database.write() as connection:
-            for table in (artifacts, versions, drafts):
-                await connection.execute(table.delete())
-        await kept.store.close(by("t1"))
-        await kept.commits.settled()
-        found = await rows_of(database)
-        assert found
-        assert [version.content.text for version in found.versions] == ["A", "AB"]
-        assert kept.lost == 0
+        with kept.store.closed("c") as free, kept.store.closed("c") as again:
+            assert (free, again) == (True, False)
+            changing = asyncio.create_task(kept.store.apply(by("t1"), replacing("A", last_chunk=True)))
+            await kept.store.apply(by("t1", context="other"), replacing("B", last_chunk=True))
+            assert not changing.done()
+            with kept.store.closed("other") as free:
+                assert not free
+        with kept.store.closed("c") as free:
+            assert not free  # somebody is about to
+        assert (await changing).artifact.text == "A"
+        with kept.store.closed("c") as free:
+            assert not free
 
 
 async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_again(two: tuple[Kept, Kept]) -> None:
