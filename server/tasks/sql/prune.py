@@ -6,7 +6,8 @@ Rule 1 (journals): the entries of a task that has ended go; the task, as it stan
 Rule 2 (versions): the content of an old version goes; its number and who wrote it stay. The current version is kept,
         however old. A kept one that is stored as an edit of one that goes is stored whole before.
 Rule 3 (contexts): a context goes with all it has, when none of its tasks or artifacts has changed for so long. One with
-        a task that works, or that waits for an answer, is kept, however long it waits.
+        a task that works, or that waits for an answer, is kept, however long it waits. A large one is thinned out
+        first, as by rules 1 and 2: who comes back to it in that moment finds its artifacts as they were last.
 Rule 4: an artifact that a living replica holds is left for the next time. On SQLite no row says so, and whoever is
         alone with the file asks its own memory (`store/sql/holding.py`, rule 4).
 Rule 5: what has no use after a day goes, too: which task a message went to, and post that nobody has taken.
@@ -15,7 +16,7 @@ Rule 5: what has no use after a day goes, too: which task a message went to, and
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Container, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -39,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 AT_ONCE = 10
 """Tasks whose entries are removed in one transaction, or versions that lose their contents."""
+LARGE = 16 * 1024 * 1024
+"""Bytes of a context that are not removed in one transaction."""
 LETTERS_AT_ONCE = 1000
 """Messages that are forgotten in one transaction."""
 
@@ -139,6 +142,8 @@ async def _contexts(database: Database, before: datetime, closed: Closed, dry_ru
     for context_id in found:
         async with _apart(database, f"Context {context_id!r}"):
             size = await _size(database, context_id)
+            if size > LARGE and not dry_run:
+                await _thin_out(database, context_id, before, closed)
             if dry_run or await _remove(database, context_id, before, closed):
                 sizes[context_id] = size
     return sizes
@@ -167,6 +172,31 @@ async def _size(database: Database, context_id: str) -> int:
         return sum([await connection.scalar(query) or 0 for query in sums])
 
 
+async def _thin_out(database: Database, context_id: str, before: datetime, closed: Closed) -> None:
+    """Take the most of a context in small transactions, as long as nobody comes back to it."""
+    async with database.read() as connection:
+        saved = tasks.c.context_id == context_id, tasks.c.snapshot == tasks.c.generation
+        ended = [(context_id, each) for each in await connection.scalars(select(tasks.c.task_id).where(*saved))]
+        its = select(artifacts.c.artifact_id).where(artifacts.c.context_id == context_id)
+        written = [(context_id, each) for each in await connection.scalars(its)]
+    for some in _portions(ended):
+        if await _is_idle(database, context_id, before):
+            await _entries(database, some, dry_run=False)
+    for key in written:
+        while await _is_idle(database, context_id, before):
+            if await _some_stripped(database, key, before, closed) is None:
+                break
+
+
+async def _is_idle(database: Database, context_id: str, before: datetime) -> bool:
+    async with database.read() as connection:
+        return await connection.scalar(_still_idle(context_id, before)) is not None
+
+
+def _still_idle(context_id: str, before: datetime) -> Select[Any]:
+    return select(contexts.c.context_id).where(contexts.c.context_id == context_id, _idle(before))
+
+
 async def _remove(database: Database, context_id: str, before: datetime, closed: Closed) -> bool:
     """Whether it has gone: somebody may have come back to it."""
     with closed(context_id) as free:
@@ -178,8 +208,7 @@ async def _remove(database: Database, context_id: str, before: datetime, closed:
             for table in (messages, contexts, artifacts):
                 rows = select(table.c.context_id).where(table.c.context_id == context_id)
                 await connection.execute(rows.with_for_update())
-            still = select(contexts.c.context_id).where(contexts.c.context_id == context_id, _idle(before))
-            if await connection.scalar(still) is None:
+            if await connection.scalar(_still_idle(context_id, before)) is None:
                 return False
             of_it = select(tasks.c.task_id).where(tasks.c.context_id == context_id)
             await connection.execute(delete(task_contexts).where(task_contexts.c.task_id.in_(of_it)))
@@ -199,11 +228,14 @@ async def _journals(database: Database, before: datetime, dry_run: bool, gone: C
         rows = await connection.execute(select(tasks.c.context_id, tasks.c.task_id).where(*ended, has_any))
         keys = [(row[0], row[1]) for row in rows if row[0] not in gone]
     found: dict[Key, int] = {}
-    for start in range(0, len(keys), AT_ONCE):
-        some = keys[start : start + AT_ONCE]
+    for some in _portions(keys):
         async with _apart(database, f"The journals of tasks {', '.join(task_id for _, task_id in some)}"):
             found |= await _entries(database, some, dry_run)
     return found
+
+
+def _portions(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
+    return (keys[start : start + AT_ONCE] for start in range(0, len(keys), AT_ONCE))
 
 
 async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> dict[Key, int]:

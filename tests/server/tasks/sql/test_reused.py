@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import insert, select
 
 from server.tasks.errors import StreamLost, TaskNotFound
 from server.tasks.sql.prune import Keep, Pruned, prune
-from server.tasks.sql.tables import metadata
-from store.changes import EditText, Undo
-from store.errors import ArtifactNotFound, VersionNotFound
-from store.models import Ref
+from server.tasks.sql.tables import contexts, metadata
+from store.changes import Change, EditText, Undo
+from store.errors import ArtifactNotFound, StoreError, VersionNotFound, VersionPruned
+from store.models import Artifact, Ref, Version
 from store.sql import holding
+from store.sql.artifacts import SqlArtifactStore
 from store.sql.database import Database
+from store.sql.tables import versions
 from store.text import Span
 from tests.databases import postgresql_url, sqlite_url
 from tests.fakes import answer, said, text, write
 from tests.server.tasks.sql.replica import Replica
 from tests.server.tasks.test_runtime import rest
-from tests.store.making import by
+from tests.store.making import by, delta, replacing
+from tests.store.sql.keeping import Kept, keeping
+from tests.store.sql.keeping import Replica as Only
 
 SOON = 10.0
 """Seconds after which a test says that what it waits for never comes."""
@@ -205,3 +213,153 @@ async def test_a_message_that_was_accepted_by_a_removed_context_begins_a_task_wh
     await rest(again)
     assert again.snapshot.task_id != first.snapshot.task_id
     assert await texts(a) == ["new"]
+
+
+# ------------------------------------------------------------- SQLite: memory and the sweep
+
+
+@asynccontextmanager
+async def swept_beside() -> AsyncIterator[Kept]:
+    """A store on a new file, in which a context has its row."""
+    with TemporaryDirectory() as folder:
+        database = Database(sqlite_url(Path(folder)))
+        async with database.write() as connection:
+            await connection.run_sync(metadata.create_all)
+        await begun(database)
+        async with keeping(database, Only()) as kept:
+            yield kept
+        await database.close()
+
+
+async def begun(database: Database) -> None:
+    async with database.write() as connection:
+        row = {"context_id": "c", "tasks": 1, "position": 0, "changed_at": 1}
+        await connection.execute(insert(contexts).values(row).prefix_with("OR IGNORE"))
+
+
+async def written(kept: Kept, *words: str) -> None:
+    for each in words:
+        await kept.store.apply(by("t"), replacing(each, last_chunk=True))
+
+
+async def let_go(kept: Kept) -> None:
+    """Everything is committed, and nothing held any more."""
+    await kept.commits.settled()
+    while True:
+        with kept.store.closed("c") as free:
+            if free:
+                return
+        await asyncio.sleep(0)
+
+
+async def pruned(kept: Kept, *, contexts: bool = False) -> Pruned:
+    """The sweep, much later."""
+    keep = Keep(timedelta(days=100), timedelta(days=1), timedelta(days=1) if contexts else None)
+    return await prune(kept.database, keep, datetime.now(UTC) + timedelta(days=3), kept.store.closed)
+
+
+async def test_a_sweep_leaves_versions_alone_while_a_change_of_their_artifact_is_staged() -> None:
+    async with swept_beside() as kept:
+        await written(kept, "one", "two")
+        await let_go(kept)
+        assert (await pruned(kept)).versions == 1
+        await written(kept, "three")
+        await let_go(kept)
+        made = await made_at(kept)
+        await kept.store.apply(by("t"), delta(replacing("four")))
+        assert (await pruned(kept)).versions == 0
+        await kept.store.close(by("t"))
+        await let_go(kept)
+        assert (await made_at(kept))[:3] == made
+        with pytest.raises(VersionPruned):
+            await kept.store.version(by("t"), 1)
+        assert (await kept.store.apply(by("t"), Undo())).artifact.text == "three"
+        await let_go(kept)
+        assert (await pruned(kept)).versions == 2
+
+
+async def made_at(kept: Kept) -> list[datetime]:
+    async with kept.database.read() as connection:
+        return list(await connection.scalars(select(versions.c.made_at).order_by(versions.c.number)))
+
+
+async def test_a_context_stays_while_an_artifact_of_it_is_held_though_nothing_is_staged(monkeypatch) -> None:
+    monkeypatch.setattr(holding, "UNUSED", 3600.0)
+    async with swept_beside() as kept:
+        await written(kept, "one")
+        await kept.commits.settled()
+        await kept.store.prepare(by("t"))
+        assert (await pruned(kept, contexts=True)).contexts == 0
+        await written(kept, "two")
+        assert [version.content.text for version in await kept.store.versions(by("t"))] == ["one", "two"]
+
+
+class Reuse:
+    """An artifact in memory and in its rows, and the texts that its versions must have."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+        self._texts: list[str] = []
+
+    async def do(self, step: str) -> None:
+        match step:
+            case "write" | "type":
+                await self._write(typing=step == "type" and bool(self._texts))
+            case "undo" if self._texts:
+                with suppress(StoreError):
+                    await self._kept.store.apply(by("t"), Undo())
+            case "wait":
+                await let_go(self._kept)
+            case "prune":
+                await pruned(self._kept)
+            case "remove":
+                await begun(self._kept.database)
+                if (await pruned(self._kept, contexts=True)).contexts:
+                    self._texts = []
+
+    async def _write(self, typing: bool) -> None:
+        words = f"{len(self._texts)} "
+        if typing:
+            current = await self._kept.store.get(by("t"))
+            change: Change = EditText(Span(0, 0), words, base=current.version)
+            words += current.text
+        else:
+            change = replacing(words, last_chunk=True)
+        await self._kept.store.apply(by("t"), change)
+        await self._kept.store.close(by("t"))
+        self._texts.append(words)
+
+    async def check(self) -> None:
+        """Memory and a store that reads the rows say the same, and nothing of what was removed."""
+        await self._kept.commits.settled()
+        async with keeping(self._kept.database, Only("reader")) as reader:
+            seen = [await of(store) for store in (self._kept.store, reader.store)]
+        assert seen[0] == seen[1]
+        found = seen[0][0]
+        assert [version.number for version in found] == [*range(1, len(self._texts) + 1)]
+        assert all(v.pruned or v.content.text == words for v, words in zip(found, self._texts, strict=True))
+
+
+async def of(store: SqlArtifactStore) -> tuple[tuple[Version, ...], Artifact | None]:
+    try:
+        return await store.versions(by("t")), await store.get(by("t"))
+    except ArtifactNotFound:
+        return (), None
+
+
+STEPS = ["write", "write", "type", "type", "undo", "wait", "wait", "prune", "remove"]
+
+
+@given(st.lists(st.sampled_from(STEPS), max_size=20))
+@settings(max_examples=25, deadline=None)
+def test_whatever_is_pruned_removed_and_used_again_memory_says_what_the_rows_say(steps: list[str]) -> None:
+    async def run() -> None:
+        async with swept_beside() as kept:
+            reuse = Reuse(kept)
+            for step in steps:
+                await reuse.do(step)
+                if step != "write":  # else what follows finds it staged
+                    await reuse.check()
+            await reuse.check()
+
+    asyncio.run(run())
