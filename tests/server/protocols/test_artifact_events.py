@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -12,13 +13,17 @@ from a2a.server.tasks.task_manager import append_artifact_to_task
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict
 
+from server.migrations import upgrade
 from server.protocols.artifact_events import missed
 from server.tasks.context_log import ContextSnapshot, Standing
 from server.tasks.record import TaskArtifact
+from server.tasks.sql.prune import Keep, prune
 from store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Undo
 from store.errors import StoreError
 from store.models import Content, DataPart, FilePart, text_part
+from store.sql.database import Database
 from store.text import Span
+from tests.databases import postgresql_url
 from tests.server.protocols.artifact_house import Event, House, events, served
 from tests.server.serving import asking, sent, serving
 from tests.server.test_shutdown import in_process
@@ -281,6 +286,39 @@ async def test_two_tasks_of_one_context_are_seen_while_they_write() -> None:
             while reader.artifacts()["notes"][1] != "0123456789" * 10:
                 reader.take(await anext(stream))
         assert reader.artifacts() == await stands(server.http, context)
+
+
+async def test_a_reader_of_a_removed_context_is_let_go_and_begins_anew_when_it_is_used_again() -> None:
+    url = postgresql_url()
+    database = Database(url)
+    await upgrade(database)
+    async with serving(grpc=False, database=url) as server:
+        await sent(server, WAY, asking("write report", context="notes"))
+        reader = Reader()
+        async with aclosing(events(server.http, "notes")) as stream:
+            reader.take(await anext(stream))
+            old = reader.last
+            await remove_contexts(database)  # as `a2a-canvas db prune` does beside the server
+            async for event in stream:
+                reader.take(event)
+        gone = await server.http.get("/artifacts/notes/events", headers={"Last-Event-ID": str(reader.last)})
+        assert gone.status_code == 404
+        await sent(server, WAY, asking("write report", context="notes"))
+        for last in (None, old, reader.last):
+            again = Reader()
+            async with aclosing(events(server.http, "notes", last)) as stream:
+                update = again.take(await anext(stream))
+            assert (update.append, again.artifacts()) == (False, await stands(server.http, "notes"))
+        versions = (await server.http.get("/artifacts/notes/report/versions")).json()["versions"]
+        assert [version["number"] for version in versions] == [1]
+    await database.close()
+
+
+async def remove_contexts(database: Database) -> None:
+    """All of them, as soon as nobody holds an artifact any more."""
+    keep, later = Keep(timedelta(days=100), contexts=timedelta(days=1)), datetime.now(UTC) + timedelta(days=3)
+    while (await prune(database, keep, later)).contexts == 0:
+        pass
 
 
 async def test_artifact_paths_are_below_no_tenant_and_an_id_keeps_its_slash() -> None:
