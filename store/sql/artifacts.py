@@ -210,7 +210,7 @@ class SqlArtifactStore:
             self._commits.soon()
 
     def _may_go(self, held: Held) -> None:
-        if not held.idle or self._holds.find(held.key) is not held:
+        if held.leaving or not held.idle or self._holds.find(held.key) is not held:
             return
         if self._holder.alone:
             self._holds.let_go(held)

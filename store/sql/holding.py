@@ -129,15 +129,15 @@ class Holds:
         """
         key = ref.context_id, ref.artifact_id
         end = asyncio.get_running_loop().time() + PATIENCE
-        while True:
+        while key not in self._held:  # somebody else who waited may have got it meanwhile, and changed it
             try:
-                return await self._attempt(key)
+                await self._attempt(key)
             except _Elsewhere as other:
                 if other.draft_task not in (None, ref.task_id):
                     raise ArtifactBusy(ref.artifact_id, other.draft_task) from None
                 if asyncio.get_running_loop().time() > end:
                     raise Unavailable(f"another server does not let go of artifact {ref.artifact_id!r}") from None
-            await asyncio.sleep(PAUSE)
+                await asyncio.sleep(PAUSE)
 
     @contextmanager
     def closed(self, context_id: str) -> Iterator[bool]:

@@ -636,6 +636,48 @@ async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_aga
     assert await one.store.list("c") == ()
 
 
+async def test_who_has_waited_for_an_artifact_that_is_held_now_finds_it_as_it_has_been_changed(kept: Kept) -> None:
+    await kept.store.apply(by("t1"), delta(appending("A")))
+    await kept.store._holds.take(by("t1"))  # the next try of somebody else who waited
+    await kept.store.apply(by("t1"), delta(appending("B")))
+    await kept.commits.settled()
+    assert (await kept.store.get(by("t1"))).text == "AB"
+    assert kept.lost == 0
+
+
+class Slow:
+    """Work of somebody else, which keeps the first transaction from its end."""
+
+    def __init__(self) -> None:
+        self.reached, self.release = asyncio.Event(), asyncio.Event()
+
+    def collect(self) -> Slow | None:
+        return None if self.reached.is_set() else self
+
+    async def write(self, connection: AsyncConnection) -> None:
+        self.reached.set()
+        await self.release.wait()
+
+    def done(self) -> None:
+        pass
+
+
+async def test_who_is_unused_while_it_is_let_go_is_let_go_once(two: tuple[Kept, Kept], monkeypatch) -> None:
+    monkeypatch.setattr(holding, "UNUSED", 0.05)
+    one, slow = two[0], Slow()
+    await one.store.prepare(by("t1"))
+    with pytest.raises(StoreError):
+        await one.store.apply(by("t1"), Undo())
+    one.commits.join(slow)
+    one.commits.now()
+    await slow.reached.wait()
+    asyncio.get_running_loop().call_later(2 * holding.UNUSED, slow.release.set)
+    await one.store.apply(by("t1"), replacing("A", last_chunk=True))
+    await one.commits.settled()
+    assert one.lost == 0
+    assert (await one.store.get(by("t1"))).text == "A"
+
+
 def test_the_cache_keeps_what_was_used_last_within_its_bound() -> None:
     cache = Cache(limit=2500)
 
