@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 10
 """Tasks whose entries are removed in one transaction, or versions that lose their contents."""
 LARGE = 16 * 1024 * 1024
-"""Bytes of a context that are not removed in one transaction."""
+"""Bytes of a context that is thinned out before it is removed."""
 LETTERS_AT_ONCE = 1000
 """Messages that are forgotten in one transaction."""
 
@@ -121,9 +121,9 @@ async def _apart(database: Database, what: str) -> AsyncIterator[None]:
     try:
         yield
     except Exception as error:
-        logger.error("%s could not be pruned; it is left for the next time.", what, exc_info=error)
         async with database.read() as connection:
             await connection.exec_driver_sql("SELECT 1")
+        logger.error("%s could not be pruned; it is left for the next time.", what, exc_info=error)
 
 
 def _bytes(connection: AsyncConnection, column: ColumnElement[str]) -> ColumnElement[int]:
