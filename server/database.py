@@ -85,8 +85,12 @@ async def _open(database: Database, *, new: bool) -> None:
         raise _unusable(database.name, fault)
     if isinstance(database, LockedDatabase):
         database.lock()
+    if database.file and new:
+        database.file.create()
     async with database.read():
         pass  # it answers
+    if database.file:
+        database.file.opened()
 
 
 @asynccontextmanager

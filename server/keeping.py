@@ -95,7 +95,7 @@ class Durable:
 
     def __init__(self, settings: Settings, now: Callable[[], datetime], limits: Limits) -> None:
         self._database = database_of(settings.database)
-        self._house = House(self._database, now, limits)
+        self._house = House(self._database, now, limits, grace=settings.shutdown_grace)
         self._keep = keep_of(settings)
         self._now = now
         self._sweeping: asyncio.Task[None] | None = None

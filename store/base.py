@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from store.changes import AppendParts, Change, ReplaceParts
@@ -34,6 +35,10 @@ class ArtifactStore(Protocol):
 
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
         """All artifacts of a context, in the order they were last changed, newest last."""
+        ...
+
+    async def current(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+        """Of each artifact of a context: the number of its current version, and the task that changed it last."""
         ...
 
     async def versions(self, ref: Ref) -> tuple[Version, ...]:

@@ -89,8 +89,10 @@ class Document:
 
     @property
     def artifact(self) -> Artifact:
-        shown = self.draft.shown if self.draft else self.closed
-        return Artifact(self.artifact_id, shown, self.current, self.draft is not None, self.changed_by)
+        draft = self.draft
+        if draft is None:
+            return Artifact(self.artifact_id, self.closed, self.current, False, self.changed_by)
+        return Artifact(self.artifact_id, draft.shown, self.current, True, self.changed_by, draft.abandoned)
 
     def version(self, number: int) -> Version:
         """Raises `VersionNotFound`, `VersionPruned`."""

@@ -11,11 +11,11 @@ StoreError
 │   ├── EmptyUpdate       an update without parts
 │   ├── MediaTypeConflict two texts of different media types cannot be one
 │   ├── OutsideText       a range that the text does not have
+│   ├── TooManyParts      more parts than an artifact may have
 │   ├── NothingToUndo     the current version is the first of its line
 │   └── NothingToRedo     the current version is the last of its line
 └── LimitReached
-    ├── ArtifactTooLarge  more bytes than an artifact may have
-    └── TooManyParts      more parts than an artifact may have
+    └── ArtifactTooLarge  more bytes than an artifact may have
 
 Unavailable               the database cannot be reached, or cannot write: nothing is wrong with the request
 """
@@ -128,6 +128,16 @@ class NothingToRedo(InvalidChange):
         self.current = current
 
 
+class TooManyParts(InvalidChange):
+    def __init__(self, count: int, limit: int) -> None:
+        super().__init__(
+            f"The artifact would have {count} parts; {limit} are allowed. Put a collection inside one data part, or "
+            "use several artifacts."
+        )
+        self.count = count
+        self.limit = limit
+
+
 class LimitReached(StoreError):
     """A bound set by the operator was reached."""
 
@@ -136,13 +146,6 @@ class ArtifactTooLarge(LimitReached):
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"The artifact would have {size} bytes; {limit} are allowed. Split it into several artifacts.")
         self.size = size
-        self.limit = limit
-
-
-class TooManyParts(LimitReached):
-    def __init__(self, count: int, limit: int) -> None:
-        super().__init__(f"The artifact would have {count} parts; {limit} are allowed. Use several artifacts.")
-        self.count = count
         self.limit = limit
 
 

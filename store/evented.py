@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
 from store.base import ArtifactStore
@@ -20,8 +20,14 @@ class EventedArtifactStore:
     The first change of an artifact in a task is told as a replacement with all parts, whatever it was: a stock
     client cannot append to an artifact it has not seen (README, "How parts are combined").
 
+    It also knows at which version the turn's model last read or wrote an artifact (`known`): if another version is
+    current, somebody else has changed it since.
+
     Args:
         seen: ids of the artifacts that the task has already changed, when its turn goes on after a pause.
+
+    Attributes:
+        saved: the artifacts of which this turn has made a version, as its last change left them.
     """
 
     def __init__(self, store: ArtifactStore, listen: Listen, seen: Iterable[str] = ()) -> None:
@@ -29,6 +35,8 @@ class EventedArtifactStore:
         self._listen = listen
         self._seen = set(seen)
         self._drafts: dict[str, Ref] = {}
+        self._known: dict[str, tuple[int, ...]] = {}
+        self.saved: dict[str, Applied] = {}
 
     async def prepare(self, ref: Ref) -> None:
         await self._store.prepare(ref)
@@ -39,16 +47,28 @@ class EventedArtifactStore:
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
         return await self._store.list(context_id)
 
+    async def current(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+        return await self._store.current(context_id)
+
     async def versions(self, ref: Ref) -> tuple[Version, ...]:
         return await self._store.versions(ref)
 
     async def version(self, ref: Ref, number: int) -> Version:
         return await self._store.version(ref, number)
 
+    def known(self, artifact_id: str) -> int | None:
+        """The version that was current when the model last read or wrote the artifact; None if it never did."""
+        return self._known.get(artifact_id, (None,))[0]
+
+    def model_read(self, artifact_id: str, version: int) -> None:
+        """The model knows the artifact as it was when `version` was the current one."""
+        if artifact_id not in self._drafts:  # nobody else changes what this turn has a draft of
+            self._known[artifact_id] = (version,)
+
     async def apply(self, ref: Ref, change: Change) -> Applied:
         applied = await self._store.apply(ref, change)
         self._drafts[ref.artifact_id] = ref
-        return await self._tell(applied)
+        return await self._changed(applied)
 
     def adopt(self, ref: Ref) -> None:
         """Go on with a draft that the task has left open: a crash ended the turn that wrote it."""
@@ -59,10 +79,12 @@ class EventedArtifactStore:
 
     async def close(self, ref: Ref) -> Applied | None:
         applied = await self._store.close(ref)
-        return await self._tell(applied) if applied else None
+        return await self._changed(applied) if applied else None
 
     async def discard(self, ref: Ref) -> Applied | None:
         applied = await self._store.discard(ref)
+        if applied and applied.last_chunk and ref.artifact_id in self._known:
+            self._known[ref.artifact_id] = self._known[ref.artifact_id][:1]
         return await self._tell(applied) if applied else None
 
     async def tell(self, event: EditStarted | EditChunk | EditAborted) -> None:
@@ -77,7 +99,7 @@ class EventedArtifactStore:
         """
         applied = await self._store.apply(ref, change)
         await self._listen(completed)
-        return await self._tell(applied)
+        return await self._changed(applied)
 
     async def show(self, ref: Ref) -> None:
         """Tell of an artifact as it stands: what watchers saw of an edit has come to nothing.
@@ -110,6 +132,17 @@ class EventedArtifactStore:
         for ref in tuple(self._drafts.values()):
             await self.discard(ref)
             await self.close(ref)
+
+    async def _changed(self, applied: Applied) -> Applied:
+        """Tell of a change that the model has made. One over what it has not seen leaves `known` as it is."""
+        artifact_id = applied.artifact.artifact_id
+        if artifact_id not in self._known or applied.parent in self._known[artifact_id]:
+            # A draft's own number is the next change's parent if that closes the draft.
+            draft = () if applied.last_chunk else (applied.parent,)
+            self._known[artifact_id] = (*draft, applied.version)
+        if applied.last_chunk:
+            self.saved[artifact_id] = applied
+        return await self._tell(applied)
 
     async def _tell(self, applied: Applied) -> Applied:
         artifact_id = applied.artifact.artifact_id

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from store import mutation
 from store.changes import Change
 from store.document import Applied, Document
@@ -28,6 +30,10 @@ class InMemoryArtifactStore:
 
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
         return tuple(document.artifact for document in self._contexts.get(context_id, {}).values())
+
+    async def current(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+        documents = self._contexts.get(context_id, {}).values()
+        return {document.artifact_id: (document.current, document.changed_by) for document in documents}
 
     async def versions(self, ref: Ref) -> tuple[Version, ...]:
         return self._existing(ref).versions

@@ -147,6 +147,7 @@ class Artifact:
         version: the number of the current version, which after an undo is not the newest; 0 while there is none.
         open: whether a draft is open.
         changed_by: the task that changed it last.
+        abandoned: all it ever had is a call that was cut off: the next change begins afresh (`mutation.py`, rule 4).
     """
 
     artifact_id: str
@@ -154,6 +155,7 @@ class Artifact:
     version: int
     open: bool
     changed_by: str = ""
+    abandoned: bool = False
 
     @property
     def name(self) -> str:

@@ -40,7 +40,20 @@ from store.errors import (
     NothingToUndo,
     VersionConflict,
 )
-from store.models import Author, Content, Limits, Parts, Passage, Ref, Version, repaired, text_of, text_part
+from store.models import (
+    Author,
+    Content,
+    Limits,
+    Part,
+    Parts,
+    Passage,
+    Ref,
+    TextPart,
+    Version,
+    repaired,
+    text_of,
+    text_part,
+)
 
 
 def changed(document: Document, ref: Ref, change: Change, limits: Limits) -> tuple[Document, Applied]:
@@ -69,7 +82,7 @@ def _written(document: Document, ref: Ref, change: Update, limits: Limits) -> tu
     base = document.closed if draft is None or draft.abandoned else draft.shown
     content = _content(base, change)
     check(content.parts, limits)
-    append = not _replaces(change) and _extends(document, content, ref)
+    append = not _replaces(change) and _extends(document, content, ref) and _in_order(base.parts, change.parts, content)
     kept = content if change.done else draft.kept if draft else None
     draft = Draft(ref.task_id, ref.author, kept, content, dirty=not change.done)
     shown = replace(document, draft=draft, changed_by=ref.task_id)
@@ -165,6 +178,19 @@ def _extends(document: Document, content: Content, ref: Ref) -> bool:
     before = document.artifact
     same_name = (content.name, content.description) == (before.name, before.description)
     return document.changed_by == ref.task_id and same_name
+
+
+def _in_order(before: Parts, new: Parts, content: Content) -> bool:
+    """Whether parts stand where a stock client has them, which adds new ones at the end, and joins texts."""
+    if len(new) == 1 and isinstance(new[0], TextPart):  # what a token does
+        return True
+    return _places((*before, *group(new))) == _places(content.parts)
+
+
+def _places(parts: Parts) -> list[Part | None]:
+    """Files and data in their order, and None where the first text stands."""
+    text = text_of(parts)
+    return [None if part is text else part for part in parts if part is text or not isinstance(part, TextPart)]
 
 
 def _replaces(change: Update) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from store.base import ArtifactStore
@@ -55,6 +55,9 @@ class PatientStore:
 
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
         return await self._patiently(lambda: self._store.list(context_id))
+
+    async def current(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+        return await self._patiently(lambda: self._store.current(context_id))
 
     async def versions(self, ref: Ref) -> tuple[Version, ...]:
         return await self._patiently(lambda: self._store.versions(ref))

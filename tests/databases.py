@@ -76,6 +76,56 @@ def cut_connections(url: str) -> int:
     return len(execute(url, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}"))
 
 
+class Link:
+    """A way to a database by the loopback, which can be frozen: nothing comes through, and nobody is told.
+
+    Args:
+        url: of the database.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._to = urlsplit(url)
+        self._open = asyncio.Event()
+        self._open.set()
+        self._pumps: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> str:
+        """Its url."""
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        return urlunsplit(self._to._replace(netloc=f"{self._to.netloc.rpartition(':')[0]}:{port}"))
+
+    async def __aexit__(self, *error: object) -> None:
+        self._server.close()
+        for pump in self._pumps:
+            pump.cancel()
+        if self._pumps:
+            await asyncio.wait(self._pumps)
+
+    def freeze(self) -> None:
+        self._open.clear()
+
+    def thaw(self) -> None:
+        self._open.set()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await asyncio.open_connection(self._to.hostname, self._to.port)
+        for ends in ((reader, to_server), (from_server, writer)):
+            pump = asyncio.create_task(self._pump(*ends))
+            self._pumps.add(pump)
+            pump.add_done_callback(self._pumps.discard)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with suppress(OSError):
+                while data := await reader.read(65536):
+                    await self._open.wait()
+                    writer.write(data)
+                    await writer.drain()
+        finally:
+            writer.close()
+
+
 class Server:
     """A PostgreSQL on a free port of the loopback, with its data in a folder of its own; it runs from the start.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tools.parts import Encodable, PartInput, encodable
 
@@ -47,13 +48,29 @@ ArtifactId = Annotated[
 ]
 
 
+def _truth(value: object) -> object:
+    """Some models write the words in quotes."""
+    return {"true": True, "false": False}.get(value.strip().lower(), value) if isinstance(value, str) else value
+
+
+def _from_text(value: object) -> object:
+    """Some models write an object or a list as JSON in a string; what is not JSON is refused as the string it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
+
+
+Bool = Annotated[bool, BeforeValidator(_truth)]
+
+
 class ArtifactInput(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     artifact_id: ArtifactId
     name: Encodable | None = Field(default=None, description="What the user sees, for example 'report.md'.")
     description: Encodable | None = Field(default=None, description="One sentence.")
-    parts: list[PartInput] = Field(min_length=1)
+    parts: Annotated[list[PartInput], Field(min_length=1), BeforeValidator(_from_text)]
 
 
 class ArtifactUpdateInput(BaseModel):
@@ -61,9 +78,9 @@ class ArtifactUpdateInput(BaseModel):
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
-    append: bool = Field(description="false: replace; true: add to the end.")
-    last_chunk: bool = Field(default=False, description="true: the artifact is finished for now.")
-    artifact: ArtifactInput
+    append: Bool = Field(description="false: replace; true: add to the end.")
+    last_chunk: Bool = Field(default=False, description="true: the artifact is finished for now.")
+    artifact: Annotated[ArtifactInput, BeforeValidator(_from_text)]
 
 
 class Head(BaseModel):
@@ -71,8 +88,8 @@ class Head(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    append: bool | None = None
-    last_chunk: bool = False
+    append: Bool | None = None
+    last_chunk: Bool = False
     artifact_id: ArtifactId | None = None
     name: Encodable | None = None
     description: Encodable | None = None

@@ -6,10 +6,14 @@ import json
 
 from pydantic import BaseModel, Field
 
-from store.errors import StoreError
-from store.models import Artifact, Content, Version
+from store.errors import StoreError, VersionConflict
+from store.models import Artifact, Content, DataPart, JsonValue, Part, TextPart, Version
+from store.text import Span, difference, lines_of
 from tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
 from tools.parts import part_output
+
+EXCERPT = 600
+"""Characters of a passage that somebody else has changed that are shown, of how it was and of how it is."""
 
 
 class ReadInput(BaseModel):
@@ -17,6 +21,8 @@ class ReadInput(BaseModel):
     version: int | None = Field(
         default=None, description="The number of an older version; without it, what is current."
     )
+    first_line: int = Field(default=1, ge=1, description="The first line of the text to show, from 1.")
+    last_line: int | None = Field(default=None, ge=1, description="The last line to show; without it, to the end.")
 
 
 class ListInput(BaseModel):
@@ -31,9 +37,49 @@ async def _read(call: ReadInput, workspace: Workspace) -> Outcome:
         old = None if call.version is None else await workspace.store.version(ref, call.version)
     except StoreError as error:
         return Failed(str(error))
+    if artifact.abandoned:
+        return Done(to_json({**_head(artifact, 0), "parts": [], "note": ABANDONED}))
+    if old is None or old.number == artifact.version:
+        workspace.store.model_read(call.artifact_id, artifact.version)
     content = artifact.content if old is None else old.content
     head = _head(artifact, len(versions)) if old is None else _head_of(old, artifact, len(versions))
-    return Done(to_json({**head, "parts": [part_output(part) for part in content.parts]}))
+    room = workspace.read_limit
+    parts = []
+    for part in content.parts:
+        shown = _shown(part, call, room)
+        room = max(0, room - len(to_json(shown)))
+        parts.append(shown)
+    return Done(to_json({**head, "parts": parts}))
+
+
+ABANDONED = "The call that wrote it was cut off, and nothing of it is kept. Write it from its beginning."
+
+
+def _shown(part: Part, call: ReadInput, room: int) -> dict[str, JsonValue]:
+    shown = part_output(part)
+    if isinstance(part, TextPart):
+        return shown | _lines(part.text, call.first_line, call.last_line, room)
+    if isinstance(part, DataPart) and part.size > room:
+        text = to_json(part.data)[:room]
+        return shown | {"data": text, "size": part.size, "note": f"Only the first {len(text)} characters are shown."}
+    return shown
+
+
+def _lines(text: str, first: int, last: int | None, room: int) -> dict[str, JsonValue]:
+    """The lines of a text that are asked for, as far as there is room; and if these are not all, how many there are."""
+    lines = text.split("\n")
+    asked = "\n".join(lines[first - 1 : last])
+    shown = asked[:room]
+    if len(shown) < len(asked) and "\n" in shown:
+        shown = shown[: shown.rindex("\n")]
+    if len(shown) == len(text):
+        return {"text": text}
+    end = first + shown.count("\n")
+    part: dict[str, JsonValue] = {"first_line": first, "last_line": end, "lines": len(lines), "text": shown}
+    if len(shown) == len(asked):
+        return part
+    more = f"Read on with first_line={end + 1}." if asked[len(shown)] == "\n" else f"Line {end} is too long to show."
+    return {"note": f"Not all of it is shown. {more}", **part}
 
 
 async def _list(call: ListInput, workspace: Workspace) -> Outcome:
@@ -41,6 +87,41 @@ async def _list(call: ListInput, workspace: Workspace) -> Outcome:
     artifacts = await store.list(workspace.context_id)
     counts = [len(await store.versions(workspace.ref(artifact.artifact_id))) for artifact in artifacts]
     return Done(to_json([_entry(artifact, count) for artifact, count in zip(artifacts, counts, strict=True)]))
+
+
+async def reason_of(error: StoreError, workspace: Workspace) -> str:
+    """Why a change was refused, for the model: of an artifact that has moved on, what was changed."""
+    if not isinstance(error, VersionConflict):
+        return str(error)
+    return f"{await what_changed(workspace, error.artifact_id)} Read it first, and keep that change."
+
+
+async def what_changed(workspace: Workspace, artifact_id: str) -> str:
+    """What somebody else has made of an artifact since the model read or wrote it last, for the model."""
+    store, ref = workspace.store, workspace.ref(artifact_id)
+    artifact, known = await store.get(ref), store.known(artifact_id) or 0
+    moved = (
+        f"Artifact {to_json(artifact_id)} has been changed by somebody else since you last read or wrote it: "
+        f"version {artifact.version} is current, it was version {known}."
+    )
+    try:
+        before = (await store.version(ref, known)).content.text
+    except StoreError:  # it is not kept any more
+        return moved
+    span, new = difference(before, artifact.text)
+    if span.of(before) == new:
+        return moved
+    first, last = lines_of(before, span)
+    start, end = before.rfind("\n", 0, span.start) + 1, before.find("\n", span.end)
+    lines = Span(start, len(before) if end < 0 else end)
+    now = before[start : span.start] + new + before[span.end : lines.end]
+    return f"{moved} In its lines {first} to {last}, {_excerpt(lines.of(before))} has become {_excerpt(now)}."
+
+
+def _excerpt(text: str) -> str:
+    if not text:
+        return "nothing"
+    return to_json(text if len(text) <= EXCERPT else f"{text[: EXCERPT // 2]} […] {text[-EXCERPT // 2 :]}")
 
 
 def _named(artifact_id: str, content: Content) -> dict[str, object]:
@@ -61,7 +142,8 @@ def _head_of(old: Version, artifact: Artifact, versions: int) -> dict[str, objec
 def _entry(artifact: Artifact, versions: int) -> dict[str, object]:
     kinds = [part.kind for part in artifact.parts]
     size = sum(part.size for part in artifact.parts)
-    return {**_head(artifact, versions), "kinds": sorted(set(kinds)), "parts": len(kinds), "size": size}
+    note = {"note": ABANDONED} if artifact.abandoned else {}
+    return {**_head(artifact, versions), "kinds": sorted(set(kinds)), "parts": len(kinds), "size": size, **note}
 
 
 def to_json(value: object) -> str:
@@ -73,7 +155,8 @@ artifact_read = WholeInputTool(
     "artifact_read",
     "Read an artifact as it stands now: its parts with their text and data. Files are shown by name, type and size. "
     "`version` is the current one (0: none is finished yet) of `versions`, numbered from 1; with the parameter "
-    "`version`, an older one is shown.",
+    "`version`, an older one is shown. Of a long text the first part is shown, and how long the whole is: read on "
+    "with `first_line`.",
     ReadInput,
     _read,
 )

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from store.changes import Restore
 from store.errors import LimitReached, StoreError
 from tools.artifact_input import ArtifactId
+from tools.artifact_read import reason_of
 from tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
 
 
@@ -22,11 +23,11 @@ async def _restore(call: RestoreInput, workspace: Workspace) -> Outcome:
     try:
         await store.version(ref, call.version)
         await store.close(ref)
-        applied = await store.apply(ref, Restore(call.version))
+        applied = await store.apply(ref, Restore(call.version, store.known(call.artifact_id)))
     except LimitReached:
         raise
     except StoreError as error:
-        return Failed(f"{error} Nothing was changed.")
+        return Failed(f"{await reason_of(error, workspace)} Nothing was changed.")
     return Done(
         f"Restored; version {applied.version} of {call.artifact_id}, with the content of version {call.version}, "
         "is saved."

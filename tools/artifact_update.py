@@ -5,22 +5,27 @@ Law: a call acted on while it streams, however it is cut, leaves what applying t
 So text goes to the store delta by delta, but only once `append` and `artifact_id` are known; before that it is
 held back. Files and data go when they are whole, each of them held back until the next part begins or the call
 ends, so that the last change of the call can carry what came after it (`name`, `last_chunk`).
+
+Nothing is replaced that somebody else has changed since the model read or wrote it last: the call is refused, and says
+what was changed. What is added needs no such guard.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 
-from store.changes import AppendParts, ReplaceParts, Update
+from store.changes import AppendParts, ReplaceParts
 from store.document import Applied
 from store.errors import LimitReached, StoreError
 from store.models import Kind, Part, Ref, text_part
 from tools.artifact_input import DESCRIPTION, ArtifactUpdateInput, Head
+from tools.artifact_read import reason_of
 from tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
-from tools.json_events import Begin, Delta, JsonError, JsonEvent, Once, Value
+from tools.json_events import Begin, Delta, JsonError, JsonEvent, Once, Path, Value
 from tools.json_stream import JsonStream
 from tools.parts import TextInput, carriable, part_input
 
@@ -46,6 +51,9 @@ class ArtifactUpdate:
 class _InvalidInput(Exception):
     """What to tell the model."""
 
+
+_IN_TEXT = (("artifact",), ("artifact", "parts"))
+"""What some models write as JSON in a string."""
 
 _FIELD_DEPTH = 4
 """Steps to a field of a part: artifact, parts, 0, text. What stands deeper is looked at only when it is whole."""
@@ -76,6 +84,7 @@ class _Call:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._json = JsonStream()
+        self._in_text: dict[Path, JsonStream] = {path: JsonStream() for path in _IN_TEXT}
         self._head = Head()
         self._once = Once(_FIELD_DEPTH)
         self._part = _PartBuilder()
@@ -106,7 +115,7 @@ class _Call:
         except LimitReached:
             raise
         except StoreError as error:
-            await self._fail(f"{error} Nothing was changed.")
+            await self._refused(error)
 
     async def finish(self) -> Outcome:
         if self._error:
@@ -122,7 +131,7 @@ class _Call:
         except LimitReached:
             raise
         except StoreError as error:
-            return await self._fail(f"{error} Nothing was changed.")
+            return await self._refused(error)
 
     async def abort(self) -> None:
         await self._fail("The call was cut off.")
@@ -148,8 +157,16 @@ class _Call:
                 self._take_part(event)
             case ("artifact", "parts", int(), str() as field):
                 self._take_field(field, event)
+            case ("artifact",) | ("artifact", "parts") as path if isinstance(event, Delta):
+                self._take_text_of(path, event.text)
             case _:
                 pass
+
+    def _take_text_of(self, path: Path, text: str) -> None:
+        """The object or list at `path` is written as JSON in a string, of which `text` is the next piece."""
+        for event in self._in_text[path].feed(text):
+            if event.path:
+                self._take(replace(event, path=(*path, *event.path)))
 
     def _take_part(self, event: JsonEvent) -> None:
         if isinstance(event, Begin):
@@ -200,11 +217,13 @@ class _Call:
 
     async def _apply(self, ref: Ref, part: Part, *, done: bool, last_chunk: bool = False) -> Applied:
         replaces = not self._head.append and part.kind not in self._kinds
-        self._kinds.add(part.kind)
-        change: type[Update] = ReplaceParts if replaces else AppendParts
         name, description = self._head.name, self._head.description
+        self._kinds.add(part.kind)
         self._told = (name, description)
-        return await self._workspace.store.apply(ref, change((part,), name, description, last_chunk, done))
+        added = ((part,), name, description, last_chunk, done)
+        store = self._workspace.store
+        change = ReplaceParts(*added, store.known(ref.artifact_id)) if replaces else AppendParts(*added)
+        return await store.apply(ref, change)
 
     async def _complete(self, whole: ArtifactUpdateInput) -> Applied | None:
         """The last change of the call: it closes the draft, or says that what is written is to be kept."""
@@ -218,6 +237,9 @@ class _Call:
             return await self._workspace.store.close(ref)
         await self._workspace.store.keep(ref)
         return None
+
+    async def _refused(self, error: StoreError) -> Failed:
+        return await self._fail(f"{await reason_of(error, self._workspace)} Nothing was changed.")
 
     async def _fail(self, reason: str) -> Failed:
         if self._error is None:

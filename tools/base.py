@@ -53,6 +53,10 @@ class Decline:
 Outcome = Done | Failed | Ask | Decline
 
 
+READ_LIMIT = 100_000
+"""Characters of an artifact that a model whose window is not known is shown at once."""
+
+
 def _short_id() -> str:
     return uuid4().hex[:8]
 
@@ -63,12 +67,14 @@ class Workspace:
 
     Attributes:
         new_id: makes the id of an edit, unique in the task.
+        read_limit: characters of an artifact that the model is shown at once.
     """
 
     store: EventedArtifactStore
     context_id: str
     task_id: str
     new_id: Callable[[], str] = _short_id
+    read_limit: int = READ_LIMIT
 
     def ref(self, artifact_id: str, author: Author = "agent") -> Ref:
         return Ref(self.context_id, artifact_id, self.task_id, author)

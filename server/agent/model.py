@@ -18,9 +18,10 @@ from store.edits import Strategy
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text said by either side."""
+    """Text said by either side. A `note` stands among the user's words, but this server has written it."""
 
     text: str
+    note: bool = False
 
 
 @dataclass(frozen=True, slots=True)

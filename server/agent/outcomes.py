@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from server.agent.blocks import BlockError
 from server.agent.events import AgentMessage, State, StatusChanged, ToolFailed, ToolSucceeded
 from server.agent.model import ModelError, StopReason, ToolResult
+from store.document import Applied
 from store.models import NO_METADATA, Metadata
 from tools.base import Ask, Decline, Done, Failed, Outcome
 
@@ -27,6 +28,19 @@ class Ending:
         """What the task is told to be."""
         said = AgentMessage(new_id(), self.text, metadata=self.metadata) if self.text else None
         return StatusChanged(self.state, said)
+
+
+def closing(ending: Ending, rounds: int, saved: Iterable[Applied]) -> Ending:
+    """`ending` with words of this server's, if the model's last answer had none after it had called tools.
+
+    Args:
+        rounds: how many answers of the model there were.
+        saved: what the turn has made of artifacts.
+    """
+    if ending.state is not State.COMPLETED or ending.text or rounds < 2:
+        return ending
+    written = [f"{applied.artifact.title}, version {applied.version}" for applied in saved]
+    return replace(ending, text=f"Wrote {'; '.join(written)}." if written else "Done; no artifact was changed.")
 
 
 def told(index: int, tool_use_id: str, outcome: Outcome) -> tuple[ToolResult | None, ToolSucceeded | ToolFailed]:

@@ -28,6 +28,7 @@ class TurnRequest:
         earlier: the transcripts of the context's earlier tasks, oldest first.
         transcript: this task's own, ending with the message to answer.
         progress: where block indices, rounds and phases stand.
+        later: ids of the context's tasks that began after this one: their changes the model has not been told of.
         changed: ids of the artifacts the task has changed so far.
         drafts: ids of those of which it has a draft open, after a crash; the turn goes on with them.
         inbox: takes the user messages that have come since it was last called. When it is called with
@@ -40,6 +41,7 @@ class TurnRequest:
     transcript: Transcript
     inbox: Callable[[bool], tuple[UserMessage, ...]]
     progress: Progress = field(default_factory=Progress)
+    later: frozenset[str] = frozenset()
     changed: tuple[str, ...] = ()
     drafts: tuple[str, ...] = ()
     limits: TurnLimits = field(default_factory=TurnLimits)

@@ -32,11 +32,12 @@ from server.agent.events import (
 )
 from server.agent.history import to_messages, user_said
 from server.agent.model import LLM, ModelError, ModelRequest, ToolResult, ToolSpec
-from server.agent.outcomes import LOST, TRIES, Ending, given_back, retryable, stopped, why
+from server.agent.others import Others
+from server.agent.outcomes import LOST, TRIES, Ending, closing, given_back, retryable, stopped, why
 from server.agent.prompt import SYSTEM
 from server.agent.request import TurnLimits, TurnRequest
 from server.agent.telling import listener
-from server.agent.window import fitted, room_of, window_of
+from server.agent.window import fitted, read_limit_of, room_of, window_of
 from store.base import ArtifactStore
 from store.errors import LimitReached, Unavailable
 from store.evented import EventedArtifactStore
@@ -69,19 +70,21 @@ async def run_turn(
             any more, and nothing was said or changed since (a store that does not raise it has drafts closed).
         Unavailable: `store` does not wait for its database (`PatientStore` does); the turn is as a crash leaves it.
     """
-    workspace = Workspace(
-        EventedArtifactStore(store, listener(emit), request.changed), request.context_id, request.task_id
-    )
+    tools = tuple(tools)
+    specs = tuple(ToolSpec(t.name, t.description, t.input_schema, t.eager) for t in tools)
+    room = room_of(window_of(llm), SYSTEM, specs)
+    evented = EventedArtifactStore(store, listener(emit), request.changed)
+    workspace = Workspace(evented, request.context_id, request.task_id, read_limit=read_limit_of(room))
     for artifact_id in request.drafts:
-        workspace.store.adopt(workspace.ref(artifact_id))
-    turn = _Turn(request, llm, tuple(tools), workspace, emit, new_id)
+        evented.adopt(workspace.ref(artifact_id))
+    turn = _Turn(request, llm, tools, specs, room, workspace, emit, new_id)
     try:
         ending = await _ending(turn, request.task_id)
         await turn.leave()
     except asyncio.CancelledError:
         await turn.leave()
         raise
-    await emit(ending.status(new_id))
+    await emit(closing(ending, turn.rounds, evented.saved.values()).status(new_id))
 
 
 async def _ending(turn: _Turn, task_id: str) -> Ending:
@@ -102,6 +105,8 @@ class _Turn:
         request: TurnRequest,
         llm: LLM,
         tools: tuple[Tool, ...],
+        specs: tuple[ToolSpec, ...],
+        room: int | None,
         workspace: Workspace,
         emit: Emit,
         new_id: Callable[[], str],
@@ -109,9 +114,10 @@ class _Turn:
         self._request = request
         self._llm = llm
         self._tools = {tool.name: tool for tool in tools}
-        self._specs = tuple(ToolSpec(t.name, t.description, t.input_schema, t.eager) for t in tools)
-        self._room = room_of(window_of(llm), SYSTEM, self._specs)
+        self._specs = specs
+        self._room = room
         self._workspace = workspace
+        self._others = Others(workspace)
         self._emit = emit
         self._voice = Voice(emit, self._tell_label, self._remember)
         self._new_id = new_id
@@ -122,8 +128,14 @@ class _Turn:
         self._errors_in_a_row = 0
         self._asked: tuple[str, ...] = ()
 
+    @property
+    def rounds(self) -> int:
+        """How many rounds there have been."""
+        return self._progress.round
+
     async def run(self) -> Ending:
         await self._tell_label("Working…")
+        await self._others.begin(self._request)
         while self._progress.round < self._request.limits.rounds:
             await self.read_inbox(closing=False)
             ending = await self._round()
@@ -160,6 +172,7 @@ class _Turn:
 
     async def _round(self) -> Ending | None:
         self._progress = self._progress.next_round()
+        await self._remember(await self._others.news())
         call = await self._ask_model()
         if isinstance(call, Ending):
             return call

@@ -22,6 +22,7 @@ from typing import Any, Final, assert_never
 from server.agent.events import AssistantSaid, Item, Transcript, UserSaid
 from server.agent.model import LLM, Attachment, Content, Text, Thinking, ToolResult, ToolSpec, ToolUse
 from tools import artifact_edit, artifact_update
+from tools.base import READ_LIMIT
 
 RESULT_LEFT_OUT: Final = "[This result was left out to save space. Read the artifact again if you need it.]"
 TEXT_LEFT_OUT: Final = "[This text was left out to save space. Read the artifact if you need it.]"
@@ -53,6 +54,11 @@ def room_of(window: int | None, system: str, tools: Iterable[ToolSpec]) -> int |
         return None
     described = sum(BLOCK + _size(tool.description) + _size_of(tool.input_schema) for tool in tools)
     return max(0, window - _size(system) - described)
+
+
+def read_limit_of(room: int | None) -> int:
+    """Characters of an artifact that are shown at once: they may take a token each, and there is more to be said."""
+    return READ_LIMIT if room is None else max(2_000, min(READ_LIMIT, room // 2))
 
 
 def fitted(transcripts: Sequence[Transcript], room: int | None) -> tuple[Transcript, ...]:

@@ -27,6 +27,7 @@ from server.tasks.errors import (
     TaskNotCancelable,
     TaskNotFound,
     TaskTakesNoMessages,
+    Unwritable,
 )
 from store.errors import Unavailable
 
@@ -38,6 +39,7 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     TaskNotCancelable: TaskNotCancelableError,
     TaskTakesNoMessages: UnsupportedOperationError,
     ContextMismatch: InvalidParamsError,
+    Unwritable: InternalError,
     StreamLost: UnavailableError,
 }
 """A2A 1.0, section 3.3.2 and the operations' own lists of errors; `unavailable.py` for what it has none for."""

@@ -6,6 +6,7 @@ TaskError
 ├── TaskTakesNoMessages the task is an operation, not a conversation
 ├── TaskNotCancelable the task is terminal, or ended before it could be cancelled
 ├── ContextMismatch   the message names a context that is not its task's
+├── Unwritable        what was said cannot be stored: a fault of the server
 └── StreamLost        what was followed goes on elsewhere: nothing is wrong with the request
 """
 
@@ -55,6 +56,12 @@ class ContextMismatch(TaskError):
         super().__init__(f"Task {task_id!r} does not belong to context {context_id!r}. Leave out contextId, or taskId.")
         self.task_id = task_id
         self.context_id = context_id
+
+
+class Unwritable(TaskError):
+    def __init__(self, task_id: str) -> None:
+        super().__init__("What was sent could not be stored, and is not accepted: a fault of this server, in its log.")
+        self.task_id = task_id
 
 
 class StreamLost(TaskError):

@@ -134,6 +134,10 @@ class Journal(Protocol):
         """What the model is told of the earlier tasks of a task's context (`history.py`)."""
         ...
 
+    async def later(self, record: TaskRecord) -> frozenset[str]:
+        """The ids of the context's tasks that began after a task."""
+        ...
+
     async def list(self, query: TaskQuery) -> TaskPage:
         """An owner's tasks, the newest status first."""
         ...
@@ -244,6 +248,10 @@ class InMemoryJournal:
 
     async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
         return earlier(await self.context(record.context_id), record)
+
+    async def later(self, record: TaskRecord) -> frozenset[str]:
+        ids = self._contexts[record.context_id]
+        return frozenset(ids[ids.index(record.task_id) + 1 :])
 
     async def list(self, query: TaskQuery) -> TaskPage:
         return page_of((self._logs[task_id].record for task_id in self._owners.get(query.owner, ())), query)

@@ -8,7 +8,7 @@ Rule 3: what an owner that has lost a task still tries to say is not heard: it i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,11 +42,13 @@ class Orphan:
     Attributes:
         resumptions: how often a crash has made somebody take it up, this time included.
         cancelled: somebody asked for it to be cancelled.
+        unwritable: how often something of it could not be written; then it is taken over only to fail.
     """
 
     record: TaskRecord
     resumptions: int
     cancelled: bool
+    unwritable: int = 0
 
 
 class Owner(Protocol):
@@ -66,6 +68,10 @@ class Owner(Protocol):
 
     def abandon(self) -> None:
         """Other replicas have taken over every task of this one: stop them, and say nothing."""
+        ...
+
+    def abandon_these(self, task_ids: Iterable[str]) -> None:
+        """Nothing that these say is kept: stop them."""
         ...
 
 

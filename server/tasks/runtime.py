@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -213,6 +213,11 @@ class Runtime:
 
     def abandon(self) -> None:
         self._turns.abandon()
+
+    def abandon_these(self, task_ids: Iterable[str]) -> None:
+        for task_id in task_ids:
+            if running := self._turns.get(task_id):
+                running.abandon()
 
     # ---------------------------------------------------------------- stopping
 

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from server.agent.events import State
 from server.agent.operate import save
 from server.agent.outcomes import LOST, Ending
-from server.tasks.errors import TaskNotFound
+from server.tasks.errors import TaskNotFound, Unwritable
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following, Journal
 from server.tasks.ownership import Abandoned, Repeated
@@ -118,7 +118,7 @@ class Starts:
 
     async def _start_later(self, task_id: str) -> None:
         while True:
-            with suppress(Repeated, Abandoned, TaskNotFound):
+            with suppress(Repeated, Abandoned, TaskNotFound, Unwritable):
                 try:
                     await self._start(task_id)
                 except Unavailable:

@@ -53,6 +53,8 @@ TOO_OFTEN = (
     f"The server broke down in the middle of this task {RESUMPTIONS + 1} times, so it has been given up. Send it again."
 )
 
+UNWRITABLE = "What this task said could not be stored, so it has failed. The server's log says why. Send it again."
+
 Run = Callable[[Emit], Awaitable[None]]
 
 
@@ -71,7 +73,7 @@ def operation_of(record: TaskRecord) -> Operation | None:
 
 def unread(record: TaskRecord) -> tuple[UserMessage, ...]:
     """The user's messages that the model has not been shown."""
-    shown = sum(isinstance(item, UserSaid) for item in record.transcript)
+    shown = sum(isinstance(item, UserSaid) and bool(item.message_id) for item in record.transcript)
     return tuple(message for message in record.history if isinstance(message, UserMessage))[shown:]
 
 
@@ -166,11 +168,14 @@ class Turns:
             await emit(running.ending)
         except Exception:
             logger.exception("The turn of task %s was lost", record.task_id)
-            await emit(StatusChanged(State.FAILED, AgentMessage(self._new_id(), LOST)))
+            await emit(self._failed(LOST))
 
     async def _take_up(self, orphan: Orphan, running: Running, emit: Emit) -> None:
         record = orphan.record
         store = self.store_of(record.task_id, running)
+        if orphan.unwritable > 1:  # what it has begun cannot be ended
+            await emit(self._failed(UNWRITABLE))
+            return
         try:
             drafts = await drafts_of(store, record.context_id, record.task_id)
             await take_back(_interrupted(record, drafts), store, emit, record.artifacts)
@@ -178,14 +183,24 @@ class Turns:
         except BaseException:  # what the crash left open would stay so
             await self._close(record, running, emit)
             raise
-        if orphan.cancelled or orphan.resumptions > RESUMPTIONS:
+        if ending := self._ending(orphan, running):
             await self._close(record, running, emit)
-            failed = StatusChanged(State.FAILED, AgentMessage(self._new_id(), TOO_OFTEN))
-            await emit(running.ending if orphan.cancelled else failed)
+            await emit(ending)
         elif running.operation:
             await self._operate(record, running, running.operation, emit)
         else:
             await self._turn(record, running, emit, earlier, drafts)
+
+    def _ending(self, orphan: Orphan, running: Running) -> StatusChanged | None:
+        """What a task becomes that is taken up only to end."""
+        if orphan.cancelled:
+            return running.ending
+        if orphan.unwritable:
+            return self._failed(UNWRITABLE)
+        return self._failed(TOO_OFTEN) if orphan.resumptions > RESUMPTIONS else None
+
+    def _failed(self, words: str) -> StatusChanged:
+        return StatusChanged(State.FAILED, AgentMessage(self._new_id(), words))
 
     async def _close(self, record: TaskRecord, running: Running, emit: Emit) -> None:
         store = self.store_of(record.task_id, running)
@@ -222,6 +237,7 @@ class Turns:
             transcript=record.transcript,
             inbox=running.take,
             progress=record.progress,
+            later=await patiently(partial(self._journal.later, record), _pause),
             changed=tuple(record.artifacts),
             drafts=drafts,
             limits=self._limits,

@@ -24,12 +24,13 @@ from store.models import Artifact, Limits, Ref, Version
 from store.sql import reading
 from store.sql.commit import Fenced, GroupCommit
 from store.sql.database import Database
-from store.sql.differences import changes
 from store.sql.holding import PATIENCE, Held, Holder, Holds, Work, line
 from store.sql.reading import Cache, Key, Standing, standing
 from store.sql.rows import Head
 from store.sql.tables import carried
 from store.sql.writing import Write
+
+_NOT_COMMITTED = "what was written last is not committed"
 
 __all__ = ["Holder", "SqlArtifactStore", "Standing", "standing"]
 
@@ -62,6 +63,11 @@ class SqlArtifactStore:
         """Nobody changes a context's artifacts here meanwhile; False if somebody does, or is about to."""
         return self._holds.closed(carried(context_id))
 
+    def drop(self, context_id: str) -> None:
+        """What is staged in a context is not written: memory goes back to the rows."""
+        self._touched = {held for held in self._touched if held.key[0] != context_id}
+        self._holds.drop(context_id)
+
     # ------------------------------------------------------------------------ reading
 
     async def get(self, ref: Ref) -> Artifact:
@@ -76,9 +82,10 @@ class SqlArtifactStore:
             return _artifact(*await reading.shown(connection, ref.context_id, {ref.artifact_id: found}))
 
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
-        held = {each.key[1]: (each.changed, each.newest) for each in self._holds.of(context_id)}
-        if not all(each.durable for each in self._holds.of(context_id)):
-            await self._settled()
+        holds = [*self._holds.of(context_id)]
+        held = {each.key[1]: (each.changed, each.newest) for each in holds}
+        if not all(each.durable for each in holds):
+            await self._settled(*holds)
         async with self._database.read() as connection:
             found = await reading.heads(connection, context_id)
             for head in found.values():
@@ -95,6 +102,13 @@ class SqlArtifactStore:
         unknown = {each: head for each, head in heads.items() if known[each] is None}
         read = [(each.head.changed, _artifact(each)) for each in await reading.shown(connection, context_id, unknown)]
         return [*read, *((each.head.changed, each.document.artifact) for each in known.values() if each)]
+
+    async def current(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+        async with self._database.read() as connection:
+            found = await reading.heads(connection, context_id)
+        ours = {each.key[1]: each.newest for each in self._holds.of(context_id) if each.newest.exists}
+        rows = {artifact_id: (head.current, head.changed_by) for artifact_id, head in found.items()}
+        return rows | {each: (document.current, document.changed_by) for each, document in ours.items()}
 
     async def versions(self, ref: Ref) -> tuple[Version, ...]:
         return (await self._document(ref)).versions
@@ -117,7 +131,7 @@ class SqlArtifactStore:
             return None
         document = _existing(held)
         if not held.durable:
-            await self._settled()
+            await self._settled(held)
         return document
 
     async def _head(self, connection: AsyncConnection, ref: Ref) -> Head:
@@ -127,14 +141,17 @@ class SqlArtifactStore:
         self._holds.saw(found)
         return found
 
-    async def _settled(self) -> None:
+    async def _settled(self, *holds: Held) -> None:
+        """Wait until what was changed so far, of `holds` too, is committed."""
         if self._commits.failing:
             raise Unavailable(self._commits.failing.reason)
         try:
             async with asyncio.timeout(PATIENCE):
                 await self._commits.settled()
         except (TimeoutError, Fenced) as error:
-            raise Unavailable("what was written last is not committed") from error
+            raise Unavailable(_NOT_COMMITTED) from error
+        if any(held.lost for held in holds):
+            raise Unavailable(_NOT_COMMITTED)
 
     # ----------------------------------------------------------------------- changing
 
@@ -230,7 +247,7 @@ class SqlArtifactStore:
         goes = held.newest.draft is None
         me, holder = (None if self._holder.alone else self._holder.id), (None if goes else self._holder.id)
         held.leaving = goes and not self._holder.alone
-        return Write(held.key, me, held.saved.head, changes(held.saved, held.newest, held.changed, holder))
+        return Write(held.key, me, held.saved, held.newest, held.changed, holder)
 
 
 def _key(ref: Ref) -> Key:
@@ -245,7 +262,8 @@ def _existing(held: Held) -> Document:
 
 def _artifact(shown: Standing) -> Artifact:
     head = shown.head
-    return Artifact(shown.artifact_id, shown.content, head.current, shown.open, head.changed_by)
+    abandoned = shown.open and head.draft_kept is None and not head.draft_dirty
+    return Artifact(shown.artifact_id, shown.content, head.current, shown.open, head.changed_by, abandoned)
 
 
 def _changed(listed: tuple[int, Artifact]) -> tuple[int, str]:

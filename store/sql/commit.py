@@ -6,20 +6,24 @@ Rule 2: what is staged `soon` is written within `interval`; what is staged `now`
         While one transaction is on its way, the next one gathers.
 Rule 3: a transaction that fails for reasons that may pass is tried again until it goes through, and then in the same
         order; nothing that was staged is left out. Only a replica that has lost its lease gives up what it has staged.
+Rule 4: what cannot be written at all fails alone. Everything that belongs together is of one context, so a transaction
+        that fails for another reason is tried once more with a savepoint for each context: those that can be written
+        are committed, `failed` is called for the others. If none of several can be, no one of them is to blame, and
+        everything is given up as if the lease were lost.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store.errors import Unavailable
-from store.sql.database import Database
+from store.sql.database import Database, translated
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +43,8 @@ class Written(Exception):
     """The transaction had gone through, although its connection broke before it could say so."""
 
 
-class Work(Protocol):
-    """What one participant has to write."""
+class Step(Protocol):
+    """Something to be written."""
 
     async def write(self, connection: AsyncConnection) -> None:
         """Write it. It may be called again, if the transaction failed.
@@ -56,6 +60,26 @@ class Work(Protocol):
         ...
 
 
+class Part(Step, Protocol):
+    """What one participant has to write of one context."""
+
+    async def release(self, connection: AsyncConnection) -> None:
+        """It cannot be written: give free, in the rows, what it was to be written to."""
+        ...
+
+    def failed(self) -> None:
+        """It was not written, and never will be."""
+        ...
+
+
+class Work(Step, Protocol):
+    """What one participant has to write."""
+
+    def divided(self) -> Mapping[str, Part]:
+        """The same, by context; empty for what every transaction needs."""
+        ...
+
+
 class Participant(Protocol):
     """Who stages work."""
 
@@ -68,6 +92,7 @@ class GroupCommit:
     """Writes for all participants, in the order in which they joined.
 
     Args:
+        failed: called with a context, and the reason, when what was staged of it cannot be written (rule 4).
         interval: seconds that what is staged `soon` may wait.
         spacing: seconds from one transaction to the next, however much there is to write: the more of it they share.
         lost: called when another replica has taken over; everything staged is given up.
@@ -78,7 +103,12 @@ class GroupCommit:
     """
 
     def __init__(
-        self, database: Database, lost: Callable[[], None], interval: float = 0.1, spacing: float = SPACING
+        self,
+        database: Database,
+        lost: Callable[[], None],
+        failed: Callable[[str, Exception], None],
+        interval: float = 0.1,
+        spacing: float = SPACING,
     ) -> None:
         self.commits = 0
         self._spacing = spacing
@@ -87,6 +117,7 @@ class GroupCommit:
         self._database = database
         self._interval = interval
         self._lost = lost
+        self._failed = failed
         self._participants: list[Participant] = []
         self._due: asyncio.TimerHandle | None = None
         self._wanted = asyncio.Event()
@@ -139,26 +170,30 @@ class GroupCommit:
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="group commit")
 
-    async def stop(self) -> None:
-        """Stop writing. What is staged and not `settled` is given up."""
+    async def stop(self, *, at_once: bool = False) -> None:
+        """Stop writing. What is staged and not `settled` is given up.
+
+        Args:
+            at_once: also what is on its way.
+        """
         self._stopping = True
         self._wanted.set()
         if self._due:
             self._due.cancel()
         if self._task:
             # Not in the middle of a transaction, if it can be helped: its connection would be lost.
-            await asyncio.wait([self._task], timeout=STOP)
+            await asyncio.wait([self._task], timeout=0 if at_once else STOP)
             self._task.cancel()
             await asyncio.wait([self._task])
         self._end_waiting(Fenced("this server is stopping"))
 
-    def give_up(self) -> None:
-        """Another replica has taken over: nothing that is staged will be written."""
+    def give_up(self, reason: str = "another replica has taken over") -> None:
+        """Nothing that is staged will be written."""
         self._given_up += 1
         for participant in self._participants:
             participant.collect()
         self._committed = self._staged
-        self._end_waiting(Fenced("another replica has taken over"))
+        self._end_waiting(Fenced(reason))
 
     async def _run(self) -> None:
         while True:
@@ -175,14 +210,14 @@ class GroupCommit:
 
     async def _commit(self) -> None:
         staged, given_up = self._staged, self._given_up
-        works = [work for participant in self._participants if (work := participant.collect())]
         try:
-            if works:
-                await self._write(works)
+            works = [work for participant in self._participants if (work := participant.collect())]
+            written = await self._write(works) if works else _Together(works)
             if self._given_up != given_up:
                 return
-            for work in works:
-                work.done()
+            written.done()
+            for context_id, error in written.unwritten.items():
+                self._failed(context_id, error)
         except Fenced:
             if not self._stopping and self._given_up == given_up:
                 self._lost()
@@ -195,22 +230,28 @@ class GroupCommit:
         self._committed = max(self._committed, staged)
         self._wake()
 
-    async def _write(self, works: list[Work]) -> None:
+    async def _write(self, works: Sequence[Work]) -> _Together | _Apart:
+        writing: _Together | _Apart = _Together(works)
         while True:
             try:
                 with suppress(Written):
                     async with self._database.write() as connection:
-                        for work in works:
-                            await work.write(connection)
+                        await writing.write(connection)
             except Unavailable as error:
                 self._note(error)
                 if self._stopping:
                     raise Fenced("this server is stopping") from error
                 await asyncio.sleep(RETRY)
+            except Fenced:
+                raise
+            except Exception:
+                if isinstance(writing, _Apart):
+                    raise
+                writing = _Apart(works)
             else:
                 self._note(None)
                 self.commits += 1
-                return
+                return writing
 
     def _note(self, failing: Unavailable | None) -> None:
         if failing and self._failing is None:
@@ -236,3 +277,65 @@ class GroupCommit:
         for _, future in waiting:
             if not future.done():
                 future.set_exception(error)
+
+
+class _Together:
+    """Everything, or nothing.
+
+    Attributes:
+        unwritten: by context, why what was staged of it is not written.
+    """
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        self._works = works
+        self.unwritten: Mapping[str, Exception] = {}
+
+    async def write(self, connection: AsyncConnection) -> None:
+        for work in self._works:
+            await work.write(connection)
+
+    def done(self) -> None:
+        for work in self._works:
+            work.done()
+
+
+class _Apart:
+    """What every transaction needs, and of the contexts those that can be written (rule 4)."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        divided = [work.divided() for work in works]
+        self._shared = [work for work, parts in zip(works, divided, strict=True) if not parts]
+        # In order, so that no two replicas wait for one another.
+        contexts = sorted({context_id for parts in divided for context_id in parts})
+        self._contexts = {each: [parts[each] for parts in divided if each in parts] for each in contexts}
+        self.unwritten: dict[str, Exception] = {}
+
+    async def write(self, connection: AsyncConnection) -> None:
+        for work in self._shared:
+            await work.write(connection)  # `Written`: what could not be written then stands in `unwritten`
+        self.unwritten.clear()
+        for context_id, parts in self._contexts.items():
+            try:
+                with translated():
+                    async with connection.begin_nested():
+                        for part in parts:
+                            await part.write(connection)
+            except (Fenced, Unavailable):
+                raise
+            except Exception as error:
+                self.unwritten[context_id] = error
+        if len(self.unwritten) == len(self._contexts) > 1:
+            raise next(iter(self.unwritten.values()))
+        for context_id in self.unwritten:
+            for part in self._contexts[context_id]:
+                await part.release(connection)
+
+    def done(self) -> None:
+        for work in self._shared:
+            work.done()
+        for context_id, parts in self._contexts.items():
+            for part in parts:
+                if context_id in self.unwritten:
+                    part.failed()
+                else:
+                    part.done()

@@ -11,7 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any, Literal
+from weakref import WeakSet
 
 from sqlalchemy import URL, Table, event, make_url
 from sqlalchemy.dialects import postgresql, sqlite
@@ -20,6 +22,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from store.errors import Unavailable
+from store.sql.file import DatabaseFile
 
 Dialect = Literal["sqlite", "postgresql"]
 
@@ -43,6 +46,10 @@ class Database:
 
     Args:
         url: `sqlite:///FILE` or `postgresql://…`.
+
+    Attributes:
+        file: of SQLite.
+        terminated: it is of no use any more (`terminate`).
     """
 
     def __init__(self, url: str) -> None:
@@ -51,12 +58,17 @@ class Database:
         self.name = parsed.render_as_string(hide_password=True)
         self.url = _async_url(parsed)
         self._turn = asyncio.Lock()
-        if self.dialect == "sqlite":
+        self._drivers: WeakSet[Any] = WeakSet()
+        self._connecting: set[asyncio.Task[Any]] = set()
+        self.terminated = False
+        self.file = DatabaseFile(Path(parsed.database or "")) if self.dialect == "sqlite" else None
+        if self.file:
             self._reader = _sqlite(self.url, "BEGIN", READERS)
             self._writer = _sqlite(self.url, "BEGIN IMMEDIATE", 1)
+            event.listen(self._writer.sync_engine, "close", self._disconnected)
         else:
-            self._writer = _postgresql(self.url, WRITERS)
-            self._reader = _postgresql(self.url, READERS).execution_options(isolation_level="REPEATABLE READ")
+            self._writer = self._postgresql(WRITERS)
+            self._reader = self._postgresql(READERS).execution_options(isolation_level="REPEATABLE READ")
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
@@ -65,6 +77,7 @@ class Database:
         Raises:
             Unavailable: rule 3.
         """
+        self._check()
         with translated():
             async with self._reader.connect() as connection, connection.begin():
                 yield connection
@@ -76,13 +89,17 @@ class Database:
         Raises:
             Unavailable: rule 3; nothing was written, or nobody can tell (the connection broke during the commit).
         """
+        self._check()
         with translated():
             if self.dialect == "postgresql":
                 async with self._writer.begin() as connection:
                     yield connection
             else:
                 async with self._turn, self._writer.begin() as connection:
+                    if self.file:
+                        self.file.writing()
                     yield connection
+                    self._check()
 
     @asynccontextmanager
     async def listener(self) -> AsyncIterator[Any]:
@@ -94,9 +111,61 @@ class Database:
             finally:
                 await connection.invalidate()  # what it listens to must not stay behind in the pool
 
+    def _check(self) -> None:
+        if self.terminated:
+            raise Unavailable("this server is stopping")
+        if self.file:
+            self.file.check()
+
+    def _disconnected(self, connection: Any, record: Any) -> None:
+        if self.file:
+            self.file.disconnected()
+
+    def terminate(self) -> None:
+        """Cut all connections to PostgreSQL: whoever waits for one that does not answer gets `Unavailable` now.
+
+        The driver itself would wait for its time-outs, also when it is cancelled: a transaction is to be rolled back.
+        """
+        self.terminated = self.dialect == "postgresql"
+        for driver in tuple(self._drivers):
+            driver.terminate()
+        for connecting in self._connecting:
+            connecting.cancel()
+
     async def close(self) -> None:
         await self._writer.dispose()
         await self._reader.dispose()
+
+    def _postgresql(self, connections: int) -> AsyncEngine:
+        return create_async_engine(
+            self.url,
+            pool_size=connections,
+            max_overflow=0,
+            pool_timeout=TIMEOUT,
+            pool_pre_ping=False,
+            connect_args={
+                "async_creator_fn": self._connect,
+                "timeout": TIMEOUT,
+                "command_timeout": TIMEOUT,
+                "server_settings": {"idle_in_transaction_session_timeout": IDLE},
+            },
+        )
+
+    async def _connect(self, **options: Any) -> Any:
+        from asyncpg import connect  # who uses SQLite need not wait for it
+
+        connecting = asyncio.create_task(connect(**options))
+        self._connecting.add(connecting)
+        connecting.add_done_callback(self._connecting.discard)
+        try:
+            driver = await connecting
+        except asyncio.CancelledError:
+            waiting = asyncio.current_task()
+            if waiting and waiting.cancelling():
+                raise
+            raise ConnectionError("this server is stopping") from None  # `terminate`
+        self._drivers.add(driver)
+        return driver
 
 
 def _async_url(url: URL) -> URL:
@@ -122,21 +191,6 @@ def _sqlite(url: URL, begin: str, connections: int) -> AsyncEngine:
         connection.exec_driver_sql(begin)
 
     return engine
-
-
-def _postgresql(url: URL, connections: int) -> AsyncEngine:
-    return create_async_engine(
-        url,
-        pool_size=connections,
-        max_overflow=0,
-        pool_timeout=TIMEOUT,
-        pool_pre_ping=False,
-        connect_args={
-            "timeout": TIMEOUT,
-            "command_timeout": TIMEOUT,
-            "server_settings": {"idle_in_transaction_session_timeout": IDLE},
-        },
-    )
 
 
 def insert(connection: AsyncConnection, table: Table) -> Any:

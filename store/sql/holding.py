@@ -60,6 +60,7 @@ class Held:
         changed: when it was changed last, in microseconds since 1970.
         leaving: the transaction that is on its way lets go of it.
         wanted: how many may still be about to change it (rule 3).
+        lost: what was changed here was never committed, and is forgotten.
     """
 
     key: Key
@@ -68,6 +69,7 @@ class Held:
     changed: int = field(init=False)
     leaving: bool = False
     wanted: int = 0
+    lost: bool = False
 
     def __post_init__(self) -> None:
         self.newest = self.saved.document
@@ -168,6 +170,16 @@ class Holds:
         self._held = {}
         self._attempts = {}
 
+    def drop(self, context_id: str) -> None:
+        """What was changed in a context and is not committed never will be: it is as its rows have it."""
+        for held in tuple(self.of(context_id)):
+            if held.lost:  # `Work.release` has given it free
+                del self._held[held.key]
+            else:
+                held.lost = True
+                self._held[held.key] = Held(held.key, held.saved)
+                self.want(self._held[held.key])
+
     def tick(self) -> int:
         """Now, in microseconds since 1970, and later than whatever this replica has seen."""
         self._clock = max(self._clock + 1, time.time_ns() // 1000)
@@ -239,3 +251,16 @@ class Work:
             held.saved = after
             if held.idle:
                 self._holds.let_go(held)
+
+    def divided(self) -> dict[str, Work]:
+        contexts: dict[str, dict[Held, Write]] = {}
+        for held, write in self._writes.items():
+            contexts.setdefault(held.key[0], {})[held] = write
+        return {context_id: Work(self._holds, writes) for context_id, writes in contexts.items()}
+
+    async def release(self, connection: AsyncConnection) -> None:
+        await writing.release(connection, [*self._writes.values()])
+
+    def failed(self) -> None:
+        for held in self._writes:
+            held.lost = True

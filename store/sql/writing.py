@@ -9,9 +9,10 @@ from typing import Any
 from sqlalchemy import bindparam, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from store.document import Document
 from store.sql.commit import Fenced
 from store.sql.database import insert
-from store.sql.differences import Changes
+from store.sql.differences import Changes, changes
 from store.sql.reading import Key
 from store.sql.rows import Head, Stored
 from store.sql.tables import artifacts, drafts, versions
@@ -21,6 +22,7 @@ _UPDATE = (
     artifacts.update().where(*_KEYED).values({field.name: bindparam(f"new_{field.name}") for field in fields(Head)})
 )
 _HOLD = artifacts.update().where(*_KEYED).values(holder=bindparam("new_holder"))
+_RELEASE = artifacts.update().where(*_KEYED, artifacts.c.holder == bindparam("of_holder")).values(holder=None)
 _CUT = drafts.delete().where(
     drafts.c.context_id == bindparam("of_context"),
     drafts.c.artifact_id == bindparam("of_artifact"),
@@ -34,13 +36,21 @@ class Write:
 
     Attributes:
         holder: the replica that must hold it; None if nobody else can.
-        before: the row that must be there.
+        before: what must be there.
+        document, changed: how it then stands, and since when, in microseconds since 1970.
+        keeps: the replica that holds it from then on.
     """
 
     key: Key
     holder: str | None
-    before: Head
-    changes: Changes
+    before: Stored
+    document: Document
+    changed: int
+    keeps: str | None
+
+    @property
+    def changes(self) -> Changes:
+        return changes(self.before, self.document, self.changed, self.keeps)
 
 
 async def insert_head(connection: AsyncConnection, key: Key, head: Head) -> None:
@@ -52,6 +62,11 @@ async def hold(connection: AsyncConnection, key: Key, holder: str) -> None:
     await connection.execute(_HOLD, [_of(key, new_holder=holder)])
 
 
+async def release(connection: AsyncConnection, writes: Iterable[Write]) -> None:
+    """Nobody holds these any more that were held by who was to write them."""
+    await _run(connection, _RELEASE, (_of(each.key, of_holder=each.holder) for each in writes if each.holder))
+
+
 async def write(connection: AsyncConnection, writes: Sequence[Write]) -> list[Stored]:
     """Bring the rows of artifacts to where they should be; how the documents stand in them then.
 
@@ -59,8 +74,8 @@ async def write(connection: AsyncConnection, writes: Sequence[Write]) -> list[St
         Fenced: one of them is not as it was when memory went on from it; another replica has taken it over.
     """
     for each in writes:
-        if each.holder is None and not each.before.revision:
-            await insert_head(connection, each.key, each.before)
+        if each.holder is None and not each.before.head.revision:
+            await insert_head(connection, each.key, each.before.head)
     found = await _locked(connection, [each.key for each in writes])
     for each in writes:
         _check(each, *found.get(each.key, (None, 0, 0)))
@@ -85,7 +100,7 @@ async def _locked(connection: AsyncConnection, keys: Sequence[Key]) -> dict[Key,
 
 
 def _check(each: Write, holder: str | None, incarnation: int, revision: int) -> None:
-    unchanged = (incarnation, revision) == (each.before.incarnation, each.before.revision)
+    unchanged = (incarnation, revision) == (each.before.head.incarnation, each.before.head.revision)
     if not unchanged or each.holder not in (None, holder):
         raise Fenced(f"another replica has taken over artifact {each.key[1]!r}")
 

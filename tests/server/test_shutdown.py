@@ -24,6 +24,9 @@ from server.agent.script import load_script
 from server.app import build_app
 from server.protocols.stopping import Server, Stop, Stopping
 from server.settings import Settings
+from store.sql import database
+from tests.databases import Link, postgresql_url
+from tests.server.faults.servers import with_tables
 from tests.server.serving import (
     SCRIPT,
     WAYS,
@@ -55,14 +58,18 @@ async def clients(port: int, grpc_port: int, model: WatchedModel, gate: Gate) ->
 
 
 @asynccontextmanager
-async def in_process(database: str = "memory") -> AsyncIterator[tuple[Server, asyncio.Task[None], Served]]:
+async def in_process(
+    database: str = "memory", grace: float = 5
+) -> AsyncIterator[tuple[Server, asyncio.Task[None], Served]]:
     gate = Gate()
     model = WatchedModel(load_script(SCRIPT, sleep=gate.sleep))
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port, grpc_port = listener.getsockname()[1], free_port()
-        app = build_app(Settings(port=port, grpc_port=grpc_port, frame_ms=0, database=database), model)
+        app = build_app(
+            Settings(port=port, grpc_port=grpc_port, frame_ms=0, database=database, shutdown_grace=grace), model
+        )
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
         server = Server(config, app.state.stop)
         running = asyncio.create_task(server.serve(sockets=[listener]))
@@ -232,6 +239,43 @@ async def test_what_was_handed_over_is_gone_on_with_after_the_next_start(
             assert task.status.state == pb.TASK_STATE_COMPLETED
             assert text_of(stream.task) == text_of(task)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.fixture
+def patient_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits until the driver gives up waits for longer than a test may take."""
+    monkeypatch.setattr(database, "TIMEOUT", 3600)
+
+
+@pytest.mark.usefixtures("patient_driver")
+@pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
+async def test_it_stops_although_its_database_does_not_answer(busy: bool) -> None:
+    link = Link(await with_tables(postgresql_url()))
+    async with asyncio.timeout(60), link as url:
+        async with in_process(url, grace=1) as (server, running, served):
+            if busy:
+                stream = Stream(served.client(*HTTP[0]).send_message(asking("slowly notes")))
+                await stream.until_state(pb.TASK_STATE_WORKING)
+                await served.gate.reached.wait()
+            link.freeze()
+            served.gate.open()
+            not_ready = await served.http.get("/readyz")
+            asked = asyncio.create_task(served.http.get("/rest/tasks", headers={"A2A-Version": "1.0"}))
+            server.should_exit = True
+            await running
+        await asyncio.wait([asked])
+    assert (not_ready.status_code, not_ready.json()["reason"]) == (503, "it does not answer")
+
+
+@pytest.mark.usefixtures("patient_driver")
+async def test_it_is_ready_again_when_its_database_answers_again() -> None:
+    link = Link(await with_tables(postgresql_url()))
+    async with asyncio.timeout(60), link as url, in_process(url) as (_, _, served):
+        link.freeze()
+        assert (await served.http.get("/readyz")).status_code == 503
+        link.thaw()
+        while (await served.http.get("/readyz")).status_code != 200:
+            pass
 
 
 # ------------------------------------------------------------------------ the middleware

@@ -71,7 +71,7 @@ def kinds(parts: tuple[Part, ...]) -> list[Kind]:
 
 
 class StockClient:
-    """Folds artifact events as every stock A2A client does, and groups by kind to read.
+    """Folds artifact events as every stock A2A client does, and joins the texts to read.
 
     `append=False` replaces the whole artifact. `append=True` extends its list of parts, leaves its name, and is an
     error for an artifact that was never seen. Of edits on their way it knows nothing.
@@ -102,4 +102,7 @@ class StockClient:
 
     def reads(self, artifact_id: str) -> Content:
         name, description, parts = self._artifacts[artifact_id]
-        return Content(name, description, group(parts))
+        texts = [part for part in parts if isinstance(part, TextPart)]
+        at = next((n for n, part in enumerate(parts) if isinstance(part, TextPart)), 0)
+        others = [part for part in parts if not isinstance(part, TextPart)]
+        return Content(name, description, (*others[:at], *group(texts), *others[at:]))

@@ -102,6 +102,17 @@ async def test_parts_of_every_kind_come_back_as_they_were_given(store: ArtifactS
     assert (await store.versions(by("t1")))[0].content.parts == parts
 
 
+async def test_the_current_versions_of_a_context_and_who_changed_them_last(store: ArtifactStore) -> None:
+    assert await store.current("c") == {}
+    await store.apply(by("t1"), replacing("A", last_chunk=True))
+    await store.apply(by("t1"), replacing("B", last_chunk=True))
+    await store.apply(by("t1", "b"), replacing("draft"))
+    await store.apply(by("t1", context="another"), replacing("x"))
+    assert await store.current("c") == {"a": (2, "t1"), "b": (0, "t1")}
+    await store.apply(by("t2"), Undo())
+    assert (await store.current("c"))["a"] == (1, "t2")
+
+
 async def test_parts_are_combined_by_kind(store: ArtifactStore) -> None:
     await store.apply(by("t1"), ReplaceParts((text("Hello "), FILE, text("World"))))
     await store.apply(by("t1"), AppendParts((DATA, text("!"), FILE)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,8 @@ from store.memory import InMemoryArtifactStore
 from store.models import DataPart, FilePart
 from tests.store.making import appending, by, delta, replacing, text
 from tests.tools.calling import call, workspace
-from tools.artifact_read import artifact_list, artifact_read
+from tools.artifact_read import ABANDONED, artifact_list, artifact_read
+from tools.artifact_update import ArtifactUpdate
 from tools.base import Done, Failed, Tool
 
 
@@ -114,6 +116,71 @@ async def test_a_version_that_does_not_exist_is_a_failure_that_names_the_range(
     await store.apply(by("t1"), replacing("A", last_chunk=True))
     outcome = await call(artifact_read, [json.dumps({"artifact_id": "a", "version": number})], workspace(store))
     assert outcome == Failed(f"Artifact 'a' has no version {number}; it has the versions 1 to 1.")
+
+
+LONG = "\n".join(f"line {n}" for n in range(1, 101))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "lines", "note"),
+    [
+        (2, 3, "line 2\nline 3", None),
+        (99, None, "line 99\nline 100", None),
+        (99, 500, "line 99\nline 100", None),
+        (200, None, "", None),
+        (1, None, "line 1\nline 2\nline 3", "Read on with first_line=4."),
+        (3, None, "line 3\nline 4\nline 5", "Read on with first_line=6."),
+    ],
+)
+async def test_of_a_long_text_the_lines_are_shown_that_are_asked_for_and_how_long_the_whole_is(
+    store: InMemoryArtifactStore, first: int, last: int | None, lines: str, note: str | None
+) -> None:
+    await store.apply(by("t1"), replacing(LONG))
+    place = replace(workspace(store), read_limit=25)
+    outcome = await call(
+        artifact_read, [json.dumps({"artifact_id": "a", "first_line": first, "last_line": last})], place
+    )
+    assert isinstance(outcome, Done)
+    [part] = json.loads(outcome.content)["parts"]
+    assert (part["text"], part["lines"], part["first_line"]) == (lines, 100, first)
+    assert part.get("note") == (note and f"Not all of it is shown. {note}")
+
+
+async def test_what_is_larger_than_the_room_is_cut_with_a_note(store: InMemoryArtifactStore) -> None:
+    await store.apply(by("t1"), ReplaceParts((text("x" * 100), DataPart(["y" * 100], size=104))))
+    outcome = await call(artifact_read, ['{"artifact_id": "a"}'], replace(workspace(store), read_limit=60))
+    assert isinstance(outcome, Done)
+    long, data = json.loads(outcome.content)["parts"]
+    assert (long["text"], long["note"]) == ("x" * 60, "Not all of it is shown. Line 1 is too long to show.")
+    assert (len(data["data"]), data["size"]) == (0, 104)
+
+
+async def test_reading_on_shows_the_whole_text(store: InMemoryArtifactStore) -> None:
+    await store.apply(by("t1"), replacing(LONG))
+    place, read, first = replace(workspace(store), read_limit=99), list[str](), 1
+    while first <= 100:
+        outcome = await call(artifact_read, [json.dumps({"artifact_id": "a", "first_line": first})], place)
+        assert isinstance(outcome, Done)
+        [part] = json.loads(outcome.content)["parts"]
+        read.append(part["text"])
+        first = part["last_line"] + 1
+    assert "\n".join(read) == LONG
+
+
+async def test_what_a_call_that_was_cut_off_has_left_is_not_there_for_reading_the_list_and_the_next_append(
+    store: InMemoryArtifactStore,
+) -> None:
+    place = workspace(store)
+    cut_off = '{"append": false, "artifact": {"artifact_id": "a", "parts": [{"kind": "text", "text": "first half'
+    assert isinstance(await call(ArtifactUpdate(), [cut_off], place), Failed)
+    read = await shown(store)
+    assert (read["parts"], read["note"]) == ([], ABANDONED)  # type: ignore[index, call-overload]
+    [entry] = await shown(store, artifact_list, "")  # type: ignore[misc, attr-defined]
+    assert entry["note"] == ABANDONED
+    append = '{"append": true, "artifact": {"artifact_id": "a", "parts": [{"kind": "text", "text": "second"}]}}'
+    assert isinstance(await call(ArtifactUpdate(), [append], place), Done)
+    assert (await store.get(by("t1"))).text == "second"
+    assert "note" not in await shown(store)  # type: ignore[operator]
 
 
 async def test_text_is_shown_unescaped(store: InMemoryArtifactStore) -> None:

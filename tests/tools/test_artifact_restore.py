@@ -13,6 +13,7 @@ from store.memory import InMemoryArtifactStore
 from store.models import FilePart
 from tests.store.making import by, replacing, text
 from tests.tools.calling import Watcher, call, workspace
+from tools.artifact_read import artifact_read
 from tools.artifact_restore import artifact_restore
 from tools.base import Done, Failed, Outcome
 
@@ -132,3 +133,15 @@ def test_it_takes_its_whole_input_and_does_not_wait_for_other_calls() -> None:
         False,
     )
     assert artifact_restore.input_schema["required"] == ["artifact_id", "version"]
+
+
+async def test_what_somebody_else_has_changed_since_is_not_taken_back_unread() -> None:
+    store = await written("one")
+    place = workspace(store)
+    await call(artifact_read, ['{"artifact_id": "a"}'], place)
+    await store.apply(by("t2"), replacing("mine", last_chunk=True))
+    outcome = await call(artifact_restore, ['{"artifact_id": "a", "version": 1}'], place)
+    assert isinstance(outcome, Failed)
+    assert '"one" has become "mine". Read it first' in outcome.content
+    await call(artifact_read, ['{"artifact_id": "a"}'], place)
+    assert isinstance(await call(artifact_restore, ['{"artifact_id": "a", "version": 1}'], place), Done)

@@ -31,7 +31,7 @@ def situation(messages: Iterable[ModelMessage]) -> tuple[str, tuple[Step, ...]]:
         if message.role == "assistant":
             calls = {item.id: item for item in message.content if isinstance(item, ToolUse)}
             continue
-        said = "\n".join(item.text for item in message.content if isinstance(item, Text))
+        said = "\n".join(item.text for item in message.content if isinstance(item, Text) and not item.note)
         results = [_step(calls[r.tool_use_id], r) for r in _results(message) if r.tool_use_id in calls]
         if any(step.name == "ask_user" and not step.is_error for step in results):
             steps += [replace(step, content=said or looked_at(step.content)[1]) for step in results]

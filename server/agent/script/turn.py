@@ -95,7 +95,7 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: Turn | None) 
     results = [item for item in message.content if isinstance(item, ToolResult)]
     if not results:
         return True
-    if len(results) == len(message.content):
+    if all(isinstance(item, ToolResult) or (isinstance(item, Text) and item.note) for item in message.content):
         return False
     if any(result.content == UNANSWERED for result in results):
         return True
@@ -106,7 +106,7 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: Turn | None) 
 
 
 def _begin(rules: Sequence[Rule], index: int, message: ModelMessage) -> Turn:
-    text = "\n".join(item.text for item in message.content if isinstance(item, Text))
+    text = "\n".join(item.text for item in message.content if isinstance(item, Text) and not item.note)
     return _matched(rules, index, text, message.message_id)
 
 

@@ -145,7 +145,7 @@ class ContextTails:
         ours = ours.where(pages.c.context_id == tail.context_id).order_by(pages.c.position)
         async with tail.reading:
             async with self._database.read() as connection:
-                incarnation, _ = await _place(connection, tail.context_id)
+                incarnation, newest = await _place(connection, tail.context_id)
                 found = (await connection.execute(ours.where(pages.c.position > tail.position))).all()
             if tail.incarnation is None:
                 tail.incarnation = incarnation
@@ -155,10 +155,15 @@ class ContextTails:
                 return
             for page in found:
                 changes = [e for e in entries_of_json(page.epoch, page.entries) if isinstance(e.event, ArtifactChanged)]
+                if page.position - len(changes) != tail.position:
+                    break
                 for position, entry in enumerate(changes, page.position - len(changes) + 1):
                     tail.append(ContextEntry(position, page.task_id, entry, incarnation))
                 tail.position = page.position
-            tail.wake()
+            if tail.position < newest:
+                tail.break_off(StreamLost())  # what comes next is no longer kept
+            else:
+                tail.wake()
 
     async def _snapshot(self, context_id: str) -> ContextSnapshot:
         async with self._database.read() as connection:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -24,17 +25,27 @@ from server.tasks.sql.post import Post
 from server.tasks.sql.wakeups import News, Wakeups, tell
 from store.errors import Unavailable
 from store.models import Limits
+from store.patient import patiently
 from store.sql.artifacts import SqlArtifactStore
-from store.sql.commit import SPACING, Fenced, GroupCommit
+from store.sql.commit import RETRY, SPACING, Fenced, GroupCommit
 from store.sql.database import Database
 
 logger = logging.getLogger(__name__)
 
 TIMING = Timing()
+GRACE = 5.0
+"""Seconds that a stop may take."""
+READY = 1.5
+"""Seconds that the database has to answer whether it can be used."""
+TRIES = 2
+"""How often a task of which something could not be written is tried to be ended."""
 
 
 class House:
     """The journal and the store of one replica. It is the `Ownership` of its runtime.
+
+    Args:
+        grace: seconds that a stop may take; a database that has not answered after a third of them is left alone.
 
     Attributes:
         journal, store: what tasks and artifacts are kept in.
@@ -47,15 +58,19 @@ class House:
         limits: Limits,
         spacing: float = SPACING,
         timing: Timing = TIMING,
+        grace: float = GRACE,
     ) -> None:
         self._database = database
-        self.commits = GroupCommit(database, self._lost, spacing=spacing)
+        self.commits = GroupCommit(database, self._lost, self._unwritable, spacing=spacing)
         self._lease = Lease(database, timing)
         self.commits.join(self._lease)
         self.journal = SqlJournal(database, self.commits, self._lease, _notify, now)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
         self._post = Post(database, self.journal, _post_for, now)
         self._wakeups = Wakeups(database, self._heard)
+        self._grace = grace
+        self._terminating: asyncio.TimerHandle | None = None
+        self._probing: asyncio.Task[str | None] | None = None
         self._owner: Owner | None = None
         self._beating: asyncio.Task[None] | None = None
         self._handing_over = False
@@ -63,6 +78,8 @@ class House:
         self._look = asyncio.Event()
         self._taking_over = asyncio.Lock()
         self._coming: Counter[tuple[str, str]] = Counter()
+        self._unwritten: Counter[str] = Counter()  # by task, how often something of it could not be written
+        self._failing: set[asyncio.Task[None]] = set()
 
     # ------------------------------------------------------------------------- living
 
@@ -82,24 +99,45 @@ class House:
 
     async def stop(self) -> None:
         """Leave. Turns that still run are given up: another replica, or the next start, takes them up."""
-        loops = [loop for loop in (self._beating, self._looking) if loop]
+        self._limit_stop()
+        loops = [loop for loop in (self._beating, self._looking, self._probing, *self._failing) if loop]
         for loop in loops:
             loop.cancel()
         if loops:
             await asyncio.wait(loops)
         await self._wakeups.stop()
-        await self.commits.stop()
+        await self.commits.stop(at_once=self._database.terminated)
         await self.journal.stop()
         await self._database.close()
+        if self._terminating:
+            self._terminating.cancel()
+
+    def _limit_stop(self) -> None:
+        """From here on a database that does not answer holds up the stop for a third of its grace, in sum."""
+        if self._terminating is None:
+            self._terminating = asyncio.get_running_loop().call_later(self._grace / 3, self._terminate)
+
+    def _terminate(self) -> None:
+        self._database.terminate()
+        if self._database.terminated:
+            self.commits.give_up("the database does not answer")
 
     async def ready(self) -> str | None:
         """Why this replica cannot serve just now; None if it can."""
+        if self._probing is None or self._probing.done():
+            self._probing = asyncio.create_task(self._probe(), name="probe")
+        # It is left to itself: a cancel would wait for the database, too.
+        await asyncio.wait([self._probing], timeout=READY)
+        reason = self._probing.result() if self._probing.done() else "it does not answer"
+        return reason or (self.commits.failing.reason if self.commits.failing else None)
+
+    async def _probe(self) -> str | None:
         try:
             async with self._database.read() as connection:
                 await connection.exec_driver_sql("SELECT 1")
         except Unavailable as error:
             return error.reason
-        return self.commits.failing.reason if self.commits.failing else None
+        return None
 
     async def _beat(self) -> None:
         while True:
@@ -163,6 +201,45 @@ class House:
         if self._owner:
             self._owner.abandon()
 
+    # --------------------------------------------------------------- what cannot be written
+
+    def _unwritable(self, context_id: str, error: Exception) -> None:
+        """What was staged in a context is given up, and of its tasks those fail that cannot be written.
+
+        Its other tasks here may stand on what was given up: they are taken up again from their rows, as if astray.
+        """
+        logger.error("What was said in context %r cannot be written; it is given up.", context_id, exc_info=error)
+        dropped = self.journal.drop(context_id)
+        self.store.drop(context_id)
+        if self._owner:
+            self._owner.abandon_these(dropped)
+        for task_id, unwritable in dropped.items():
+            if unwritable:
+                self._unwritten[task_id] += 1
+                self._coming[context_id, task_id] += 1  # until it is adopted
+                failing = asyncio.create_task(self._fail(context_id, task_id), name=f"end of task {task_id}")
+                self._failing.add(failing)
+                failing.add_done_callback(self._failing.discard)
+
+    async def _fail(self, context_id: str, task_id: str) -> None:
+        """End a task of which something could not be written; if that cannot be done either, the next start tries."""
+        if self._unwritten[task_id] > TRIES:
+            logger.error("Task %s cannot be made to fail; it stays as it is until the next start.", task_id)
+            return
+        try:
+            await patiently(partial(self._retake, context_id, task_id), partial(asyncio.sleep, RETRY))
+        except Exception:
+            logger.exception("Task %s cannot be read; it stays as it is until the next start.", task_id)
+            return
+        self._coming -= Counter(((context_id, task_id),))
+
+    async def _retake(self, context_id: str, task_id: str) -> None:
+        replica = self._lease.id
+        orphan = await self._lease.retake(context_id, task_id, self._unwritten[task_id])
+        if orphan and self._owner and self._lease.id == replica:  # else it has been lost meanwhile
+            self.journal.adopt(orphan.record)
+            self._owner.resume([orphan])
+
     # -------------------------------------------------------------------------- news
 
     async def _heard(self, news: News) -> None:
@@ -198,13 +275,17 @@ class House:
 
     async def hand_over(self) -> None:
         self._handing_over = True
+        self._limit_stop()
         self.journal.give_up()
+        if self._database.terminated:
+            return
         try:
             await self.commits.settled()
             await self._lease.leave(_given_up)
         except (Fenced, Unavailable) as error:
+            reason = error.reason if isinstance(error, Unavailable) else error
             logger.warning(
-                "The tasks could not be handed over: %s They are taken up when the lease has run out.", error
+                "The tasks cannot be handed over (%s). They are taken up when the lease has run out.", reason
             )
 
 

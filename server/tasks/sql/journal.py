@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import ScalarSelect, func, select, tuple_
 
 from server.agent.events import Transcript, TurnEvent
 from server.tasks.codec import transcript_of_json
-from server.tasks.errors import StreamLost
+from server.tasks.errors import StreamLost, Unwritable
 from server.tasks.incoming import WINDOW
 from server.tasks.journal import Following, FollowingContext, TaskCursor
 from server.tasks.listing import TaskPage, TaskQuery
@@ -104,6 +104,10 @@ class SqlJournal:
         if log and log.repeated:
             self._drop(task_id)
             raise Repeated(log.repeated)
+        if log and log.unwritable:
+            raise Unwritable(task_id)
+        if log and log.broken:
+            raise Unavailable("what was said in the same context could not be written")
 
     async def room(self) -> None:
         await self._commits.able.wait()
@@ -178,6 +182,19 @@ class SqlJournal:
         """Read nothing more for those who follow."""
         await self._contexts.stop()
 
+    def drop(self, context_id: str) -> dict[str, bool]:
+        """What was said in a context and is not committed never will be: whoever follows one of its tasks comes back.
+
+        Returns:
+            The tasks there that this replica ran, and of each whether it is one that could not be written.
+        """
+        logs = {task_id: log for task_id, log in self._owned.items() if log.newest.context_id == context_id}
+        for task_id, log in logs.items():
+            log.break_off(StreamLost())
+            self._dirty.pop(task_id, None)
+            self._drop(task_id)
+        return {task_id: log.unwritable for task_id, log in logs.items()}
+
     def forget(self) -> None:
         """What memory says may not be true: whoever follows a task must come back."""
         for log in self._owned.values():
@@ -242,15 +259,19 @@ class SqlJournal:
             return await connection.scalar(query) is not None
 
     async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
-        mine = select(tasks.c.number).where(tasks.c.context_id == record.context_id, tasks.c.task_id == record.task_id)
         query = (
             select(tasks.c.transcript)
             .where(tasks.c.context_id == record.context_id, tasks.c.owner == record.owner)
-            .where(tasks.c.state.not_in(GOING), tasks.c.number < mine.scalar_subquery())
+            .where(tasks.c.state.not_in(GOING), tasks.c.number < _number(record))
             .order_by(tasks.c.number)
         )
         async with self._database.read() as connection:
             return tuple(transcript_of_json(text) for text in await connection.scalars(query))
+
+    async def later(self, record: TaskRecord) -> frozenset[str]:
+        later = tasks.c.context_id == record.context_id, tasks.c.number > _number(record)
+        async with self._database.read() as connection:
+            return frozenset(await connection.scalars(select(tasks.c.task_id).where(*later)))
 
     async def list(self, query: TaskQuery) -> TaskPage:
         matching = [tasks.c.owner == query.owner]
@@ -269,3 +290,9 @@ class SqlJournal:
             total = await connection.scalar(select(func.count()).select_from(tasks).where(*matching))
             found = await records(connection, page)
         return TaskPage(tuple(found[: query.limit]), int(total or 0), len(found) > query.limit)
+
+
+def _number(record: TaskRecord) -> ScalarSelect[int]:
+    """A task's number in its context."""
+    mine = tasks.c.context_id == record.context_id, tasks.c.task_id == record.task_id
+    return select(tasks.c.number).where(*mine).scalar_subquery()

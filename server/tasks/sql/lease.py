@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -33,7 +33,7 @@ from server.tasks.record import TaskRecord
 from server.tasks.sql.reading import GOING, WHOLE, context_of, one_record, records, these
 from server.tasks.sql.tables import replicas, tasks
 from store.errors import Unavailable
-from store.sql.commit import Fenced, Written
+from store.sql.commit import Fenced, Part, Written
 from store.sql.database import Database, insert
 
 logger = logging.getLogger(__name__)
@@ -241,6 +241,25 @@ class Lease:
             await self._own(connection, record, state=State.WORKING.value)
             return record
 
+    async def retake(self, context_id: str, task_id: str, unwritable: int) -> Orphan | None:
+        """Begin a new epoch of a task of this replica, from its rows. None: there is none, or it waits as before.
+
+        Args:
+            unwritable: as in `Orphan`.
+
+        Raises:
+            Unavailable: the database cannot be used.
+        """
+        ours = select(tasks.c.epoch, tasks.c.resumptions, tasks.c.cancelled)
+        ours = ours.where(these([(context_id, task_id)]), tasks.c.replica == self.id, tasks.c.state.in_(GOING))
+        async with self._database.write() as connection:
+            row = (await connection.execute(ours.with_for_update())).one_or_none()
+            if row is None:
+                return None
+            record = replace(await one_record(connection, task_id), epoch=row.epoch + 1)
+            await self._own(connection, record, state=record.state.value)
+        return None if record.state.settled else Orphan(record, row.resumptions, row.cancelled, unwritable)
+
     async def _own(self, connection: AsyncConnection, record: TaskRecord, **values: Any) -> None:
         ours = tasks.c.context_id == record.context_id, tasks.c.task_id == record.task_id
         await connection.execute(update(tasks).where(*ours).values(replica=self.id, epoch=record.epoch, **values))
@@ -274,3 +293,6 @@ class _Beginning:
     def done(self) -> None:
         if self._lease.id == self._replica:
             self._lease.begun = True
+
+    def divided(self) -> Mapping[str, Part]:
+        return {}

@@ -43,6 +43,7 @@ class TaskLog(ReadableLog):
         newest: as its owner knows it.
         repeated: the task that another replica has made of the same message; this one does not exist.
         unborn: it is new, and not durable yet: nobody may see it.
+        unwritable: what was said last cannot be written.
         reading: held by who reads on from the database.
     """
 
@@ -53,6 +54,7 @@ class TaskLog(ReadableLog):
         self.reading = asyncio.Lock()
         self._durable = record.generation
         self.unborn = False
+        self.unwritable = False
         self._created: TaskRecord | None = None
         self._keys: list[str] = []
         self._unseen: list[tuple[Entry, TaskRecord, bool]] = []

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable
 from weakref import WeakValueDictionary
 
 from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.tasks.errors import StreamLost
+from server.tasks.record import TaskRecord
 from server.tasks.sql.logs import TaskLog
 from server.tasks.sql.reading import entries_after, one_record, these
 from server.tasks.sql.tables import tasks
@@ -46,16 +48,18 @@ class Tails:
             TaskNotFound: there is none.
             Unavailable: it cannot be read now.
         """
-        log = self._logs.get(task_id)
-        if log is None or log.broken:
-            async with self._database.read() as connection:
-                fresh = TaskLog(await one_record(connection, task_id))
-            # Another request may have made one meanwhile.
+        while True:
             log = self._logs.get(task_id)
             if log is None or log.broken:
-                return self.add(fresh)
-        await self._read_on(log)
-        return log
+                async with self._database.read() as connection:
+                    fresh = TaskLog(await one_record(connection, task_id))
+                # Another request may have made one meanwhile.
+                log = self._logs.get(task_id)
+                if log is None or log.broken:
+                    return self.add(fresh)
+            await self._read_on(log)
+            if not log.broken:
+                return log
 
     async def news(self, task_ids: Iterable[str]) -> None:
         """These have gone on.
@@ -65,7 +69,7 @@ class Tails:
         """
         for task_id in task_ids:
             log = self._logs.get(task_id)
-            if log is not None and not self._owns(task_id):
+            if log is not None and not log.broken and not self._owns(task_id):
                 await self._read_on(log)
 
     async def catch_up(self) -> None:
@@ -95,9 +99,15 @@ class Tails:
         async with log.reading:
             async with self._database.read() as connection:
                 entries = await entries_after(connection, log.record)
-            if not entries or self._owns(log.record.task_id) or not log.saved:
+                first = entries[0].generation if entries else 1 + await _generation(connection, log.record)
+            if self._owns(log.record.task_id) or not log.saved:
                 return  # the last that was said here may be among them
-            if entries[0].generation == log.record.generation + 1:
+            if first != log.record.generation + 1:
+                log.break_off(StreamLost())  # what comes next is no longer kept
+            elif entries:
                 log.read(entries)
-            else:
-                log.break_off(StreamLost())
+
+
+async def _generation(connection: AsyncConnection, record: TaskRecord) -> int:
+    query = select(tasks.c.generation).where(these([(record.context_id, record.task_id)]))
+    return int(await connection.scalar(query) or record.generation)

@@ -116,8 +116,7 @@ class Wakeups:
     async def _poll(self) -> None:
         while True:
             await asyncio.sleep(POLL)
-            if self._news.empty():
-                self._news.put_nowait(News(everything=True))
+            self._news.put_nowait(News(everything=True))
 
     async def _listen(self) -> None:
         while True:

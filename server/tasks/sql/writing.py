@@ -86,6 +86,22 @@ class Writing:
     def done(self) -> None:
         self._committed(self._batches)
 
+    def divided(self) -> dict[str, Writing]:
+        contexts: dict[str, list[Batch]] = {}
+        for batch in self._batches:
+            contexts.setdefault(batch.newest.context_id, []).append(batch)
+        return {
+            context_id: Writing(batches, self._replica, self._at, self._notify, self._committed)
+            for context_id, batches in contexts.items()
+        }
+
+    async def release(self, connection: AsyncConnection) -> None:
+        """Its tasks stay this replica's, which is to end them."""
+
+    def failed(self) -> None:
+        for batch in self._batches:
+            batch.log.unwritable = True
+
     # ------------------------------------------------------------------- new tasks
 
     async def _accept(self, connection: AsyncConnection) -> None:

@@ -164,9 +164,16 @@ async def test_the_text_of_a_round_is_one_message_however_many_blocks_and_tools_
     assert told.statuses == [("working", "One.\n\nTwo."), ("completed", "Done.")]
 
 
-async def test_a_last_round_without_text_gives_no_message_and_never_an_earlier_rounds() -> None:
+async def test_a_last_round_without_text_says_what_was_written_and_never_an_earlier_rounds_text() -> None:
     told = await Stage(answer(text("Let me write."), write("T1", "x")), answer()).run()
-    assert told.statuses == [("working", "Let me write."), ("completed", "")]
+    assert told.statuses == [("working", "Let me write."), ("completed", "Wrote doc, version 1.")]
+    told = await Stage(answer(write("T1", "x", last_chunk=True)), answer(thinking("Hm."))).run()
+    assert told.statuses == [("completed", "Wrote doc, version 1.")]
+
+
+async def test_an_answer_that_is_empty_after_tools_that_wrote_nothing_says_so() -> None:
+    told = await Stage(answer(tool("T1", "artifact_list")), answer()).run()
+    assert told.statuses == [("completed", "Done; no artifact was changed.")]
 
 
 async def test_a_text_that_the_adapter_marks_as_the_final_message_wins() -> None:

@@ -1,7 +1,8 @@
-"""SQLite without room: whoever comes is told to try again, and when there is room again nothing is missing."""
+"""SQLite without room, or without its file: whoever comes is told to try again, and what was accepted is not lost."""
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 from collections.abc import Callable, Iterator
@@ -63,6 +64,14 @@ async def test_a_turn_beyond_its_quota_waits_and_goes_on(tmp_path: Path) -> None
 
 async def test_a_turn_on_a_full_disk_waits_and_goes_on(small_disk: Path, tmp_path: Path) -> None:
     await assert_waits_and_goes_on(small_disk, tmp_path, by_a_full_disk(small_disk), "database or disk is full")
+
+
+async def test_a_file_that_is_moved_away_is_noticed_and_used_again_when_it_is_back(tmp_path: Path) -> None:
+    def by_moving_the_file(server: Server) -> Callable[[], object]:
+        os.rename(tmp_path / "canvas.db", tmp_path / "elsewhere.db")
+        return lambda: os.rename(tmp_path / "elsewhere.db", tmp_path / "canvas.db")
+
+    await assert_waits_and_goes_on(tmp_path, tmp_path, by_moving_the_file, "was removed or replaced")
 
 
 async def assert_waits_and_goes_on(disk: Path, folder: Path, full: FULL, reason: str) -> None:

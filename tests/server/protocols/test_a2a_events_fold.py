@@ -1,4 +1,4 @@
-"""The law of the wire: fold a task's events as a stock client does, group by kind, and you have the store's artifact.
+"""The law of the wire: fold a task's events as a stock client does, join the texts, and you have the store's artifact.
 
 The oracle is the SDK's own fold. Everything between the model and the events is real.
 """
@@ -133,19 +133,18 @@ def folded(record: TaskRecord, entries: Iterable[Entry]) -> pb.Task:
     return task
 
 
-def grouped(parts: Iterable[pb.Part]) -> list[pb.Part]:
-    """Parts by kind, as `docs` tell clients to group them: all text is one part, files and data stand in order."""
-    kinds: dict[str, list[pb.Part]] = {}
+def joined(parts: Iterable[pb.Part]) -> list[pb.Part]:
+    """Parts as the README tells clients to join them: all text is one part, files and data stand where they stand."""
+    kept: list[pb.Part] = []
     for part in parts:
-        kind = {"raw": "file", "url": "file"}.get(str(part.WhichOneof("content")), str(part.WhichOneof("content")))
-        known = kinds.setdefault(kind, [])
-        if kind == "text" and known:
-            known[0].text += part.text
-            known[0].media_type = known[0].media_type or part.media_type
-            known[0].metadata.update(dict(part.metadata.items()))
+        text = next((other for other in kept if other.HasField("text")), None)
+        if part.HasField("text") and text:
+            text.text += part.text
+            text.media_type = text.media_type or part.media_type
+            text.metadata.update(dict(part.metadata.items()))
         else:
-            known.append(pb.Part.FromString(part.SerializeToString()))
-    return [part for of_kind in kinds.values() for part in of_kind]
+            kept.append(pb.Part.FromString(part.SerializeToString()))
+    return kept
 
 
 def expected(artifact: Artifact) -> pb.Artifact:
@@ -163,7 +162,7 @@ def seen(task: pb.Task) -> dict[str, pb.Artifact]:
             artifact_id=artifact.artifact_id,
             name=artifact.name,
             description=artifact.description,
-            parts=grouped(artifact.parts),
+            parts=joined(artifact.parts),
         )
         for artifact in task.artifacts
     }

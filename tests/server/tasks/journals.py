@@ -67,7 +67,7 @@ async def _in(url: str) -> AsyncIterator[Make]:
         async with database.write() as connection:
             for table in metadata.sorted_tables:
                 await connection.execute(table.delete())
-        commits = GroupCommit(database, _unexpected, spacing=0)
+        commits = GroupCommit(database, _unexpected, _unwritable, spacing=0)
         lease = Lease(database, Timing())
         commits.join(lease)
         await lease.begin()
@@ -90,3 +90,7 @@ async def _in(url: str) -> AsyncIterator[Make]:
 
 def _unexpected() -> None:
     raise AssertionError("Nobody else is there to take over")
+
+
+def _unwritable(context_id: str, error: Exception) -> None:
+    raise AssertionError(context_id) from error

@@ -74,6 +74,15 @@ async def test_entries_are_numbered_and_timed(make) -> None:
     assert (await journal.get("task")).generation == 4
 
 
+async def test_the_later_tasks_of_a_context_are_those_that_began_after_one(make) -> None:
+    journal = await make(Clock())
+    for task_id, context_id in (("one", "c"), ("two", "c"), ("other", "d"), ("three", "c")):
+        await journal.create(new_task(task_id, context_id))
+        await journal.durable(task_id)
+    assert await journal.later(new_task("one", "c")) == {"two", "three"}
+    assert await journal.later(new_task("three", "c")) == frozenset()
+
+
 @pytest.mark.parametrize("ask", ["get", "follow", "append"])
 async def test_a_task_that_is_not_there_is_not_found(make, ask) -> None:
     journal = await make(Clock())

@@ -12,10 +12,11 @@ from server.tasks.errors import TaskFinished, TaskNotCancelable, TaskTakesNoMess
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following, InMemoryJournal
 from server.tasks.listing import TaskQuery
+from server.tasks.turns import unread
 from store.changes import ReplaceParts
 from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 from store.models import Ref, text_part
-from tests.fakes import BROKEN, Hold, answer, ask, broken, text, write
+from tests.fakes import BROKEN, Hold, answer, ask, broken, text, tool, write
 from tests.server.agent.operating import phases
 from tests.server.tasks import test_runtime
 from tests.server.tasks.test_runtime import House, in_memory_alone, rest, spoken, states, until
@@ -342,3 +343,76 @@ async def test_an_edit_hears_nothing_of_the_conversation() -> None:
     await house.done()
     [message] = house.heard()
     assert "Secret" not in "".join(content.text for content in message.content)
+
+
+# ------------------------------------------------------- what a person changes while a task goes on
+
+
+PUT = {"op": "put", "artifactId": "doc", "baseVersion": 1, "text": "One.\nMine.\nThree.\n"}
+REWRITE = write("T9", "All new.", last_chunk=True)
+
+
+def last_said(house: House, request: int) -> list[str]:
+    """The texts that stand last in a request: results, and what was said after them."""
+    return [getattr(item, "text", getattr(item, "content", "")) for item in house.heard(request)[-1].content]
+
+
+async def test_what_a_person_puts_while_a_question_is_open_is_told_to_the_model_and_not_overwritten() -> None:
+    read = tool("T2", "artifact_read", {"artifact_id": "doc"})
+    again = write("T10", "One.\nMine.\n3.\n", last_chunk=True)
+    calls = [answer(ask("T1", "Which?")), answer(REWRITE), answer(read), answer(again), answer(text("Done."))]
+    house = await Office(*calls).ready()
+    asked = await house.settled("Rewrite it")
+    put = await house.done(PUT, "Mine")
+    assert put.state is State.COMPLETED
+    done = await house.settled("This one", task=asked.task_id)
+    note = 'In its lines 2 to 2, "Two." has become "Mine.".'
+    assert any("[Artifact" in said and note in said for said in last_said(house, 1))
+    refused, _ = last_said(house, 2)[0], house.heard(2)
+    assert note in refused
+    assert "Read it first, and keep that change. Nothing was changed." in refused
+    assert len([said for said in last_said(house, 2) if note in said]) == 1  # told once, and in the refusal
+    assert (done.state, done.message.text) == (State.COMPLETED, "Done.")
+    assert await house.text() == "One.\nMine.\n3.\n"
+
+
+async def test_what_a_person_puts_during_the_turn_is_told_in_front_of_the_next_round() -> None:
+    hold = Hold()
+    listing = tool("T1", "artifact_list")
+    house = await Office(answer(text("Hm."), hold, listing), answer(REWRITE), answer(text("Sorry."))).ready()
+    following = await house.send("Rewrite it")
+    await hold.reached.wait()
+    await house.done(PUT, "Mine")
+    hold.release.set()
+    assert states(await rest(following))[-1] is State.COMPLETED
+    assert any('"Two." has become "Mine."' in said for said in last_said(house, 1))
+    assert await house.text() == PUT["text"]
+
+
+async def test_what_a_person_takes_back_with_undo_during_the_turn_is_not_written_again_unread() -> None:
+    hold = Hold()
+    own = write("T1", "Version two.", last_chunk=True)
+    house = await Office(answer(own), answer(text("Hm."), hold, REWRITE), answer(text("Sorry."))).ready()
+    following = await house.send("Rewrite it")
+    await hold.reached.wait()
+    assert (await house.done(UNDO, "Undo that")).state is State.COMPLETED
+    hold.release.set()
+    await rest(following)
+    assert await house.text() == TEXT
+
+
+async def test_what_the_model_itself_wrote_before_the_question_is_its_own() -> None:
+    own = write("T1", "Version two.", last_chunk=True)
+    house = await Office(answer(own), answer(ask("T2", "Good?")), answer(REWRITE), answer(text("Done."))).ready()
+    asked = await house.settled("Rewrite it")
+    await house.settled("No", task=asked.task_id)
+    assert await house.text() == "All new."
+
+
+async def test_a_note_of_this_servers_is_no_message_of_the_user() -> None:
+    house = await Office(answer(ask("T1", "Which?")), answer(text("Fine.")), answer(text("Hello"))).ready()
+    asked = await house.settled("Rewrite it")
+    await house.done(PUT, "Mine")
+    record = await house.settled("This one", task=asked.task_id)
+    assert unread(record) == ()
+    assert spoken(record) == ["Rewrite it", "Which?", "This one", "Fine."]

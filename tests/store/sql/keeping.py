@@ -33,19 +33,29 @@ class Replica:
 
 
 class Kept:
-    """A store with what it stands on. `lost` counts how often it was told that another replica took over."""
+    """A store with what it stands on.
+
+    Attributes:
+        lost: how often it was told that another replica took over.
+        unwritten: the contexts of which something could not be written.
+    """
 
     def __init__(self, database: Database, replica: Replica, limits: Limits | None = None) -> None:
         self.lost = 0
+        self.unwritten: list[str] = []
         self.database = database
         self.replica = replica
-        self.commits = GroupCommit(database, self._lose, spacing=0)
+        self.commits = GroupCommit(database, self._lose, self._drop, spacing=0)
         self.store = SqlArtifactStore(database, self.commits, replica, limits)
 
     def _lose(self) -> None:
         self.lost += 1
         self.store.forget()
         self.commits.give_up()
+
+    def _drop(self, context_id: str, error: Exception) -> None:
+        self.unwritten.append(context_id)
+        self.store.drop(context_id)
 
 
 @asynccontextmanager

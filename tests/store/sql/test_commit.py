@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 import pytest
@@ -18,7 +18,21 @@ from store.sql import commit
 from store.sql.commit import Fenced, GroupCommit, Written
 from store.sql.database import Database
 
-NO_CONNECTION = cast(AsyncConnection, None)
+
+class Page:
+    """A connection."""
+
+    def __init__(self, paper: Paper) -> None:
+        self._paper = paper
+
+    @asynccontextmanager
+    async def begin_nested(self) -> AsyncIterator[None]:
+        before = [*self._paper.open]
+        try:
+            yield
+        except BaseException:
+            self._paper.open = before
+            raise
 
 
 class Paper:
@@ -38,20 +52,23 @@ class Paper:
     async def write(self) -> AsyncIterator[AsyncConnection]:
         self.open = []
         error = self.failing()
-        yield NO_CONNECTION
+        yield cast(AsyncConnection, Page(self))
         await self.gate.wait()
-        if error:
+        if error and not isinstance(error, Broke):
             raise error
         self.transactions.append(self.open)
         self.written.set()
+        if error:
+            raise error
 
 
 class Writer:
-    """Stages words."""
+    """Stages words. The context of each is its first character; those with `!` cannot be written."""
 
     def __init__(self, paper: Paper) -> None:
         self.staged: list[str] = []
         self.durable: list[str] = []
+        self.failed: list[str] = []
         self._paper = paper
 
     def collect(self) -> Words | None:
@@ -71,18 +88,66 @@ class Words:
             raise Fenced
         if "written" in self._words and self._paper.transactions:
             raise Written
-        self._paper.open += self._words
+        for word in self._words:
+            if "!" in word:
+                raise ValueError(word)
+            self._paper.open.append(word)
         self._paper.begun.set()
 
     def done(self) -> None:
         self._writer.durable += self._words
+
+    def divided(self) -> dict[str, Words]:
+        contexts = dict.fromkeys(word[0] for word in self._words)
+        return {each: self._of([word for word in self._words if word[0] == each]) for each in contexts}
+
+    def _of(self, words: list[str]) -> Words:
+        return Words(self._writer, words, self._paper)
+
+    async def release(self, connection: AsyncConnection) -> None:
+        self._paper.open.append(f"free {''.join(self._words)}")
+
+    def failed(self) -> None:
+        self._writer.failed += self._words
+
+
+class Beginning:
+    """What every transaction begins with: it has not gone through yet."""
+
+    def __init__(self, paper: Paper) -> None:
+        self._paper = paper
+        self._before = len(paper.transactions)
+
+    async def write(self, connection: AsyncConnection) -> None:
+        if len(self._paper.transactions) > self._before:
+            raise Written
+
+    def done(self) -> None:
+        pass
+
+    def divided(self) -> dict[str, Words]:
+        return {}
+
+
+class Lease:
+    def __init__(self, paper: Paper) -> None:
+        self._paper = paper
+
+    def collect(self) -> Beginning:
+        return Beginning(self._paper)
+
+
+class Broke(Unavailable):
+    """The connection broke after the commit."""
 
 
 class House:
     def __init__(self, interval: float = 60.0) -> None:
         self.paper = Paper()
         self.lost = 0
-        self.commits = GroupCommit(cast(Database, self.paper), self._lose, interval, spacing=0)
+        self.unwritten: dict[str, str] = {}
+        self.commits = GroupCommit(cast(Database, self.paper), self._lose, self._fail, interval, spacing=0)
+        self.commits.join(Lease(self.paper))
         self.one, self.other = Writer(self.paper), Writer(self.paper)
         self.commits.join(self.one)
         self.commits.join(self.other)
@@ -90,6 +155,9 @@ class House:
     def _lose(self) -> None:
         self.lost += 1
         self.commits.give_up()
+
+    def _fail(self, context_id: str, error: Exception) -> None:
+        self.unwritten[context_id] = str(error)
 
 
 @pytest.fixture
@@ -206,6 +274,60 @@ def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_
         logging.disable(logging.NOTSET)
 
 
+CONTEXTS = "healthy", "other", "sick"
+STAGED = st.tuples(
+    st.sampled_from(["one", "other"]), st.sampled_from(CONTEXTS), st.booleans(), st.booleans(), st.integers(0, 1)
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(STAGED, max_size=15))
+def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_order(
+    said: list[tuple[str, str, bool, bool, int]],
+) -> None:
+    async def run() -> None:
+        house = House()
+        house.commits.start()
+        left = [0]
+
+        def failing() -> Exception | None:
+            left[0] -= 1
+            return Unavailable("it is away") if left[0] >= 0 else None
+
+        house.paper.failing = failing
+        words: dict[str, list[str]] = {"one": [], "other": []}
+        for number, (who, context, poison, now, failures) in enumerate(said):
+            word = f"{context[0]}{number:02}{'!' if poison and context == 'sick' else ''}"
+            getattr(house, who).staged.append(word)
+            words[who].append(word)
+            left[0] += failures
+            house.commits.soon()
+            if now:
+                house.commits.now()
+                await asyncio.sleep(0)
+        with suppress(Fenced):
+            await house.commits.settled()
+        await house.commits.stop()
+        for who, staged in words.items():
+            writer = getattr(house, who)
+            for context in "ho":
+                mine = [word for word in staged if word[0] == context]
+                assert [word for word in writer.durable if word[0] == context] == mine
+            assert sorted([*writer.durable, *writer.failed]) == sorted(staged)
+            assert not any("!" in word for word in writer.durable)
+        written = [word for transaction in house.paper.transactions for word in transaction if "free" not in word]
+        assert sorted(written) == sorted([*house.one.durable, *house.other.durable])
+        assert house.lost == 0
+
+    retry, commit.RETRY = commit.RETRY, 0
+    logging.disable(logging.CRITICAL)
+    try:
+        asyncio.run(run())
+    finally:
+        commit.RETRY = retry
+        logging.disable(logging.NOTSET)
+
+
 async def test_while_it_fails_it_says_why_once_and_when_it_goes_on(
     house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -248,6 +370,70 @@ async def test_what_can_never_be_written_is_given_up_too(house: House, caplog: p
         await house.commits.settled()
     assert house.lost == 1
     assert "cannot be written" in caplog.text
+
+
+async def test_what_cannot_be_written_fails_alone_and_all_of_its_context_with_it(house: House) -> None:
+    house.one.staged += ["a1", "b1", "c1"]
+    house.other.staged += ["b2!", "c2", "b3"]
+    house.commits.now()
+    await house.commits.settled()
+    assert house.paper.transactions == [["a1", "c1", "c2", "free b1", "free b2!b3"]]
+    assert house.unwritten == {"b": "b2!"}
+    assert (house.one.durable, house.other.durable) == (["a1", "c1"], ["c2"])
+    assert (house.one.failed, house.other.failed) == (["b1"], ["b2!", "b3"])
+    assert house.lost == 0
+
+
+async def test_what_is_the_only_thing_to_be_written_fails_too(house: House) -> None:
+    house.one.staged.append("a!")
+    house.commits.now()
+    await house.commits.settled()
+    assert (house.unwritten, house.one.failed, house.lost) == ({"a": "a!"}, ["a!"], 0)
+
+
+async def test_if_nothing_at_all_can_be_written_no_context_is_to_blame(house: House) -> None:
+    house.one.staged += ["a!", "b!"]
+    house.commits.now()
+    with pytest.raises(Fenced):
+        await house.commits.settled()
+    assert (house.unwritten, house.lost) == ({}, 1)
+
+
+async def test_what_cannot_even_be_collected_does_not_end_the_writing(house: House) -> None:
+    collect = house.one.collect
+
+    def broken() -> Words | None:
+        house.one.collect = collect  # type: ignore[method-assign]
+        raise ValueError("a fault of ours")
+
+    house.one.collect = broken  # type: ignore[method-assign]
+    house.commits.now()
+    with pytest.raises(Fenced):
+        await house.commits.settled()
+    house.one.staged.append("a")
+    house.commits.now()
+    await house.commits.settled()
+    assert (house.lost, house.paper.transactions) == (1, [["a"]])
+
+
+async def test_a_database_that_goes_away_while_the_culprit_is_looked_for_is_waited_for(house: House) -> None:
+    errors: list[Exception | None] = [None, Unavailable("it is away"), None]
+    house.paper.failing = lambda: errors.pop(0)
+    house.one.staged += ["a", "b!"]
+    house.commits.now()
+    await house.commits.settled()
+    assert house.paper.transactions == [["a", "free b!"]]
+    assert (house.one.durable, house.one.failed, house.unwritten) == (["a"], ["b!"], {"b": "b!"})
+
+
+async def test_a_connection_that_breaks_after_the_commit_does_not_make_forget_who_failed(house: House) -> None:
+    errors: list[Exception | None] = [None, Broke("the connection broke"), None]
+    house.paper.failing = lambda: errors.pop(0)
+    house.one.staged += ["a", "b!"]
+    house.commits.now()
+    await house.commits.settled()
+    assert house.paper.transactions == [["a", "free b!"]]
+    assert (house.one.durable, house.one.failed, house.unwritten) == (["a"], ["b!"], {"b": "b!"})
 
 
 async def test_a_transaction_that_had_gone_through_counts_as_committed(house: House) -> None:

@@ -3,20 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import delete, select
 
 from server.agent.events import ArtifactChanged, MessageReceived, State, StatusChanged
 from server.agent.model import Text
-from server.tasks.errors import TaskNotFound
+from server.tasks.errors import StreamLost, TaskNotFound
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following
 from server.tasks.record import TaskRecord
+from server.tasks.sql import wakeups as wakeups_of
 from server.tasks.sql.house import House
 from server.tasks.sql.lease import AT_ONCE, Lease, Timing
-from server.tasks.sql.tables import mail, metadata, replicas, tasks
+from server.tasks.sql.prune import Keep, prune
+from server.tasks.sql.tables import mail, metadata, pages, replicas, tasks
 from server.tasks.sql.wakeups import News, Wakeups
 from store.changes import EditText
 from store.errors import ArtifactNotFound
@@ -378,6 +380,67 @@ async def test_two_who_follow_a_context_at_once_both_see_what_follows(several) -
     async with asyncio.timeout(SOON):
         for following in both:
             assert isinstance((await anext(aiter(following))).entry.event, ArtifactChanged)
+
+
+async def test_who_could_not_read_for_so_long_that_it_was_pruned_is_told_and_comes_back(several) -> None:
+    hold = Hold()
+    a = await several.start(answer(write("T1", "One"), hold), HELLO)
+    b = await several.start()
+    writing = await a.send("Write")
+    task_id = writing.snapshot.task_id
+    await hold.reached.wait()
+    await a.house.commits.settled()
+    task, context = await b.runtime.follow(task_id, ""), await b.house.journal.follow_context("c")
+    await b.house._wakeups.stop()  # it hears nothing, for as long as it takes
+    hold.release.set()
+    await rest(writing)
+    await a.house.commits.settled()
+    later = datetime.now(UTC) + timedelta(days=30)
+    assert (await prune(a.house._database, Keep(timedelta(days=5)), later, dry_run=False)).journals
+    await b.house.journal.catch_up()
+    async with asyncio.timeout(SOON):
+        for lost in (task, context):
+            with pytest.raises(StreamLost):
+                await rest(lost)
+    assert (await b.runtime.follow(task_id, "")).snapshot.state is State.COMPLETED
+    there = (await b.house.journal.follow_context("c")).snapshot
+    assert (there.position, there.artifacts["doc"].closed) == (context.snapshot.position + 1, True)
+
+
+async def test_who_comes_to_a_task_of_which_another_has_missed_something_begins_anew(several) -> None:
+    hold = Hold()
+    a = await several.start(answer(hold, ask("T1", "Which?")))
+    b = await several.start()
+    task_id = (await a.send("Paint")).snapshot.task_id
+    await hold.reached.wait()
+    missed = await b.runtime.follow(task_id, "")
+    await b.house._wakeups.stop()
+    hold.release.set()
+    await a.runtime._turns.ended()
+    await a.house.commits.settled()
+    async with a.house._database.write() as connection:
+        await connection.execute(delete(pages))
+    assert (await b.runtime.follow(task_id, "")).snapshot.state is State.INPUT_REQUIRED
+    with pytest.raises(StreamLost):
+        await rest(missed)
+
+
+async def test_the_poll_is_not_left_out_because_there_is_always_news(monkeypatch) -> None:
+    monkeypatch.setattr(wakeups_of, "POLL", 0)
+    polled = asyncio.Event()
+
+    async def heard(news: News) -> None:
+        wakeups._notified(None, 0, "", News(tasks=("t",)).payload())  # before this is taken in, there is more
+        await asyncio.sleep(0)
+        if news.everything:
+            polled.set()
+
+    wakeups = Wakeups(Database("sqlite:///unused.db"), heard)
+    wakeups._notified(None, 0, "", News(tasks=("t",)).payload())
+    wakeups.start()
+    async with asyncio.timeout(SOON):
+        await polled.wait()
+    await wakeups.stop()
 
 
 async def test_news_that_come_while_others_are_taken_in_are_taken_in_together() -> None:
