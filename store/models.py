@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -187,6 +188,11 @@ class Ref:
     artifact_id: str
     task_id: str
     author: Author = "agent"
+
+
+def new_incarnation() -> int:
+    """Tells something from whatever had its id before and was removed: never 0, and, being random, of no clock."""
+    return secrets.randbits(62) + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 Rule 1: each event's data is an A2A 1.0 stream response `{"artifactUpdate": …}`; its `metadata` says under our
         extension's URI which version of the artifact it is part of, and by whom. Its `id` is the change's position in
-        the context.
+        the context, behind what tells the context from one of that id that was removed: `{incarnation}-{position}`.
 Rule 2: a stream begins with the artifacts that have changed after `Last-Event-ID`, whole, in the order in which they
         last changed; without that header with all of them. From there on it has every change as it happens, so that
         whoever folds it (replace, or extend the parts) has what the context has.
-Rule 3: an id that cannot be read, or that is still to come (the server has lost its memory), counts as none.
+Rule 3: an id that cannot be read, that is of a removed context, or that is still to come, counts as none. One without
+        an incarnation is of a server that knew of none (0).
 Rule 4: it never ends by itself: `:` comments keep it alive. The server's stop ends it (`stopping.py`), and so does a
-        journal that cannot be followed any more: the reader comes back with the last id that it has.
+        journal that cannot be followed any more, as that of a removed context: the reader comes back with the last id
+        that it has.
 """
 
 from __future__ import annotations
@@ -41,27 +43,29 @@ def event_stream(context_id: str, following: FollowingContext, last_event_id: st
     Args:
         grace: seconds that the server has to stop.
     """
-    events = _events(context_id, missed(following.snapshot, last_event_id), aiter(following))
+    incarnation = following.snapshot.incarnation
+    begin = ((_id(incarnation, each.position), each) for each in missed(following.snapshot, last_event_id))
+    events = _events(context_id, begin, aiter(following))
     return EventSourceResponse(events, headers=NO_GUESSING, shutdown_grace_period=grace)
 
 
 async def _events(
-    context_id: str, begin: Iterator[Standing], changes: AsyncIterator[ContextEntry]
+    context_id: str, begin: Iterator[tuple[str, Standing]], changes: AsyncIterator[ContextEntry]
 ) -> AsyncIterator[ServerSentEvent]:
-    for standing in begin:
-        yield _sse(standing.position, whole(context_id, standing))
+    for event_id, standing in begin:
+        yield _sse(event_id, whole(context_id, standing))
         del standing  # an open stream that waits need not hold what it has sent
     with suppress(StreamLost, Unavailable):
         async for change in changes:
-            yield _sse(change.position, change_json(context_id, change))
+            yield _sse(_id(change.incarnation, change.position), change_json(context_id, change))
             del change
 
 
 def missed(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[Standing]:
     """The artifacts that have changed since (rules 2 and 3)."""
-    readable = re.fullmatch("[0-9]{1,18}", last_event_id or "")
-    seen = int(readable[0]) if readable else 0
-    since = seen if seen <= snapshot.position else 0
+    readable = re.fullmatch("(?:([0-9]{1,19})-)?([0-9]{1,18})", last_event_id or "")
+    incarnation, seen = (int(readable[1] or 0), int(readable[2])) if readable else (None, 0)
+    since = seen if incarnation == snapshot.incarnation and seen <= snapshot.position else 0
     return (standing for standing in snapshot.artifacts.values() if standing.position > since)
 
 
@@ -87,5 +91,9 @@ def _json(update: pb.TaskArtifactUpdateEvent, version: int, author: Author) -> d
     return {"artifactUpdate": {**MessageToDict(update), "metadata": metadata}}
 
 
-def _sse(position: int, data: dict[str, Any]) -> ServerSentEvent:
-    return ServerSentEvent(json.dumps(data, ensure_ascii=False), id=str(position))
+def _id(incarnation: int | None, position: int) -> str:
+    return f"{incarnation}-{position}"
+
+
+def _sse(event_id: str, data: dict[str, Any]) -> ServerSentEvent:
+    return ServerSentEvent(json.dumps(data, ensure_ascii=False), id=event_id)

@@ -5,6 +5,8 @@ Rule 1: an artifact of the context is what the task that changed it last has mad
         so a task's own fold is right at each of its changes, and nothing is folded twice.
 Rule 2: positions have no gaps: every artifact change of every task takes the next one, and nothing else does.
 Rule 3: it is read by cursors, as a task is (`cursors.py`). It never ends: a context can always have one more task.
+Rule 4: a context that was removed, and is used again, begins at position 1 again: its `incarnation` tells the positions
+        of the one from those of the other.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import NamedTuple
 from server.agent.events import ArtifactChanged
 from server.tasks.cursors import Cursor, Log
 from server.tasks.record import Entry, TaskArtifact, TaskRecord
+from store.models import new_incarnation
 
 
 class ContextEntry(NamedTuple):
@@ -24,6 +27,7 @@ class ContextEntry(NamedTuple):
     position: int
     task_id: str
     entry: Entry
+    incarnation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +47,15 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class ContextSnapshot:
-    """A context's artifacts at one position, by their ids, the last changed last. `position` is 0 before any change."""
+    """A context's artifacts at one position, by their ids, the last changed last. `position` is 0 before any change.
+
+    Attributes:
+        incarnation: None if the context has not begun.
+    """
 
     position: int
     artifacts: Mapping[str, Standing]
+    incarnation: int | None
 
 
 class ContextLog(Log[ContextEntry]):
@@ -54,12 +63,13 @@ class ContextLog(Log[ContextEntry]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._incarnation = new_incarnation()
         self._position = 0
         self._artifacts: dict[str, Standing] = {}
 
     @property
     def snapshot(self) -> ContextSnapshot:
-        return ContextSnapshot(self._position, dict(self._artifacts))
+        return ContextSnapshot(self._position, dict(self._artifacts), self._incarnation)
 
     def add(self, record: TaskRecord, entry: Entry, event: ArtifactChanged) -> None:
         """Add the change `event` of `entry`; `record` is its task with `entry` folded in."""
@@ -68,7 +78,7 @@ class ContextLog(Log[ContextEntry]):
         self._artifacts.pop(event.artifact_id, None)
         standing = Standing(artifact, record.task_id, self._position, event.last_chunk)
         self._artifacts[event.artifact_id] = standing
-        self.append(ContextEntry(self._position, record.task_id, entry))
+        self.append(ContextEntry(self._position, record.task_id, entry, self._incarnation))
         self.wake()
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -58,6 +58,10 @@ class SqlArtifactStore:
         self._holds.forget()
         self._cache.clear()
         self._touched.clear()
+
+    def closed(self, context_id: str) -> AbstractContextManager[bool]:
+        """Nobody changes a context's artifacts here meanwhile; False if somebody does, or is about to."""
+        return self._holds.closed(carried(context_id))
 
     def drop(self, context_id: str) -> None:
         """What is staged in a context is not written: memory goes back to the rows."""
@@ -223,7 +227,7 @@ class SqlArtifactStore:
             self._commits.soon()
 
     def _may_go(self, held: Held) -> None:
-        if not held.idle or self._holds.find(held.key) is not held:
+        if held.leaving or not held.idle or self._holds.find(held.key) is not held:
             return
         if self._holder.alone:
             self._holds.let_go(held)

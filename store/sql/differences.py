@@ -56,6 +56,7 @@ def changes(stored: Stored, new: Document, changed: int, holder: str | None) -> 
         draft_author=draft.author if draft else None,
         draft_dirty=draft.dirty if draft else False,
         draft_kept=kept,
+        incarnation=stored.head.incarnation,
     )
     return Changes(head, cut, pieces, made, Stored(new, head, count, depths))
 
@@ -68,12 +69,12 @@ def _made(stored: Stored, new: Document) -> tuple[tuple[VersionRow, ...], tuple[
     for version in new.versions[known:]:
         depth = depths[version.parent - 1] + 1 if version.parent else WHOLE
         replacement = _replacement(version, new.versions[version.parent - 1].content) if depth < WHOLE else None
-        rows.append(version_row(version, replacement))
+        rows.append(_version_row(version, replacement))
         depths.append(0 if replacement is None else depth)
     return tuple(rows), tuple(depths)
 
 
-def version_row(version: Version, replacement: str | None = None) -> VersionRow:
+def _version_row(version: Version, replacement: str | None = None) -> VersionRow:
     """A version's row: whole, if there is no replacement."""
     edited = version.edited
     return VersionRow(
@@ -85,7 +86,7 @@ def version_row(version: Version, replacement: str | None = None) -> VersionRow:
         edited.span.start if edited else None,
         edited.span.end if edited else None,
         edited.length if edited else None,
-        _json(version.content) if replacement is None else None,
+        content_json(version.content) if replacement is None else None,
         None if replacement is None else json.dumps(replacement, ensure_ascii=False),
     )
 
@@ -152,13 +153,13 @@ def _reach(points: Sequence[_Point], target: Content, added: list[Piece]) -> int
         point, parts = points[-1], None
     if parts == ():
         return point.count
-    piece = Piece(point.count, "whole", _json(target)) if parts is None else _append(point.count, parts)
+    piece = Piece(point.count, "whole", content_json(target)) if parts is None else _append(point.count, parts)
     added.append(piece)
     return point.count + 1
 
 
 def _append(seq: int, parts: Parts) -> Piece:
-    return Piece(seq, "append", _json(Content(parts=parts)))
+    return Piece(seq, "append", content_json(Content(parts=parts)))
 
 
 def appended(old: Content, new: Content) -> Parts | None:
@@ -205,6 +206,7 @@ def _grown(before: TextPart, after: TextPart) -> list[Part] | None:
     return [text_part(more, after.media_type, after.metadata)]
 
 
-def _json(content: Content) -> str:
+def content_json(content: Content) -> str:
+    """A content as it stands in a row."""
     # One half of a surrogate pair in a name or a value would be refused with everything that is written with it.
     return repaired(encode(content, Content))

@@ -4,6 +4,7 @@ Rule 1: one attempt is made at a time for an artifact, however many ask, and goe
 Rule 2: one that another live replica holds is busy if a draft is open in it; or else, as if the draft is of the very
         task that asks, it is waited for: the other one is about to let go.
 Rule 3: what nobody then changes is let go after `UNUSED` seconds.
+Rule 4: whoever removes rows on SQLite, where no row says who holds an artifact, keeps memory out by `closed`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store.document import Document
 from store.errors import ArtifactBusy, Unavailable
-from store.models import Ref
+from store.models import Ref, new_incarnation
 from store.sql import reading, writing
 from store.sql.database import Database
 from store.sql.reading import Cache, Key
@@ -110,6 +112,7 @@ class Holds:
         self._unused = unused
         self._held: dict[Key, Held] = {}
         self._attempts: dict[Key, asyncio.Task[None]] = {}
+        self._closed: dict[str, asyncio.Event] = {}
         self._clock = 0
 
     def find(self, key: Key) -> Held | None:
@@ -128,15 +131,28 @@ class Holds:
         """
         key = ref.context_id, ref.artifact_id
         end = asyncio.get_running_loop().time() + PATIENCE
-        while True:
+        while key not in self._held:  # somebody else who waited may have got it meanwhile, and changed it
             try:
-                return await self._attempt(key)
+                await self._attempt(key)
             except _Elsewhere as other:
                 if other.draft_task not in (None, ref.task_id):
                     raise ArtifactBusy(ref.artifact_id, other.draft_task) from None
                 if asyncio.get_running_loop().time() > end:
                     raise Unavailable(f"another server does not let go of artifact {ref.artifact_id!r}") from None
-            await asyncio.sleep(PAUSE)
+                await asyncio.sleep(PAUSE)
+
+    @contextmanager
+    def closed(self, context_id: str) -> Iterator[bool]:
+        """Nobody gets hold of a context's artifacts meanwhile; False if somebody has, or is about to (rule 4)."""
+        if context_id in self._closed or any(key[0] == context_id for key in (*self._held, *self._attempts)):
+            yield False
+            return
+        opened = self._closed[context_id] = asyncio.Event()
+        try:
+            yield True
+        finally:
+            del self._closed[context_id]
+            opened.set()
 
     def want(self, held: Held) -> None:
         """Somebody is about to change it (rule 3)."""
@@ -194,9 +210,11 @@ class Holds:
 
     async def _take(self, key: Key, into: dict[Key, Held]) -> None:
         """`into` is no longer looked at if everything was forgotten meanwhile."""
+        if closed := self._closed.get(key[0]):
+            await closed.wait()
         if self._holder.alone:
             async with self._database.read() as connection:
-                found = await reading.head(connection, key) or Head()
+                found = await reading.head(connection, key) or Head(incarnation=new_incarnation())
                 stored = await self._cache.read(connection, key, found)
         else:
             async with self._database.write() as connection:
@@ -209,7 +227,7 @@ class Holds:
         me = self._holder.id
         found = await reading.head(connection, key, lock=True)
         if found is None:
-            await writing.insert_head(connection, key)
+            await writing.insert_head(connection, key, Head(incarnation=new_incarnation()))
             found = await reading.head(connection, key, lock=True) or Head()
         if found.holder not in (None, me) and await self._holder.alive(connection, found.holder):
             raise _Elsewhere(found.draft_task)

@@ -1,7 +1,8 @@
 """Artifacts out of their rows, within the caller's transaction, and the documents that were read last.
 
 Rule 1: `revision` is raised by whoever writes any row of an artifact, so a document in memory that has the revision of
-        the row is the document.
+        the row is the document. That counts within one `incarnation`: an artifact that was removed and is written again
+        begins at revision 0 and version 1 again, and has nothing in common with what memory knows of the first.
 Rule 2: of a document that has grown only the new versions are read, unless old ones have lost their content since.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, and_, select
+from sqlalchemy import ColumnElement, Select, Table, and_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store.document import Document
@@ -86,7 +87,7 @@ async def shown(connection: AsyncConnection, context_id: str, found: dict[str, H
     if not found:
         return []
     chains: dict[str, list[VersionRow]] = defaultdict(list)
-    for artifact_id, *row in await connection.execute(_chains(context_id, found)):
+    for artifact_id, *row in await connection.execute(_chains(context_id, _current(context_id, found))):
         chains[artifact_id].append(VersionRow(*row))
     pieces: dict[str, list[Piece]] = defaultdict(list)
     query = select(drafts.c.artifact_id, *_columns(drafts, Piece)).where(_among(drafts, context_id, found))
@@ -99,18 +100,28 @@ def _shown(artifact_id: str, found: Head, chain: Sequence[VersionRow], pieces: S
     return Standing(artifact_id, found, content(found, chain, pieces), found.draft_author or chain[-1].author)
 
 
-def _chains(context_id: str, artifact_ids: Iterable[str]) -> Any:
-    """The current versions, and below each those that it is kept as an edit of."""
-    columns = (versions.c.artifact_id, *_columns(versions, VersionRow))
+async def version_content(connection: AsyncConnection, key: Key, number: int) -> Content:
+    """A version's content, without reading more versions than those that it is kept as an edit of."""
+    begin = select(*_links()).where(_of(versions, key), versions.c.number == number)
+    rows = [VersionRow(*row) for _, *row in await connection.execute(_chains(key[0], begin))]
+    return content(Head(), rows, ())
+
+
+def _links() -> list[ColumnElement[Any]]:
+    return [versions.c.artifact_id, *_columns(versions, VersionRow)]
+
+
+def _current(context_id: str, artifact_ids: Iterable[str]) -> Select[Any]:
     current = and_(versions.c.artifact_id == artifacts.c.artifact_id, versions.c.number == artifacts.c.current)
-    begin = (
-        select(*columns)
-        .join_from(artifacts, versions, and_(versions.c.context_id == artifacts.c.context_id, current))
-        .where(_among(artifacts, context_id, artifact_ids))
-        .cte("chain", recursive=True)
-    )
+    joined = and_(versions.c.context_id == artifacts.c.context_id, current)
+    return select(*_links()).join_from(artifacts, versions, joined).where(_among(artifacts, context_id, artifact_ids))
+
+
+def _chains(context_id: str, chosen: Select[Any]) -> Any:
+    """The chosen versions, and below each those that it is kept as an edit of."""
+    begin = chosen.cte("chain", recursive=True)
     parent = and_(versions.c.artifact_id == begin.c.artifact_id, versions.c.number == begin.c.parent)
-    below = select(*columns).join_from(begin, versions, and_(versions.c.context_id == context_id, parent))
+    below = select(*_links()).join_from(begin, versions, and_(versions.c.context_id == context_id, parent))
     chain = begin.union_all(below.where(begin.c.replacement.is_not(None)))
     return select(chain).order_by(chain.c.artifact_id, chain.c.number)
 
@@ -149,14 +160,14 @@ class Cache:
 
     def fresh(self, key: Key, found: Head) -> Stored | None:
         """The document, if it is as the artifact's row says that it now is."""
-        known = self._get(key)
+        known = self._get(key, found)
         return known if known and known.head.revision == found.revision else None
 
     async def read(self, connection: AsyncConnection, key: Key, found: Head) -> Stored:
         """The document, given its artifact's row."""
         read = self.fresh(key, found)
         if read is None:
-            read = await _document(connection, key, found, self._get(key))
+            read = await _document(connection, key, found, self._get(key, found))
             self.put(key, read)
         return read
 
@@ -171,8 +182,10 @@ class Cache:
         self._entries.clear()
         self._size = 0
 
-    def _get(self, key: Key) -> Stored | None:
-        if key not in self._entries:
+    def _get(self, key: Key, found: Head) -> Stored | None:
+        """An earlier state of the artifact, or this one."""
+        known, _ = self._entries.get(key, (None, 0))
+        if known is None or known.head.incarnation != found.incarnation or known.head.revision > found.revision:
             return None
         self._entries.move_to_end(key)
-        return self._entries[key][0]
+        return known

@@ -41,6 +41,7 @@ class Head:
     draft_author: Author | None = None
     draft_dirty: bool = False
     draft_kept: int | None = None
+    incarnation: int = 0
 
     @property
     def exists(self) -> bool:

@@ -31,6 +31,11 @@ class Text(TypeDecorator[str]):
         return value if value is None else carried(value)
 
 
+def incarnation() -> Column[int]:
+    """Tells a row from one that had its key before and was removed (`new_incarnation`); 0 in rows of schema 0001."""
+    return Column("incarnation", BigInteger, nullable=False, server_default=sqlalchemy.text("0"))
+
+
 artifacts = Table(
     "artifacts",  # a row may stand here before there is any artifact: that has a version or a draft
     metadata,
@@ -47,6 +52,7 @@ artifacts = Table(
     Column("draft_author", Text),
     Column("draft_dirty", Boolean, nullable=False),
     Column("draft_kept", Integer),  # so many pieces make what the last completed call left; null: none was completed
+    incarnation(),
 )
 
 versions = Table(

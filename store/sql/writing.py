@@ -28,9 +28,6 @@ _CUT = drafts.delete().where(
     drafts.c.artifact_id == bindparam("of_artifact"),
     drafts.c.seq >= bindparam("from_seq"),
 )
-_DROP = versions.delete().where(
-    versions.c.context_id == bindparam("of_context"), versions.c.artifact_id == bindparam("of_artifact")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +48,14 @@ class Write:
     changed: int
     keeps: str | None
 
-    def since(self, before: Stored) -> Changes:
-        return changes(before, self.document, self.changed, self.keeps)
+    @property
+    def changes(self) -> Changes:
+        return changes(self.before, self.document, self.changed, self.keeps)
 
 
-async def insert_head(connection: AsyncConnection, key: Key) -> None:
+async def insert_head(connection: AsyncConnection, key: Key, head: Head) -> None:
     """Make an artifact's row, unless there is one."""
-    row = {"context_id": key[0], "artifact_id": key[1], **_values(Head())}
-    await connection.execute(insert(connection, artifacts).values(row).on_conflict_do_nothing())
+    await connection.execute(insert(connection, artifacts).values(_row(key, head)).on_conflict_do_nothing())
 
 
 async def hold(connection: AsyncConnection, key: Key, holder: str) -> None:
@@ -74,13 +71,15 @@ async def write(connection: AsyncConnection, writes: Sequence[Write]) -> list[St
     """Bring the rows of artifacts to where they should be; how the documents stand in them then.
 
     Raises:
-        Fenced: another replica has taken over one of them.
+        Fenced: one of them is not as it was when memory went on from it; another replica has taken it over.
     """
+    for each in writes:
+        if each.holder is None and not each.before.head.revision:
+            await insert_head(connection, each.key, each.before.head)
     found = await _locked(connection, [each.key for each in writes])
     for each in writes:
-        if each.holder is None and each.key not in found:
-            await insert_head(connection, each.key)
-    changed = {each.key: await _checked(connection, each, *found.get(each.key, (None, 0))) for each in writes}
+        _check(each, *found.get(each.key, (None, 0, 0)))
+    changed = {each.key: each.changes for each in writes}
     await _run(connection, _CUT, (_of(key, from_seq=each.cut) for key, each in changed.items() if each.cut is not None))
     await _run(
         connection, drafts.insert(), (_row(key, piece) for key, each in changed.items() for piece in each.pieces)
@@ -92,21 +91,18 @@ async def write(connection: AsyncConnection, writes: Sequence[Write]) -> list[St
     return [each.after for each in changed.values()]
 
 
-async def _locked(connection: AsyncConnection, keys: Sequence[Key]) -> dict[Key, tuple[str | None, int]]:
-    """Holders and revisions; nobody else writes these rows until the transaction ends."""
-    columns = artifacts.c.context_id, artifacts.c.artifact_id, artifacts.c.holder, artifacts.c.revision
-    rows = select(*columns).where(tuple_(*columns[:2]).in_(keys)).order_by(*columns[:2]).with_for_update()
-    return {(row[0], row[1]): (row[2], row[3]) for row in await connection.execute(rows)}
+async def _locked(connection: AsyncConnection, keys: Sequence[Key]) -> dict[Key, tuple[str | None, int, int]]:
+    """Holders, incarnations and revisions; nobody else writes these rows until the transaction ends."""
+    key = artifacts.c.context_id, artifacts.c.artifact_id
+    columns = (*key, artifacts.c.holder, artifacts.c.incarnation, artifacts.c.revision)
+    rows = select(*columns).where(tuple_(*key).in_(keys)).order_by(*key).with_for_update()
+    return {(row[0], row[1]): (row[2], row[3], row[4]) for row in await connection.execute(rows)}
 
 
-async def _checked(connection: AsyncConnection, each: Write, holder: str | None, revision: int) -> Changes:
-    if revision == each.before.head.revision and each.holder in (None, holder):
-        return each.since(each.before)
-    if each.holder is not None:
+def _check(each: Write, holder: str | None, incarnation: int, revision: int) -> None:
+    unchanged = (incarnation, revision) == (each.before.head.incarnation, each.before.head.revision)
+    if not unchanged or each.holder not in (None, holder):
         raise Fenced(f"another replica has taken over artifact {each.key[1]!r}")
-    # Nobody else can hold it, so what was pruned is what memory goes on to use: all of it is written again.
-    await _run(connection, _DROP, [_of(each.key)])
-    return each.since(Stored(Document(each.key[1]), Head(revision=revision), pieces=1))
 
 
 async def _run(connection: AsyncConnection, statement: Any, rows: Iterable[Mapping[str, Any]]) -> None:

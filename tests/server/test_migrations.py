@@ -7,16 +7,26 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, column, inspect, table, text
 
 from server.migrations import REVISIONS, SchemaError, check, newest, prepare, upgrade
+from server.migrations.schema import _config
+from store.changes import EditText
+from store.models import Content, text_part
 from store.sql.database import Database
+from store.sql.differences import content_json
+from store.text import Span
 from tests.databases import postgresql_url, sqlite_url
+from tests.store.making import by
+from tests.store.sql.keeping import Replica, keeping
 
 ROOT = Path(__file__).parents[2]
 Url = Callable[[Path], str]
@@ -89,6 +99,50 @@ async def test_what_is_kept_survives_a_second_upgrade(url: Url, tmp_path: Path) 
         await upgrade(database)
         async with database.read() as connection:
             assert (await connection.execute(text("SELECT task_id, context_id FROM task_contexts"))).one() == ("t", "c")
+
+
+async def begin_with(database: Database, revision: str) -> None:
+    """The schema as it was at a revision."""
+
+    def run(connection: Connection) -> None:
+        config = _config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+
+    async with database.write() as connection:
+        await connection.run_sync(run)
+
+
+ROWS_OF_0001: dict[str, dict[str, Any]] = {
+    "contexts": {"context_id": "c", "tasks": 2, "position": 7, "changed_at": 1},
+    "artifacts": {"context_id": "c", "artifact_id": "a", "revision": 5, "changed": 1, "changed_by": "t"}
+    | {"current": 1, "newest": 1, "pruned": 0, "draft_dirty": False},
+    "versions": {"context_id": "c", "artifact_id": "a", "number": 1, "parent": 0, "author": "agent", "task_id": "t"}
+    | {"incomplete": False, "made_at": datetime(2026, 1, 1, tzinfo=UTC)}
+    | {"content": content_json(Content(parts=(text_part("old"),)))},
+    "messages": {"key": "k", "task_id": "t", "context_id": "c", "accepted_at": 1},
+}
+
+
+@BOTH
+async def test_what_revision_0001_kept_is_kept_and_can_be_changed(url: Url, tmp_path: Path) -> None:
+    async with opened(url(tmp_path)) as database:
+        await begin_with(database, "0001")
+        async with database.write() as connection:
+            for name, row in ROWS_OF_0001.items():
+                await connection.execute(table(name, *map(column, row)).insert().values(row))
+        await upgrade(database)
+        async with database.read() as connection:
+            rows = await connection.execute(text("SELECT context_id, tasks, position, incarnation FROM contexts"))
+            assert rows.all() == [("c", 2, 7, 0)]
+            assert await connection.scalar(text("SELECT task_id FROM messages")) == "t"
+        async with keeping(database, Replica()) as kept:
+            assert (await kept.store.get(by("t"))).text == "old"
+            await kept.store.apply(by("t"), EditText(Span(0, 3), "new", base=1))
+            await kept.store.close(by("t"))
+            await kept.commits.settled()
+        async with keeping(database, Replica()) as kept:
+            assert [version.content.text for version in await kept.store.versions(by("t"))] == ["old", "new"]
 
 
 @BOTH

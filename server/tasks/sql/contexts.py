@@ -1,16 +1,20 @@
 """The artifact changes of a context, as the database has them: its followers read on when there is news.
 
-What a follower begins with and what follows are both of committed rows alone, so they agree, whichever replica wrote
-them. The price is that a draft is seen here a commit later than by those who follow its task.
+Rule 1: what a follower begins with and what follows are both of committed rows alone, so they agree, whichever replica
+        wrote them. The price is that a draft is seen here a commit later than by those who follow its task.
+Rule 2: when a context has been removed, whoever follows it is told (`StreamLost`) and has to come back: it has gone, or
+        it is another one (`incarnation`), whose positions begin anew.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.agent.events import ArtifactChanged
 from server.tasks.codec import entries_of_json
@@ -23,12 +27,26 @@ from store.errors import Unavailable
 from store.sql.database import Database
 
 
+class _Place(NamedTuple):
+    """Where a context stands; the incarnation of one that has no row is None."""
+
+    incarnation: int | None
+    position: int
+
+
+NOWHERE = _Place(None, 0)
+
+
 class _Tail(Log[ContextEntry]):
-    def __init__(self, context_id: str, position: int) -> None:
+    def __init__(self, context_id: str, place: _Place) -> None:
         super().__init__()
         self.context_id = context_id
-        self.position = position
+        self.incarnation, self.position = place
         self.reading = asyncio.Lock()
+
+    @property
+    def place(self) -> _Place:
+        return _Place(self.incarnation, self.position)
 
 
 class _ContextCursor:
@@ -64,7 +82,8 @@ class ContextTails:
         """
         tail = self._tails.get(context_id)
         if tail is None or tail.broken:
-            fresh = _Tail(context_id, await self._position(context_id))
+            async with self._database.read() as connection:
+                fresh = _Tail(context_id, await _place(connection, context_id))
             tail = self._tails.get(context_id)
             if tail is None or tail.broken:  # another request may have made one meanwhile
                 tail = self._tails[context_id] = fresh
@@ -90,10 +109,11 @@ class ContextTails:
         """
         tails = dict(self._tails)
         if tails:
-            query = select(contexts.c.context_id, contexts.c.position).where(contexts.c.context_id.in_(tails))
+            query = select(contexts.c.context_id, contexts.c.incarnation, contexts.c.position)
             async with self._database.read() as connection:
-                found = (await connection.execute(query)).all()
-            await self.news(row.context_id for row in found if row.position > tails[row.context_id].position)
+                rows = await connection.execute(query.where(contexts.c.context_id.in_(tails)))
+                found = {row.context_id: _Place(row.incarnation, row.position) for row in rows}
+            await self.news(each for each, tail in tails.items() if found.get(each, NOWHERE) != tail.place)
 
     def changed(self, context_ids: Iterable[str]) -> None:
         """This replica has written something of these."""
@@ -125,27 +145,29 @@ class ContextTails:
         ours = ours.where(pages.c.context_id == tail.context_id).order_by(pages.c.position)
         async with tail.reading:
             async with self._database.read() as connection:
-                newest = int(await connection.scalar(_position(tail.context_id)) or 0)
+                incarnation, newest = await _place(connection, tail.context_id)
                 found = (await connection.execute(ours.where(pages.c.position > tail.position))).all()
+            if tail.incarnation is None:
+                tail.incarnation = incarnation
+            if incarnation != tail.incarnation:
+                tail.break_off(StreamLost())
+            if incarnation is None or tail.broken:
+                return
             for page in found:
                 changes = [e for e in entries_of_json(page.epoch, page.entries) if isinstance(e.event, ArtifactChanged)]
                 if page.position - len(changes) != tail.position:
                     break
                 for position, entry in enumerate(changes, page.position - len(changes) + 1):
-                    tail.append(ContextEntry(position, page.task_id, entry))
+                    tail.append(ContextEntry(position, page.task_id, entry, incarnation))
                 tail.position = page.position
             if tail.position < newest:
                 tail.break_off(StreamLost())  # what comes next is no longer kept
             else:
                 tail.wake()
 
-    async def _position(self, context_id: str) -> int:
-        async with self._database.read() as connection:
-            return int(await connection.scalar(_position(context_id)) or 0)
-
     async def _snapshot(self, context_id: str) -> ContextSnapshot:
         async with self._database.read() as connection:
-            position = int(await connection.scalar(_position(context_id)) or 0)
+            incarnation, position = await _place(connection, context_id)
             changed = select(standings).where(standings.c.context_id == context_id).order_by(standings.c.position)
             last = (await connection.execute(changed)).all()
             writers = select(*WHOLE).where(these((context_id, task_id) for task_id in {row.task_id for row in last}))
@@ -156,8 +178,10 @@ class ContextTails:
             )
             for row in last
         }
-        return ContextSnapshot(position, artifacts)
+        return ContextSnapshot(position, artifacts, incarnation)
 
 
-def _position(context_id: str) -> Select[tuple[int]]:
-    return select(contexts.c.position).where(contexts.c.context_id == context_id)
+async def _place(connection: AsyncConnection, context_id: str) -> _Place:
+    query = select(contexts.c.incarnation, contexts.c.position).where(contexts.c.context_id == context_id)
+    row = (await connection.execute(query)).one_or_none()
+    return _Place(row.incarnation, row.position) if row else NOWHERE

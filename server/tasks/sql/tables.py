@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, Table
 
-from store.sql.tables import Text, metadata
+from store.sql.tables import Text, incarnation, metadata
 
 contexts = Table(
     "contexts",
@@ -18,6 +18,7 @@ contexts = Table(
     Column("tasks", Integer, nullable=False),  # how many it has had
     Column("position", BigInteger, nullable=False),  # of its newest artifact change
     Column("changed_at", BigInteger, nullable=False),
+    incarnation(),
 )
 
 tasks = Table(
@@ -91,6 +92,7 @@ messages = Table(
     Column("context_id", Text, nullable=False),
     Column("accepted_at", BigInteger, nullable=False),
     Index("messages_by_time", "accepted_at"),
+    Index("messages_by_context", "context_id"),
 )
 
 replicas = Table(

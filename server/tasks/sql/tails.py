@@ -84,8 +84,16 @@ class Tails:
             query = select(tasks.c.task_id, tasks.c.generation)
             query = query.where(these((record.context_id, task_id) for task_id, record in known.items()))
             async with self._database.read() as connection:
-                found = (await connection.execute(query)).all()
-            await self.news(row.task_id for row in found if row.generation > known[row.task_id].generation)
+                found = {row.task_id: row.generation for row in await connection.execute(query)}
+            self._break_off_removed(known.keys() - found.keys())
+            await self.news(task_id for task_id, last in found.items() if last > known[task_id].generation)
+
+    def _break_off_removed(self, task_ids: Iterable[str]) -> None:
+        """They have gone with their contexts, before their ends were read here."""
+        for task_id in task_ids:
+            log = self._logs.get(task_id)
+            if log is not None and not self._owns(task_id) and log.saved:
+                log.break_off(StreamLost())
 
     async def _read_on(self, log: TaskLog) -> None:
         async with log.reading:

@@ -3,6 +3,7 @@
 Rule 1: nothing is written for a task whose epoch is not the one it is said in: `Fenced`.
 Rule 2: a task's snapshot is written when it begins and when it settles; between, only its entries are, and never again.
 Rule 3: a transaction that is tried again writes the same rows.
+Rule 4: a context that has no row begins with an incarnation of its own: it may have had one that was removed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from server.tasks.record import TaskRecord
 from server.tasks.sql.logs import Batch
 from server.tasks.sql.reading import these, ticks
 from server.tasks.sql.tables import contexts, mail, messages, pages, standings, task_contexts, tasks
+from store.models import new_incarnation
 from store.sql.commit import Fenced
 from store.sql.database import insert
 
@@ -64,6 +66,7 @@ class Writing:
         self._at = at
         self._notify = notify
         self._committed = committed
+        self._incarnation = new_incarnation()
 
     async def write(self, connection: AsyncConnection) -> None:
         await self._accept(connection)
@@ -157,7 +160,13 @@ class Writing:
         at = ticks(self._at)
         # In order, so that no two replicas wait for one another.
         rows = [
-            {"context_id": context_id, "tasks": new[context_id], "position": changed[context_id], "changed_at": at}
+            {
+                "context_id": context_id,
+                "tasks": new[context_id],
+                "position": changed[context_id],
+                "changed_at": at,
+                "incarnation": self._incarnation,
+            }
             for context_id in sorted(new)
             if new[context_id] or changed[context_id]
         ]

@@ -58,6 +58,9 @@ class House:
     async def position(self) -> int:
         return (await self.journal.follow_context(self.context)).snapshot.position
 
+    async def event_id(self, position: int) -> str:
+        return f"{(await self.journal.follow_context(self.context)).snapshot.incarnation}-{position}"
+
     async def get(self, path: str, method: str = "GET", root: str = "", **headers: str) -> httpx.Response:
         """`path` is what follows `/artifacts/`."""
         transport = httpx.ASGITransport(self.app, root_path=root)

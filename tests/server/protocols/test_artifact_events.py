@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -12,13 +13,17 @@ from a2a.server.tasks.task_manager import append_artifact_to_task
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict
 
+from server.migrations import upgrade
 from server.protocols.artifact_events import missed
 from server.tasks.context_log import ContextSnapshot, Standing
 from server.tasks.record import TaskArtifact
+from server.tasks.sql.prune import Keep, prune
 from store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Undo
 from store.errors import StoreError
 from store.models import Content, DataPart, FilePart, text_part
+from store.sql.database import Database
 from store.text import Span
+from tests.databases import postgresql_url
 from tests.server.protocols.artifact_house import Event, House, events, served
 from tests.server.serving import asking, sent, serving
 from tests.server.test_shutdown import in_process
@@ -84,30 +89,39 @@ def standing(artifact_id: str, position: int) -> Standing:
     return Standing(TaskArtifact(artifact_id, Content(), 1, "agent"), "task", position, False)
 
 
-SNAPSHOT = ContextSnapshot(7, {name: standing(name, position) for name, position in (("a", 3), ("b", 5), ("c", 7))})
+def snapshot(incarnation: int) -> ContextSnapshot:
+    positions = (("a", 3), ("b", 5), ("c", 7))
+    return ContextSnapshot(7, {name: standing(name, position) for name, position in positions}, incarnation)
 
 
 @pytest.mark.parametrize(
     ("last_event_id", "ids"),
     [
         (None, "abc"),
-        ("0", "abc"),
-        ("2", "abc"),
-        ("3", "bc"),
-        ("4", "bc"),
-        ("6", "c"),
-        ("7", ""),
-        ("8", "abc"),
-        ("99999999999999999999", "abc"),
+        ("9-0", "abc"),
+        ("9-2", "abc"),
+        ("9-3", "bc"),
+        ("9-4", "bc"),
+        ("9-6", "c"),
+        ("9-7", ""),
+        ("9-8", "abc"),
+        ("9-99999999999999999999", "abc"),
+        ("99999999999999999999-3", "abc"),
         ("", "abc"),
-        ("-1", "abc"),
-        ("3 ", "abc"),
-        ("３", "abc"),
-        ("x", "abc"),
+        ("-3", "abc"),
+        ("9-3 ", "abc"),
+        ("9-３", "abc"),
+        ("9-x", "abc"),
+        ("8-7", "abc"),
+        ("7", "abc"),
     ],
 )
 def test_what_changed_since_is_missed_and_all_of_it_if_that_cannot_be_known(last_event_id, ids) -> None:
-    assert "".join(each.artifact.artifact_id for each in missed(SNAPSHOT, last_event_id)) == ids
+    assert "".join(each.artifact.artifact_id for each in missed(snapshot(9), last_event_id)) == ids
+
+
+def test_an_id_of_a_server_that_knew_of_no_incarnations_goes_on_where_it_was() -> None:
+    assert "".join(each.artifact.artifact_id for each in missed(snapshot(0), "4")) == "bc"
 
 
 # -------------------------------------------------------------------------- on the wire
@@ -123,7 +137,7 @@ async def test_a_stream_begins_with_what_stands_and_goes_on_with_every_change_of
         await house.do(adding("three", last_chunk=True), artifact="doc", task="a")
         await house.do(adding("!"), artifact="doc", task="b")
         live = await take(stream, 2)
-    assert [event.id for event in first + live] == ["2", "3", "4", "5"]
+    assert [event.id for event in first + live] == [await house.event_id(position) for position in (2, 3, 4, 5)]
     common = {"contextId": "ctx"}
     assert [event.update for event in first + live] == [
         common
@@ -162,14 +176,14 @@ async def test_who_comes_back_is_first_sent_whole_what_changed_meanwhile() -> No
     for artifact in ("doc", "plan", "notes"):
         await house.do(writing(f"{artifact} "), artifact=artifact)
     await house.do(adding("more"), artifact="doc")
-    async with served(house.app) as client, aclosing(events(client, "ctx", last="2")) as stream:
+    async with served(house.app) as client, aclosing(events(client, "ctx", await house.event_id(2))) as stream:
         missed = await take(stream, 2)
         await house.do(adding("less"), artifact="plan")
         live = await take(stream, 1)
     seen = [(event.id, event.update["artifact"]["artifactId"], event.update.get("append", False)) for event in missed]
-    assert seen == [("3", "notes", False), ("4", "doc", False)]
+    assert seen == [(await house.event_id(3), "notes", False), (await house.event_id(4), "doc", False)]
     assert missed[1].update["artifact"]["parts"] == [{"text": "doc more"}]
-    assert (live[0].id, live[0].update["append"]) == ("5", True)
+    assert (live[0].id, live[0].update["append"]) == (await house.event_id(5), True)
 
 
 async def test_proxies_are_told_to_pass_it_on_at_once() -> None:
@@ -249,7 +263,7 @@ async def test_who_reconnects_at_random_points_has_exactly_what_the_store_has(se
     assert await house.position() > 60
     assert len(expected) == 4
     assert [reader.artifacts() for reader in (*early, late)] == [expected] * 4
-    assert {reader.last for reader in early} == {str(await house.position())}
+    assert {reader.last for reader in early} == {await house.event_id(await house.position())}
 
 
 # ---------------------------------------------------------------------- the whole server
@@ -272,6 +286,39 @@ async def test_two_tasks_of_one_context_are_seen_while_they_write() -> None:
             while reader.artifacts()["notes"][1] != "0123456789" * 10:
                 reader.take(await anext(stream))
         assert reader.artifacts() == await stands(server.http, context)
+
+
+async def test_a_reader_of_a_removed_context_is_let_go_and_begins_anew_when_it_is_used_again() -> None:
+    url = postgresql_url()
+    database = Database(url)
+    await upgrade(database)
+    async with serving(grpc=False, database=url) as server:
+        await sent(server, WAY, asking("write report", context="notes"))
+        reader = Reader()
+        async with aclosing(events(server.http, "notes")) as stream:
+            reader.take(await anext(stream))
+            old = reader.last
+            await remove_contexts(database)  # as `a2a-canvas db prune` does beside the server
+            async for event in stream:
+                reader.take(event)
+        gone = await server.http.get("/artifacts/notes/events", headers={"Last-Event-ID": str(reader.last)})
+        assert gone.status_code == 404
+        await sent(server, WAY, asking("write report", context="notes"))
+        for last in (None, old, reader.last):
+            again = Reader()
+            async with aclosing(events(server.http, "notes", last)) as stream:
+                update = again.take(await anext(stream))
+            assert (update.append, again.artifacts()) == (False, await stands(server.http, "notes"))
+        versions = (await server.http.get("/artifacts/notes/report/versions")).json()["versions"]
+        assert [version["number"] for version in versions] == [1]
+    await database.close()
+
+
+async def remove_contexts(database: Database) -> None:
+    """All of them, as soon as nobody holds an artifact any more."""
+    keep, later = Keep(timedelta(days=100), contexts=timedelta(days=1)), datetime.now(UTC) + timedelta(days=3)
+    while (await prune(database, keep, later)).contexts == 0:
+        pass
 
 
 async def test_artifact_paths_are_below_no_tenant_and_an_id_keeps_its_slash() -> None:

@@ -212,7 +212,7 @@ async def test_a_context_nobody_has_used_can_be_followed_and_begins_empty(make) 
     assert (following.snapshot.position, dict(following.snapshot.artifacts)) == (0, {})
     await journal.create(new_task())
     await journal.append("task", changed("doc", "one"))
-    assert [(position, task) for position, task, _ in await take(following, 1)] == [(1, "task")]
+    assert [(change.position, change.task_id) for change in await take(following, 1)] == [(1, "task")]
 
 
 async def test_the_changes_of_all_tasks_of_a_context_are_numbered_together_and_nothing_else_is(make) -> None:
@@ -224,12 +224,12 @@ async def test_the_changes_of_all_tasks_of_a_context_are_numbered_together_and_n
     await journal.append("c", changed("doc", "elsewhere"))
     await journal.append("b", changed("plan", "two"), changed("doc", "three"), DONE)
     seen = await take(following, 3)
-    assert [(position, task, entry.event) for position, task, entry in seen] == [
+    assert [(change.position, change.task_id, change.entry.event) for change in seen] == [
         (1, "a", changed("doc", "one")),
         (2, "b", changed("plan", "two")),
         (3, "b", changed("doc", "three")),
     ]
-    assert [entry.generation for _, _, entry in seen] == [3, 2, 3]
+    assert [change.entry.generation for change in seen] == [3, 2, 3]
     assert (await journal.follow_context("other")).snapshot.position == 1
 
 
@@ -268,7 +268,7 @@ async def test_following_a_context_outlives_its_tasks(make) -> None:
     await asyncio.sleep(0)
     await journal.create(new_task("b"))
     await journal.append("b", changed("doc", "two", version=2))
-    assert [task for _, task, _ in await reading] == ["a", "b"]
+    assert [change.task_id for change in await reading] == ["a", "b"]
 
 
 CONTEXT_STEPS = st.lists(
@@ -317,7 +317,7 @@ async def test_whoever_joins_a_context_whenever_folds_to_the_same_artifacts(make
             artifact_id: standing.artifact.content.parts
             for artifact_id, standing in following.snapshot.artifacts.items()
         }
-        for _, _, entry in entries:
+        for entry in (change.entry for change in entries):
             before = stands.get(entry.event.artifact_id, ()) if entry.event.append else ()
             stands[entry.event.artifact_id] = apply(before, AppendParts(entry.event.parts))
         assert stands == expected

@@ -579,40 +579,49 @@ async def test_versions_pruned_meanwhile_are_gone_from_memory_too(kept: Kept) ->
     assert (await kept.store.apply(by("t1"), Undo())).artifact.text == "B"
 
 
-async def test_a_version_pruned_while_memory_goes_back_to_it_is_written_again() -> None:
+async def removed(kept: Kept) -> None:
+    async with kept.database.write() as connection:
+        for table in (artifacts, versions, drafts):
+            await connection.execute(table.delete())
+
+
+async def made_anew(kept: Kept) -> None:
+    """By somebody who has come to the same revision."""
+    async with kept.database.write() as connection:
+        await connection.execute(update(artifacts).values(incarnation=artifacts.c.incarnation + 1))
+
+
+@pytest.mark.parametrize("behind", [lambda kept: pruned(kept, 1), removed, made_anew])
+async def test_memory_is_not_written_over_rows_that_were_changed_behind_it(behind) -> None:
     async with sqlite_database() as database, keeping(database, Replica()) as kept:
         for text in "AB":
             await kept.store.apply(by("t1"), replacing(text, last_chunk=True))
         await kept.store.apply(by("t1"), delta(appending("draft")))
         await kept.commits.settled()
-        await pruned(kept, 1)
+        await behind(kept)
+        before = await rows_of(database)
         await kept.store.discard(by("t1"))
         await kept.store.apply(by("t1"), Undo())
-        await kept.store.apply(by("t1"), appending("C"))
-        await kept.commits.settled()
-        found = await rows_of(database)
-        assert found
-        assert [version.content.text for version in found.versions] == ["A", "B"]
-        assert (found.artifact.text, found.current) == ("AC", 1)
-        await kept.store.close(by("t1"))
-        await kept.commits.settled()
-        assert kept.lost == 0
+        with pytest.raises(Fenced):
+            await kept.commits.settled()
+        assert await rows_of(database) == before
+        assert kept.lost == 1
 
 
-async def test_an_artifact_whose_context_was_removed_while_memory_changes_it_is_written_again() -> None:
+async def test_nobody_gets_hold_of_an_artifact_whose_context_is_closed() -> None:
     async with sqlite_database() as database, keeping(database, Replica()) as kept:
-        await kept.store.apply(by("t1"), replacing("A", last_chunk=True))
-        await kept.store.apply(by("t1"), delta(appending("B")))
-        await kept.commits.settled()
-        async with database.write() as connection:
-            for table in (artifacts, versions, drafts):
-                await connection.execute(table.delete())
-        await kept.store.close(by("t1"))
-        await kept.commits.settled()
-        found = await rows_of(database)
-        assert found
-        assert [version.content.text for version in found.versions] == ["A", "AB"]
-        assert kept.lost == 0
+        with kept.store.closed("c") as free, kept.store.closed("c") as again:
+            assert (free, again) == (True, False)
+            changing = asyncio.create_task(kept.store.apply(by("t1"), replacing("A", last_chunk=True)))
+            await kept.store.apply(by("t1", context="other"), replacing("B", last_chunk=True))
+            assert not changing.done()
+            with kept.store.closed("other") as free:
+                assert not free
+        with kept.store.closed("c") as free:
+            assert not free  # somebody is about to
+        assert (await changing).artifact.text == "A"
+        with kept.store.closed("c") as free:
+            assert not free
 
 
 async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_again(two: tuple[Kept, Kept]) -> None:
@@ -625,6 +634,48 @@ async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_aga
     with pytest.raises(Fenced):
         await one.commits.settled()
     assert await one.store.list("c") == ()
+
+
+async def test_who_has_waited_for_an_artifact_that_is_held_now_finds_it_as_it_has_been_changed(kept: Kept) -> None:
+    await kept.store.apply(by("t1"), delta(appending("A")))
+    await kept.store._holds.take(by("t1"))  # the next try of somebody else who waited
+    await kept.store.apply(by("t1"), delta(appending("B")))
+    await kept.commits.settled()
+    assert (await kept.store.get(by("t1"))).text == "AB"
+    assert kept.lost == 0
+
+
+class Slow:
+    """Work of somebody else, which keeps the first transaction from its end."""
+
+    def __init__(self) -> None:
+        self.reached, self.release = asyncio.Event(), asyncio.Event()
+
+    def collect(self) -> Slow | None:
+        return None if self.reached.is_set() else self
+
+    async def write(self, connection: AsyncConnection) -> None:
+        self.reached.set()
+        await self.release.wait()
+
+    def done(self) -> None:
+        pass
+
+
+async def test_who_is_unused_while_it_is_let_go_is_let_go_once(two: tuple[Kept, Kept], monkeypatch) -> None:
+    monkeypatch.setattr(holding, "UNUSED", 0.05)
+    one, slow = two[0], Slow()
+    await one.store.prepare(by("t1"))
+    with pytest.raises(StoreError):
+        await one.store.apply(by("t1"), Undo())
+    one.commits.join(slow)
+    one.commits.now()
+    await slow.reached.wait()
+    asyncio.get_running_loop().call_later(2 * holding.UNUSED, slow.release.set)
+    await one.store.apply(by("t1"), replacing("A", last_chunk=True))
+    await one.commits.settled()
+    assert one.lost == 0
+    assert (await one.store.get(by("t1"))).text == "A"
 
 
 def test_the_cache_keeps_what_was_used_last_within_its_bound() -> None:

@@ -15,15 +15,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Table, delete, func, insert, select, update
+from sqlalchemy import Table, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.agent.events import State
+from server.tasks.sql import prune as prune_module
 from server.tasks.sql.prune import AT_ONCE, IN_CONTEXT, Keep, Pruned, prune
 from server.tasks.sql.reading import ticks
 from server.tasks.sql.tables import contexts, mail, messages, pages, replicas, standings, task_contexts, tasks
 from store.changes import Change, EditText, Restore, Undo
-from store.errors import InvalidChange, VersionNotFound, VersionPruned
+from store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
 from store.models import Version
 from store.sql.database import Database
 from store.sql.tables import artifacts, drafts, metadata, versions
@@ -179,6 +180,12 @@ async def contexts_of(database: Database) -> dict[str, set[str]]:
     return {name: {row.context_id for row in rows[name]} for name in rows if name != "replicas"}
 
 
+@pytest.fixture(params=[prune_module.LARGE, 0], ids=["at once", "thinned out before"])
+def large(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prune_module, "LARGE", request.param)
+
+
+@pytest.mark.usefixtures("large")
 async def test_a_context_goes_with_all_it_has_and_another_stays_with_all_it_has(database: Database) -> None:
     for name, at in {"old": OLD, "young": YOUNG}.items():
         await add_task(database, name, at)
@@ -249,6 +256,7 @@ class Meddled(Database):
             await meanwhile()
 
 
+@pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("url", BOTH["params"], ids=BOTH["ids"])
 @pytest.mark.parametrize("happening", HAPPENINGS)
 async def test_who_comes_back_in_time_finds_everything(url: Url, tmp_path: Path, happening: Happening) -> None:
@@ -365,6 +373,92 @@ async def test_a_reader_who_had_the_versions_in_memory_sees_that_they_are_gone(d
             await reader.store.version(by("t"), 1)
 
 
+class Counting(Database):
+    """Counts the transactions that write."""
+
+    writes = 0
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncConnection]:
+        self.writes += 1
+        async with super().write() as connection:
+            yield connection
+
+
+@pytest.mark.parametrize("url", BOTH["params"], ids=BOTH["ids"])
+async def test_many_versions_go_in_many_transactions_and_each_that_stays_is_made_whole_in_its_own(
+    url: Url, tmp_path: Path
+) -> None:
+    where, going, staying = url(tmp_path), 2 * AT_ONCE + 1, 3
+    async with emptied(where) as database:
+        async with keeping(database, Replica()) as kept:
+            await changed(kept, *(replacing(f"old {n}") for n in range(going)))
+            typed = Typed(0, "so ")  # each time to the last old one
+            await changed(kept, typed, Undo(), typed, Undo(), typed)
+        await aged(database, {number: OLD if number <= going else YOUNG for number in range(1, going + staying + 1)})
+        counting = Counting(where)
+        assert (await prune(counting, Keep(DAY, 5 * DAY), NOW)).versions == going
+        await counting.close()
+        forgotten, last_look = 2, 1
+        assert counting.writes == forgotten + staying + 3 + last_look
+        async with keeping(database, Replica()) as kept:
+            found = contents(await kept.store.versions(by("t")))
+        assert [content and content.text for content in found.values()] == [None] * going + [f"so old {going - 1}"] * 3
+
+
+async def test_what_cannot_be_pruned_is_left_for_the_next_time_and_nothing_else_with_it(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with keeping(database, Replica()) as kept:
+        for context in ("c1", "c2", "c3"):
+            await changed(kept, replacing("one"), Typed(3, " two"), replacing("three"), context=context)
+    await aged(database, {1: OLD, 2: YOUNG, 3: YOUNG})
+    async with database.write() as connection:
+        spoilt = versions.c.context_id == "c2", versions.c.number == 1
+        await connection.execute(update(versions).where(*spoilt).values(content="no JSON"))
+    await put(database, messages, key="old", task_id="t", context_id="c", accepted_at=ticks(OLD))
+    assert (await prune(database, Keep(DAY, 5 * DAY), NOW)).versions == 2
+    assert await count(database, messages) == 0
+    assert "Artifact 'a' of context 'c2' could not be pruned; it is left for the next time." in caplog.text
+    async with database.read() as connection:
+        left = select(versions.c.context_id).where(versions.c.number == 1, versions.c.content.is_not(None))
+        assert (await connection.scalars(left)).all() == ["c2"]
+
+
+class Broken(Database):
+    """It is away from the third transaction that writes on."""
+
+    writes = 0
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncConnection]:
+        self.writes += 1
+        if self.writes > 2:
+            raise Unavailable("it is away")
+        async with super().write() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        if self.writes > 2:
+            raise Unavailable("it is away")
+        async with super().read() as connection:
+            yield connection
+
+
+async def test_a_database_that_goes_away_ends_the_sweep(tmp_path: Path) -> None:
+    where = sqlite_url(tmp_path)
+    async with emptied(where) as database:
+        for name in ("t1", "t2"):
+            await add_task(database, name)
+        away = Broken(where)
+        with pytest.raises(Unavailable):
+            await prune(away, KEEP, NOW)
+        await away.close()
+        assert away.writes == 3
+        assert await count(database, tasks) == 2
+
+
 async def opened(kept: Kept) -> None:
     await kept.store.apply(by("t"), delta(replacing("three")))
 
@@ -431,8 +525,43 @@ async def test_what_has_no_use_after_a_day_goes(database: Database) -> None:
         await put(database, messages, key=name, task_id="c", context_id="c", accepted_at=ticks(at))
         letter = {"task_id": "c", "mail_id": name, "sent_at": ticks(at), "key": "", "message": "{}"}
         await put(database, mail, context_id="c", **letter)
-    await put(database, messages, key="of a task that is gone", task_id="x", context_id="x", accepted_at=ticks(NOW))
     await prune(database, Keep(DAY), NOW, dry_run=False)
     rows = await everything(database)
     assert [row.key for row in rows["messages"]] == ["new"]
     assert [row.mail_id for row in rows["mail"]] == ["new"]
+
+
+async def test_many_messages_are_forgotten_in_several_transactions(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prune_module, "LETTERS_AT_ONCE", 2)
+    for name in "abcde":
+        await put(database, messages, key=name, task_id="t", context_id="c", accepted_at=ticks(OLD))
+    await prune(database, Keep(DAY), NOW)
+    assert await count(database, messages) == 0
+
+
+async def test_a_message_that_is_accepted_again_while_the_sweep_waits_for_its_row_is_remembered() -> None:
+    async with emptied(shared_postgresql()) as database:
+        await put(database, messages, key="m", task_id="old", context_id="c", accepted_at=ticks(OLD))
+        async with database.write() as connection:
+            await put_through(connection, "m", "new")
+            sweep = asyncio.create_task(prune(database, Keep(DAY), NOW))
+            await waiting_for_a_lock(database)
+        await sweep
+        rows = await everything(database)
+        assert [(row.key, row.task_id) for row in rows["messages"]] == [("m", "new")]
+
+
+async def put_through(connection: AsyncConnection, key: str, task_id: str) -> None:
+    """As when a message is accepted: which task it went to, and then the task."""
+    values = {"task_id": task_id, "accepted_at": ticks(NOW)}
+    await connection.execute(update(messages).where(messages.c.key == key).values(values))
+    await connection.execute(insert(task_contexts).values(task_id=task_id, context_id="c"))
+
+
+async def waiting_for_a_lock(database: Database) -> None:
+    async with database.read() as connection:
+        locks = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        while await connection.scalar(locks) == 0:
+            pass
