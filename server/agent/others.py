@@ -3,7 +3,8 @@
 Rule 1: the model knows an artifact as it stood when the task began, and as the task has last read or written it. What
         tasks that began later have changed it does not know, whenever that was: during the turn, or while the task
         waited for an answer or for a server.
-Rule 2: what it does not know it cannot replace (`tools/artifact_update.py`), and a note tells it once what has changed.
+Rule 2: what it does not know it cannot replace (`tools/artifact_update.py`). A note tells it once what a person has
+        changed, and what anybody has changed of the artifacts that the task has read or written.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from server.agent.events import Transcript, UserSaid
 from server.agent.model import Text
 from server.agent.request import TurnRequest
+from store.errors import StoreError
 from store.models import Version
 from tools.artifact_read import what_changed
 from tools.base import Workspace
@@ -29,9 +31,9 @@ class Others:
         for artifact_id, (current, changed_by) in (await store.current(request.context_id)).items():
             ref = self._workspace.ref(artifact_id)
             if changed_by in request.later:
-                store.model_read(artifact_id, _known(await store.versions(ref), current, request.later))
+                store.model_knows(artifact_id, _known(await store.versions(ref), current, request.later))
             else:
-                store.model_read(artifact_id, current)
+                store.model_knows(artifact_id, current)
 
     async def news(self) -> Transcript:
         """What the model is to be told before it is asked: nothing, or one note."""
@@ -39,11 +41,19 @@ class Others:
         current = {each: version for each, (version, _) in (await store.current(self._workspace.context_id)).items()}
         moved = [each for each, version in current.items() if store.known(each) not in (None, version)]
         new = [each for each in moved if self._told.get(each) != current[each]]
-        if not new:
-            return ()
         self._told |= {each: current[each] for each in new}
-        notes = [f"[{await what_changed(self._workspace, each)} Read it before you rewrite it.]" for each in new]
-        return (UserSaid("", (Text("\n".join(notes), note=True),)),)
+        notes = [
+            f"[{await what_changed(self._workspace, each)} Read it before you rewrite it.]"
+            for each in new
+            if each in store.dealt_with or await self._is_by_a_person(each, current[each])
+        ]
+        return (UserSaid("", (Text("\n".join(notes), note=True),)),) if notes else ()
+
+    async def _is_by_a_person(self, artifact_id: str, version: int) -> bool:
+        try:
+            return (await self._workspace.store.version(self._workspace.ref(artifact_id), version)).author == "user"
+        except StoreError:  # it has gone on, or is not kept any more
+            return False
 
 
 def _known(versions: tuple[Version, ...], current: int, later: frozenset[str]) -> int:
