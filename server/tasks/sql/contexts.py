@@ -20,6 +20,7 @@ from server.tasks.sql.reading import WHOLE, records, these
 from server.tasks.sql.tables import contexts, pages, standings
 from store.errors import Unavailable
 from store.sql.database import Database
+from store.sql.tables import carried
 
 
 class _Tail(Log[ContextEntry]):
@@ -61,6 +62,7 @@ class ContextTails:
         Raises:
             Unavailable: it cannot be read now.
         """
+        context_id = carried(context_id)  # what `catch_up` finds in the rows
         tail = self._tails.get(context_id)
         if tail is None or tail.broken:
             fresh = _Tail(context_id, await self._position(context_id))
@@ -91,8 +93,8 @@ class ContextTails:
         if tails:
             query = select(contexts.c.context_id, contexts.c.position).where(contexts.c.context_id.in_(tails))
             async with self._database.read() as connection:
-                found = (await connection.execute(query)).all()
-            await self.news(row.context_id for row in found if row.position > tails[row.context_id].position)
+                positions = {row.context_id: row.position for row in await connection.execute(query)}
+            await self.news(each for each, tail in tails.items() if positions.get(each, 0) > tail.position)
 
     def changed(self, context_ids: Iterable[str]) -> None:
         """This replica has written something of these."""
