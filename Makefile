@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup setup-node serve test conversations check bench lock clean
+.PHONY: help setup setup-node serve test conversations check bench fuzz lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,9 @@ check: setup  ## format, lint, types, import rules
 
 bench: setup  ## benchmarks; they print ratios
 	$(BIN)/python -m bench $(ARGS)
+
+fuzz: setup  ## hostile requests against a real server (ARGS="--requests 2000 --database memory --seed 1")
+	$(BIN)/python -m bench.fuzz $(ARGS)
 
 lock: setup  ## write the installed versions to constraints.txt
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^pip==' > constraints.txt

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from tools.parts import Encodable, PartInput, encodable
+from store.ids import valid_id
+from tools.parts import Encodable, PartInput
 
 DESCRIPTION = """\
 Write an artifact: a document, program, file or data set that the user watches growing while you write it.
@@ -34,18 +35,11 @@ def _not_blank(text: str) -> str:
     return text
 
 
-def _without_nul(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("must not contain the character NUL")
-    return text
-
-
 ArtifactId = Annotated[
     str,
     Field(max_length=200, description="Short and stable, for example 'report'. The same id means the same artifact."),
-    AfterValidator(encodable),
     AfterValidator(_not_blank),
-    AfterValidator(_without_nul),
+    AfterValidator(valid_id),
 ]
 
 

@@ -139,8 +139,8 @@ class EditStream:
     async def _found_again(self) -> Target:
         target = self._target
         await self._store.close(self._ref)  # the store closes a draft of this very task before an edit
-        versions = await self._store.versions(self._ref)
         current = (await self._store.get(self._ref)).version
+        versions = await self._store.versions(self._ref)  # afterwards: others may make one between the two
         # The version, not the artifact: what another task is still writing may be taken back.
         text = versions[current - 1].content.text
         span = track(versions, target.version, current, target.span, target.quote)

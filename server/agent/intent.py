@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from server.agent.events import UserMessage
 from server.agent.operations import Converse, Edit, Focus, Go, Intent, InvalidOperation, Marked, Put
 from store.changes import Redo, Restore, Undo
 from store.edits import Strategy
+from store.ids import MAX_ID, valid_id
 from store.models import TextPart
 from store.text import Unit
 
@@ -69,7 +70,7 @@ class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
 
 
-Id = Annotated[str, Field(min_length=1)]
+Id = Annotated[str, Field(min_length=1, max_length=MAX_ID), AfterValidator(valid_id)]
 
 
 class _SelectionForm(_Form):

@@ -18,6 +18,7 @@ from a2a.utils.errors import (
 )
 
 from server.agent.operations import InvalidOperation
+from server.protocols.guard import Refusal
 from server.protocols.unavailable import OverloadedError, UnavailableError, away
 from server.tasks.errors import (
     ContextMismatch,
@@ -45,6 +46,11 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     StreamLost: UnavailableError,
 }
 """A2A 1.0, section 3.3.2 and the operations' own lists of errors; `unavailable.py` for what it has none for."""
+
+
+def wrong(field: str, reason: str) -> A2AError:
+    """The refusal of one field of a request; `reason` says what it must be."""
+    return Refusal(InvalidParamsError, f"{field}: {reason}.", ((field, f"{reason}."),)).error()
 
 
 def to_a2a_error(error: Exception) -> A2AError:

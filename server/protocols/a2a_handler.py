@@ -12,12 +12,13 @@ from a2a.server.request_handlers.request_handler import RequestHandler, validate
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import ContentTypeNotSupportedError, PushNotificationNotSupportedError, UnsupportedOperationError
 from a2a.utils.task import apply_history_length, validate_history_length
+from google.protobuf.message import Message
 
 from server.agent.events import StatusChanged
 from server.protocols.a2a_errors import to_a2a_error
 from server.protocols.a2a_events import Activated, Event, Projection, to_task
 from server.protocols.a2a_list import NOTHING, PAGE_BYTES, can_match, cut, query_of, token_of, with_history
-from server.protocols.a2a_parts import check_text, user_message
+from server.protocols.a2a_parts import check_ids, check_text, user_message
 from server.protocols.guard import Limits
 from server.tasks.errors import TaskFinished
 from server.tasks.incoming import Incoming
@@ -27,13 +28,17 @@ from server.tasks.runtime import Runtime
 
 P = ParamSpec("P")
 T = TypeVar("T")
+M = TypeVar("M", bound=Message)
 
 
-def _unary(method: Callable[Concatenate[A2AHandler, P], Awaitable[T]]) -> Callable[Concatenate[A2AHandler, P], Any]:
+def _unary(
+    method: Callable[Concatenate[A2AHandler, M, P], Awaitable[T]],
+) -> Callable[Concatenate[A2AHandler, M, P], Any]:
     @wraps(method)
-    async def wrapper(self: A2AHandler, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def wrapper(self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_ids(params)
         try:
-            return await method(self, *args, **kwargs)
+            return await method(self, params, *args, **kwargs)
         except Exception as error:
             raise to_a2a_error(error) from error
 
@@ -41,11 +46,12 @@ def _unary(method: Callable[Concatenate[A2AHandler, P], Awaitable[T]]) -> Callab
 
 
 def _stream(
-    method: Callable[Concatenate[A2AHandler, P], AsyncGenerator[Event, None]],
-) -> Callable[Concatenate[A2AHandler, P], Any]:
+    method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[Event, None]],
+) -> Callable[Concatenate[A2AHandler, M, P], Any]:
     @wraps(method)
-    async def wrapper(self: A2AHandler, /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Event, None]:
-        events = method(self, *args, **kwargs)
+    async def wrapper(self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Event, None]:
+        check_ids(params)
+        events = method(self, params, *args, **kwargs)
         try:
             async for event in events:
                 yield event

@@ -22,6 +22,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from server.protocols.a2a_events import STATES
 from server.tasks.listing import Place, TaskPage, TaskQuery, place_of
 from server.tasks.record import TaskRecord
+from store.ids import valid_id
 
 PAGE_SIZE = 50
 PAGE_BYTES = 3 * 2**20
@@ -90,7 +91,7 @@ def _place(token: str) -> Place:
         cursor = decode_list_tasks_cursor(token)
         nanoseconds = cursor.timestamp_ns if cursor else None
         if cursor and nanoseconds is not None and nanoseconds % 1000 == 0:
-            return _EPOCH + nanoseconds // 1000 * _TICK, cursor.task_id
-    except (RecursionError, OverflowError):  # brackets without end; a time that is none
+            return _EPOCH + nanoseconds // 1000 * _TICK, valid_id(cursor.task_id)
+    except (RecursionError, OverflowError, ValueError):  # brackets without end; a time or an id that is none
         pass
     raise InvalidParamsError("pageToken is not one of this server's. Leave it out for the first page.")

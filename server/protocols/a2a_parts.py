@@ -9,29 +9,53 @@ from typing import Any, assert_never
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
 from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct, Value
 
 from server.agent.events import AgentMessage, ArtifactChanged, UserMessage
 from server.agent.intent import CANVAS
+from server.protocols.a2a_errors import wrong
+from store.ids import MAX_ID, valid_id
 from store.models import Content, DataPart, FilePart, JsonValue, Part, TextPart, text_part
 
-MAX_ID = 256
-"""Characters of an id that a client chooses. Ids stand in every event of a task."""
+_IDS = ("id", "message_id", "context_id", "task_id", "reference_task_ids", "message")
+"""The fields of a request that are ids, and the one that has more of them."""
 
 # ------------------------------------------------------------------------- reading
+
+
+def check_ids(request: Message, within: str = "") -> None:
+    """Raises `InvalidParamsError` that names the first id in a request of A2A that is none, as JSON has its name."""
+    for field, value in request.ListFields():
+        where = within + field.json_name
+        if field.name not in _IDS:
+            continue
+        if isinstance(value, Message):
+            check_ids(value, f"{where}.")
+        elif isinstance(value, str):
+            check_characters(where, value)
+        else:
+            for number, each in enumerate(value):
+                check_characters(f"{where}[{number}]", each)
+
+
+def check_characters(field: str, given: str) -> None:
+    """Raises `InvalidParamsError` if `given` has a character that no id may have."""
+    try:
+        valid_id(given)
+    except ValueError as error:
+        raise wrong(field, str(error)) from None
 
 
 def user_message(message: pb.Message) -> UserMessage:
     """A message that came in.
 
     Raises:
-        InvalidParamsError: it is not a user's, has nothing in it, or an id that is too long or has a NUL in it.
+        InvalidParamsError: it is not a user's, has nothing in it, or an id that is too long.
     """
     for name in ("message_id", "context_id", "task_id"):
         if len(getattr(message, name)) > MAX_ID:
             raise InvalidParamsError(f"message.{name} is longer than {MAX_ID} characters.")
-        if "\0" in getattr(message, name):
-            raise InvalidParamsError(f"message.{name} must not have the character NUL in it.")
     if message.role != pb.ROLE_USER:
         raise InvalidParamsError("message.role must be ROLE_USER: only users send messages to an agent.")
     parts = tuple(_part(part, f"message.parts[{index}]") for index, part in enumerate(message.parts))

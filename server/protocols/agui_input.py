@@ -18,15 +18,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, assert_never
 
-from a2a.utils.errors import A2AError, InvalidParamsError
 from ag_ui import core
 from pydantic import BaseModel, ValidationError
 
 from server.agent.events import UserMessage
 from server.agent.intent import AGENTSTACK, CANVAS, intent_of
 from server.agent.operations import Converse, InvalidOperation
-from server.protocols.a2a_parts import MAX_ID
-from server.protocols.guard import MAX_VALUES, Refusal
+from server.protocols.a2a_errors import wrong
+from server.protocols.a2a_parts import check_characters
+from server.protocols.guard import MAX_VALUES
+from store.ids import MAX_ID
 from store.models import FilePart, JsonValue, Part, Parts, TextPart, text_part
 from tools.parts import carriable
 
@@ -92,11 +93,6 @@ def in_forwarded_props(error: InvalidOperation, value: Mapping[str, Any]) -> Inv
 # ------------------------------------------------------------- what both bodies have in common
 
 
-def wrong(field: str, reason: str) -> A2AError:
-    """The refusal of one field; `reason` says what it must be."""
-    return Refusal(InvalidParamsError, f"{field}: {reason}.", ((field, f"{reason}."),)).error()
-
-
 def read(form: type[F], value: Any, within: str = "") -> F:
     """`value` as a `form`. Raises `InvalidParamsError` that names what is wrong farthest inside.
 
@@ -134,11 +130,10 @@ def said(field: str, message_id: str, parts: Parts, metadata: Mapping[str, JsonV
 
 
 def check_id(field: str, given: str) -> None:
-    """Raises `InvalidParamsError` for an id that is empty, too long to stand in every event, or has a NUL in it."""
+    """Raises `InvalidParamsError` for an id that is empty, or too long to stand in every event, or unfit to be one."""
     if not 0 < len(given) <= MAX_ID:
         raise wrong(field, f"must have 1 to {MAX_ID} characters")
-    if "\0" in given:
-        raise wrong(field, "must not have the character NUL in it")
+    check_characters(field, given)
 
 
 # ------------------------------------------------------------------------- the parts of a run

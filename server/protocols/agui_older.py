@@ -25,7 +25,8 @@ from typing import Any
 from server.agent.intent import CANVAS, intent_of
 from server.agent.operations import Edit, InvalidOperation
 from server.agent.placing import Standing, place
-from server.protocols.agui_input import METADATA, RunInput, check_id, read, said, wrong
+from server.protocols.a2a_errors import wrong
+from server.protocols.agui_input import METADATA, RunInput, check_id, read, said
 from server.protocols.agui_legacy import content_json
 from server.protocols.agui_older_form import ArtifactForm, ContentForm, KnownForm, RequestForm
 from server.tasks.record import TaskRecord

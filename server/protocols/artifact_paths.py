@@ -8,7 +8,7 @@
     /artifacts/{context}/{artifact}/versions/{n}/diff       what it changed
 
 Rule 1: a path is cut at its slashes as it was sent, and each piece is percent-decoded after that. So an id may hold
-        any character: "a/b" is `a%2Fb`, "50%" is `50%25`.
+        any character of an id (`store/ids.py`): "a/b" is `a%2Fb`, "50%" is `50%25`.
 Rule 2: a word of the table counts only where the table has it, and only when it is written plainly. An artifact
         whose id is "events" is `%65vents`; `versions` needs no care, because no artifact stands in its place.
 Rule 3: the ids "." and ".." are `%2E` and `%2E%2E`; some clients resolve even those away before they ask.

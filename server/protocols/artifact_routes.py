@@ -47,6 +47,7 @@ from server.protocols.unavailable import RETRY, UnavailableError, away
 from server.tasks.journal import Journal
 from store.base import ArtifactStore
 from store.errors import ArtifactNotFound, Unavailable, VersionNotFound
+from store.ids import valid_id
 from store.models import Content, Ref, Version
 
 JSON_NAMES = (JSON, "application/a2a+json")
@@ -100,6 +101,7 @@ class _Artifacts:
         resource = resource_of(rest)
         if resource is None:
             raise _Refused(_not_found(NO_SUCH_PATH))
+        _check_ids(resource)
         await self._check_known(resource.context_id, owner_of(request))
         match resource:
             case Listing():
@@ -176,6 +178,16 @@ def _sent_path(request: Request) -> tuple[str, str]:
     slashes = request.scope["path"].removesuffix(request.path_params["rest"]).count("/")
     pieces = raw.split("/")
     return "/".join((*pieces[:slashes], "")), "/".join(pieces[slashes:])
+
+
+def _check_ids(resource: Resource) -> None:
+    """Raises `_Refused` for an id that is none, named as in `NO_SUCH_PATH`."""
+    ids = {"context": resource.context_id, "artifact": getattr(resource, "artifact_id", "")}
+    for name, given in ids.items():
+        try:
+            valid_id(given)
+        except ValueError as error:
+            raise _Refused(_bad(name, f"{error}.")) from None
 
 
 def _ref(resource: Current | Versions | OneVersion | Diff) -> Ref:

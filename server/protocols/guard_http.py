@@ -32,7 +32,7 @@ from server.protocols.bodies import FULL, SMALL, Budget, read_body, replay
 from server.protocols.guard import Limits, Refusal, check_content_type
 from server.protocols.guard_answers import INTERNAL, Binding, JsonRpc, Rest, router_error
 from server.protocols.guard_calls import Rejected, check_jsonrpc
-from server.protocols.guard_rest import TENANT, allowed_methods, check_rest, find_rest_route
+from server.protocols.guard_rest import TENANT, allowed_methods, check_encoding, check_rest, find_rest_route
 from server.protocols.unavailable import RETRY
 
 logger = logging.getLogger(__name__)
@@ -107,6 +107,7 @@ class Guard:
             if route is None:
                 return binding
             query = QueryParams(scope["query_string"])
+            unread = unread or check_encoding(scope.get("raw_path") or b"", scope["query_string"])
             refusal = unread or check_rest(route, query, body, version, self._limits)
             return (binding, refusal) if refusal else binding
         if scope["method"] != "POST":
@@ -175,7 +176,7 @@ class _Watched:
         cause = _single(error)
         scope = self._connection.scope
         if not isinstance(cause, A2AError):
-            logger.error("Unhandled error in %s %s", scope["method"], scope["path"], exc_info=error)
+            logger.error("Unhandled error in %s %r", scope["method"], scope["path"], exc_info=error)
         if self._begun is None:
             await self._connection.refuse(self._binding, INTERNAL)
         elif self._begun.get("content-type", "").startswith("text/event-stream"):

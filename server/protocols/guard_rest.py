@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from urllib.parse import unquote_to_bytes
 
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
@@ -16,7 +17,7 @@ from a2a.utils.proto_utils import parse_params
 from google.protobuf.message import Message
 from starlette.datastructures import QueryParams
 
-from server.protocols.guard import Limits, Refusal, check_json, check_version
+from server.protocols.guard import Limits, Refusal, check_json, check_version, invalid
 from server.protocols.guard_calls import check_legacy_proto, check_params, check_taken, try_parse
 
 
@@ -37,8 +38,8 @@ TENANT = "(?:/(?!artifacts/)[^/]+)?"
 _PUSH = "tasks/[^/]+/pushNotificationConfigs"
 _LEGACY_PUSH = a2a_v0_3_pb2.CreateTaskPushNotificationConfigRequest
 
-# In the order in which the SDK registers them: the first that matches is taken. The SDK reads `historyLength` of a 0.3
-# request with int(); the field of the 1.0 request says the same and knows its range.
+# In the order in which the SDK registers them: the first that matches is taken. The field `historyLength` of the 1.0
+# request knows the range that it has in 0.3 too.
 REST_ROUTES = (
     RestRoute("POST", "v1/message:(?:send|stream)", "0.3", body=a2a_v0_3_pb2.SendMessageRequest),
     RestRoute("POST", "v1/tasks/[^/]+:(?:cancel|subscribe)", "0.3"),
@@ -82,6 +83,8 @@ def check_rest(
     """A REST request against its route: version, query parameters, body."""
     if refusal := check_version(version) or check_version(version, route.version):
         return refusal
+    if route.version == "0.3" and (refusal := _check_legacy_query(query)):
+        return refusal
     if route.query is not None and (refusal := _check_query(query, route.query(), limits)):
         return refusal
     if route.method != "POST" or (not body and route.body is None):
@@ -91,6 +94,22 @@ def check_rest(
 
 def _check_query(query: QueryParams, scratch: Message, limits: Limits) -> Refusal | None:
     return try_parse(lambda: parse_params(query, scratch), scratch, limits) or check_taken(dict(query), scratch)
+
+
+def _check_legacy_query(query: QueryParams) -> Refusal | None:
+    """The SDK reads it with int(), which takes less than its parser of JSON does (-0.0), and more (1_0)."""
+    given = query.get("historyLength")
+    wrong = given and not re.fullmatch("-?[0-9]+", given, re.ASCII)
+    return invalid((("historyLength", "Not a whole number."),)) if wrong else None
+
+
+def check_encoding(raw_path: bytes, query: bytes) -> Refusal | None:
+    """A path and a query as they were sent: what is percent-encoded in them has to be UTF-8."""
+    try:
+        unquote_to_bytes(raw_path + query).decode()
+    except UnicodeDecodeError:
+        return Refusal(InvalidRequestError, "The path or the query is not UTF-8; encode it as UTF-8, then in percent")
+    return None
 
 
 def _check_body(route: RestRoute, body: bytes, limits: Limits) -> Refusal | None:

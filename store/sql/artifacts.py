@@ -25,7 +25,7 @@ from store.sql import reading
 from store.sql.commit import Fenced, GroupCommit
 from store.sql.database import Database
 from store.sql.holding import PATIENCE, Held, Holder, Holds, Work, line
-from store.sql.reading import Cache, Key, Standing, standing
+from store.sql.reading import Cache, Standing, key_of, standing
 from store.sql.rows import Head
 from store.sql.tables import carried
 from store.sql.writing import Write
@@ -74,14 +74,16 @@ class SqlArtifactStore:
         seen = await self._seen(ref)
         if seen:
             return seen.artifact
+        context_id, artifact_id = key = key_of(ref)
         async with self._database.read() as connection:
             found = await self._head(connection, ref)
-            known = self._cache.fresh(_key(ref), found)
+            known = self._cache.fresh(key, found)
             if known:
                 return known.document.artifact
-            return _artifact(*await reading.shown(connection, ref.context_id, {ref.artifact_id: found}))
+            return _artifact(*await reading.shown(connection, context_id, {artifact_id: found}))
 
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
+        context_id = carried(context_id)
         holds = [*self._holds.of(context_id)]
         held = {each.key[1]: (each.changed, each.newest) for each in holds}
         if not all(each.durable for each in holds):
@@ -104,6 +106,7 @@ class SqlArtifactStore:
         return [*read, *((each.head.changed, each.document.artifact) for each in known.values() if each)]
 
     async def current(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+        context_id = carried(context_id)
         async with self._database.read() as connection:
             found = await reading.heads(connection, context_id)
         ours = {each.key[1]: each.newest for each in self._holds.of(context_id) if each.newest.exists}
@@ -122,11 +125,11 @@ class SqlArtifactStore:
             return seen
         async with self._database.read() as connection:
             found = await self._head(connection, ref)
-            return (await self._cache.read(connection, _key(ref), found)).document
+            return (await self._cache.read(connection, key_of(ref), found)).document
 
     async def _seen(self, ref: Ref) -> Document | None:
         """The document, if it is held, as soon as it may be seen (rule 3)."""
-        held = self._holds.find(_key(ref))
+        held = self._holds.find(key_of(ref))
         if held is None:
             return None
         document = _existing(held)
@@ -135,7 +138,7 @@ class SqlArtifactStore:
         return document
 
     async def _head(self, connection: AsyncConnection, ref: Ref) -> Head:
-        found = await reading.head(connection, _key(ref))
+        found = await reading.head(connection, key_of(ref))
         if found is None or not found.exists:
             raise ArtifactNotFound(ref.artifact_id)
         self._holds.saw(found)
@@ -198,7 +201,7 @@ class SqlArtifactStore:
 
     async def _writer(self, ref: Ref) -> Held | Head:
         """The artifact to be changed; or its row, if no draft of `ref`'s task is open."""
-        held = self._holds.find(_key(ref))
+        held = self._holds.find(key_of(ref))
         if held:
             return held
         async with self._database.read() as connection:
@@ -206,14 +209,14 @@ class SqlArtifactStore:
         return await self._hold(ref) if found.draft_task == ref.task_id else found
 
     async def _hold(self, ref: Ref) -> Held:
-        while True:
-            held = self._holds.find(_key(ref))
-            if held is None:
-                await self._holds.take(ref)
-            elif held.leaving:
-                await self._settled()
-            else:
-                return held
+        key, loop = key_of(ref), asyncio.get_running_loop()
+        end = loop.time() + PATIENCE
+        while (held := self._holds.find(key)) is None or held.leaving:
+            if loop.time() > end:
+                raise Unavailable(f"artifact {ref.artifact_id!r} is taken and let go of all the time")
+            await (self._settled() if held else self._holds.take(ref))
+            await asyncio.sleep(0)  # neither has waited, if it found that there was nothing to wait for
+        return held
 
     def _save(self, held: Held, document: Document) -> None:
         if document is held.newest:
@@ -248,10 +251,6 @@ class SqlArtifactStore:
         me, holder = (None if self._holder.alone else self._holder.id), (None if goes else self._holder.id)
         held.leaving = goes and not self._holder.alone
         return Write(held.key, me, held.saved, held.newest, held.changed, holder)
-
-
-def _key(ref: Ref) -> Key:
-    return carried(ref.context_id), carried(ref.artifact_id)
 
 
 def _existing(held: Held) -> Document:

@@ -23,7 +23,7 @@ from store.errors import ArtifactBusy, Unavailable
 from store.models import Ref, new_incarnation
 from store.sql import reading, writing
 from store.sql.database import Database
-from store.sql.reading import Cache, Key
+from store.sql.reading import Cache, Key, key_of
 from store.sql.rows import Head, Stored
 from store.sql.writing import Write
 
@@ -129,7 +129,7 @@ class Holds:
             ArtifactBusy: another replica's task has a draft of it open.
             Unavailable: another replica, or the database, does not finish what it is about.
         """
-        key = ref.context_id, ref.artifact_id
+        key = key_of(ref)
         end = asyncio.get_running_loop().time() + PATIENCE
         while key not in self._held:  # somebody else who waited may have got it meanwhile, and changed it
             try:
@@ -197,7 +197,7 @@ class Holds:
 
     async def _attempt(self, key: Key) -> None:
         attempt = self._attempts.get(key)
-        if attempt is None:
+        if attempt is None or attempt.done():  # a finished one is no answer to who asks after it
             attempt = self._attempts[key] = asyncio.create_task(self._take(key, self._held))
             attempt.add_done_callback(lambda done: self._ended(key, done))
         await asyncio.shield(attempt)

@@ -17,12 +17,12 @@ from sqlalchemy import ColumnElement, Select, Table, and_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from store.document import Document
-from store.models import Author, Content
+from store.models import Author, Content, Ref
 from store.sql.rows import Head, Piece, Stored, VersionRow, content, stored
-from store.sql.tables import artifacts, drafts, versions
+from store.sql.tables import artifacts, carried, drafts, versions
 
 Key = tuple[str, str]
-"""Context id, artifact id."""
+"""Context id, artifact id, as the rows have them: made by `key_of`."""
 
 CACHED = 64 * 1024 * 1024
 """Bytes of documents kept in memory to be read again."""
@@ -51,6 +51,11 @@ class Standing:
     def version(self) -> int:
         """The number of the version that the content is part of, closed or still a draft."""
         return self.head.newest + 1 if self.open else self.head.current
+
+
+def key_of(ref: Ref) -> Key:
+    """Under which an artifact stands in the database, and so in memory too."""
+    return carried(ref.context_id), carried(ref.artifact_id)
 
 
 async def standing(connection: AsyncConnection, context_id: str) -> tuple[Standing, ...]:

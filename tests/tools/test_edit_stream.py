@@ -269,3 +269,24 @@ async def test_an_edit_that_makes_the_artifact_too_large_is_refused_and_still_op
     await edit.abort()
     assert watcher.open == {}
     assert watcher.reads().text == TEXT
+
+
+async def test_a_version_that_others_make_while_the_passage_is_looked_for_costs_nothing() -> None:
+    class Meanwhile(InMemoryArtifactStore):
+        """Another task's edit lands right after the versions have been read."""
+
+        looked = False
+
+        async def versions(self, ref: Ref):
+            found = await super().versions(ref)
+            if not self.looked:
+                self.looked = True
+                await self.apply(by("t2"), EditText(span_of("# "), "## ", 2))
+            return found
+
+    store = Meanwhile()
+    await store.apply(by("t0"), replacing(TEXT, last_chunk=True))
+    edit, _ = await opened(store, SECOND, "Done.")
+    await store.apply(by("t2"), EditText(span_of("Title"), "Head", 1))
+    await edit.complete()
+    assert (await store.get(by("t1"))).text == f"## Head\n\n{FIRST} Done.\n"

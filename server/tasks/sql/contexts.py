@@ -25,6 +25,7 @@ from server.tasks.sql.reading import WHOLE, records, these
 from server.tasks.sql.tables import contexts, pages, standings
 from store.errors import Unavailable
 from store.sql.database import Database
+from store.sql.tables import carried
 
 
 class _Place(NamedTuple):
@@ -80,6 +81,7 @@ class ContextTails:
         Raises:
             Unavailable: it cannot be read now.
         """
+        context_id = carried(context_id)  # what `catch_up` finds in the rows
         tail = self._tails.get(context_id)
         if tail is None or tail.broken:
             async with self._database.read() as connection:

@@ -1,6 +1,7 @@
 """Parts and messages: what came in goes out as it was, and every JSON value survives."""
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.agent.events import AgentMessage
-from server.protocols.a2a_parts import to_message, to_part, user_message
+from server.protocols.a2a_parts import check_ids, to_message, to_part, user_message
 from store.models import DataPart, FilePart, TextPart, text_part
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -146,9 +147,25 @@ def test_an_id_that_would_weigh_down_every_event_is_refused(field: str) -> None:
         user_message(came)
 
 
-@pytest.mark.parametrize("field", ["message_id", "context_id", "task_id"])
-def test_an_id_that_no_database_can_carry_is_refused(field: str) -> None:
-    came = message(HELLO)
-    setattr(came, field, "a\0")
-    with pytest.raises(InvalidParamsError, match=f"message.{field} must not have the character NUL"):
-        user_message(came)
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        (pb.GetTaskRequest(id="a\0"), "id"),
+        (pb.CancelTaskRequest(id="a\n"), "id"),
+        (pb.SubscribeToTaskRequest(id="\x1f"), "id"),
+        (pb.ListTasksRequest(context_id="a\0b"), "contextId"),
+        (pb.ListTaskPushNotificationConfigsRequest(task_id="\0"), "taskId"),
+        (pb.SendMessageRequest(message=pb.Message(message_id="\0")), "message.messageId"),
+        (pb.SendMessageRequest(message=pb.Message(context_id="\0")), "message.contextId"),
+        (pb.SendMessageRequest(message=pb.Message(task_id="\0")), "message.taskId"),
+        (pb.SendMessageRequest(message=pb.Message(reference_task_ids=["a", "\t"])), "message.referenceTaskIds[1]"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_id_with_a_control_character_is_refused_by_its_name_on_the_wire(request_: Any, field: str) -> None:
+    with pytest.raises(InvalidParamsError, match=rf"^{re.escape(field)}: must not contain the (control )?character"):
+        check_ids(request_)
+
+
+def test_what_is_no_id_may_have_any_character() -> None:
+    check_ids(pb.SendMessageRequest(message=message(pb.Part(text="a\0b\n"))))

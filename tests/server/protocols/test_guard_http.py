@@ -304,7 +304,8 @@ async def test_bad_paths_methods_and_queries_get_rests_error(method: str, path: 
 
 
 async def test_a_query_of_a_legacy_path_is_checked_too() -> None:
-    assert_rest_error(await ask("GET", "/rest/v1/tasks/x?historyLength=abc"))
+    for odd in ("abc", "-0.0", "1.0", "1e0", "1_0", "%201", "+1", "%D9%A3"):
+        assert_rest_error(await ask("GET", f"/rest/v1/tasks/x?historyLength={odd}"))
     assert_rest_error(await ask("GET", "/rest/v1/tasks/x?historyLength=99999999999"))
 
 

@@ -694,3 +694,33 @@ def test_the_cache_keeps_what_was_used_last_within_its_bound() -> None:
     assert cache.fresh(("c", "c"), Head(revision=1))
     cache.clear()
     assert cache.fresh(("c", "c"), Head(revision=1)) is None
+
+
+# ------------------------------------------------------------------------- odd ids
+
+
+@pytest.mark.parametrize("odd", ["a\0b", "a\ud83db"])
+async def test_an_odd_id_is_one_artifact_however_it_is_looked_for(kept: Kept, odd: str) -> None:
+    """Nothing waits for ever: what is taken hold of is found again."""
+    ref, plain = Ref(odd, odd, "t1"), Ref("a\ufffdb", "a\ufffdb", "t1")
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(kept.store.apply(ref, appending("x")) for _ in range(20)))
+        await kept.store.close(ref)
+        await kept.commits.settled()
+        kept.store.forget()
+        shown = [await kept.store.get(each) for each in (ref, plain)]
+        listed = await kept.store.list(odd)
+    assert [artifact.text for artifact in (*shown, *listed)] == ["x" * 20] * 3
+
+
+async def test_who_cannot_get_hold_is_told_so_and_lets_others_run(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing(ref: Ref) -> None:
+        return
+
+    monkeypatch.setattr(kept.store._holds, "take", nothing)
+    monkeypatch.setattr("store.sql.artifacts.PATIENCE", 0.05)
+    others = asyncio.Event()
+    asyncio.get_running_loop().call_soon(others.set)
+    with pytest.raises(Unavailable):
+        await kept.store.apply(Ref("c", "a", "t1"), appending("x"))
+    assert others.is_set()

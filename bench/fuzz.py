@@ -1,0 +1,428 @@
+"""`make fuzz`: hostile requests against a real server, over every route and gRPC; the exit code is 1 for any fault.
+
+Rule 1: a request is made of the seed and its number alone, so that it can be made again.
+Rule 2: a fault is a 5xx or an internal error that is no retryable refusal, an answer that takes longer than `HANG`,
+        the text of an exception in an answer or in the log, memory that is kept (more than `KEPT` since the warm-up,
+        and `EACH` for every request, whose task is kept), and a server that is not healthy or does not end at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import copy
+import json
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import quote
+
+import grpc
+import grpc.aio
+import httpx
+from a2a.compat.v0_3 import a2a_v0_3_pb2
+from a2a.types import a2a_pb2
+
+from bench.databases import databases, upgrade
+from bench.servers import MEMORY, STOP_TIMEOUT, Server, end, end_in_order, free_port, start
+
+HANG = 20.0
+STREAM = 0.5
+"""Seconds for which an answer that need not end is read."""
+AT_ONCE = 8
+KEPT = 64 * 2**20
+EACH = 16 * 2**10
+SLOW_END = STOP_TIMEOUT
+
+CANVAS = "urn:a2a-canvas:canvas:v1"
+AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"
+CONTEXT, ARTIFACT = "z\ufffd1", "i\ufffdj"
+STRINGS = [
+    "",
+    "\0",
+    "i\0j",
+    "z\x001",
+    "\x1f",
+    "a\n",
+    "\x7f",
+    "\ud83d",
+    "\ufffd",
+    ARTIFACT,
+    CONTEXT,
+    "😀",
+    "a" * 300,
+    "%00",
+]
+ODD: list[Any] = [None, True, -1, 0, -0.0, 1.5, 2**31, 2**63, 10**30, 1e308, [], {}, [[]], {"": None}, *STRINGS]
+QUERIES = ["-0.0", "1e0", "1.0", " 1", "1_0", "-1", "9" * 30, "NaN", "", "\0", "true", "x"]
+TRACES = (
+    "Traceback",
+    'File "/',
+    "object at 0x",
+    "sqlalchemy",
+    "asyncpg",
+    "KeyError",
+    "IndexError",
+    "ValueError",
+    "TypeError",
+)
+
+_PART = {"kind": "text", "text": "x"}
+_UPDATE = {"append": False, "last_chunk": True, "artifact": {"artifact_id": ARTIFACT, "parts": [_PART]}}
+_ROUNDS = [{"tools": [{"name": "artifact_update", "input": _UPDATE}]}, {"text": "Done."}]
+SCRIPT = json.dumps({"rules": [{"match": {"text": ""}, "rounds": _ROUNDS}]})
+
+_SELECTION = {"start": 0, "end": 1, "unit": "utf16", "text": "x"}
+OPERATIONS: list[dict[str, Any]] = [
+    {CANVAS: {"op": "put", "artifactId": ARTIFACT, "text": "y"}},
+    {CANVAS: {"op": "edit", "artifactId": ARTIFACT, "baseVersion": 1, "selection": _SELECTION}},
+    {CANVAS: {"op": "undo", "artifactId": ARTIFACT}},
+    {CANVAS: {"op": "restore", "artifactId": ARTIFACT, "version": 1}},
+    {AGENTSTACK: {"artifact_id": ARTIFACT, "start_index": 0, "end_index": 1, "description": "d"}},
+    {},
+]
+_MESSAGE = {"messageId": "m", "contextId": CONTEXT, "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+_OLD = {"kind": "message", "messageId": "m", "contextId": CONTEXT, "role": "user", "parts": [_PART]}
+_OLD_REST = {"messageId": "m", "contextId": CONTEXT, "role": "ROLE_USER", "content": [{"text": "hi"}]}
+_RUN = {"threadId": CONTEXT, "runId": "r", "messages": [{"id": "m", "role": "user", "content": "hi"}]}
+_RUN_ALL: dict[str, Any] = _RUN | {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
+_OLDER = {"message": "hi", "thread_id": CONTEXT, "selectedText": {"start": 0, "end": 1}}
+NEW_CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("SendMessage", {"message": _MESSAGE}),
+    ("SendStreamingMessage", {"message": _MESSAGE}),
+    ("GetTask", {"id": "x", "historyLength": 1}),
+    ("CancelTask", {"id": "x"}),
+    ("SubscribeToTask", {"id": "x"}),
+    ("ListTasks", {"contextId": CONTEXT, "pageSize": 1, "pageToken": "", "status": "TASK_STATE_WORKING"}),
+]
+OLD_CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("message/send", {"message": _OLD}),
+    ("message/stream", {"message": _OLD}),
+    ("tasks/get", {"id": "x", "historyLength": 1}),
+    ("tasks/cancel", {"id": "x"}),
+    ("tasks/resubscribe", {"id": "x"}),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; `target` is a path, or the full name of a gRPC method."""
+
+    kind: str
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of a run."""
+
+    seed: int
+    answers: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    slowest: float = 0.0
+    grown: int = 0
+
+
+# ---------------------------------------------------------------------------- requests
+
+
+def request(seed: int, number: int) -> Request:
+    """The request of that number (rule 1)."""
+    rng = random.Random(f"{seed}:{number}")
+    makers = (_json_rpc, _json_rpc, _rest, _rest, _ag_ui, _artifacts, _grpc, _grpc, _page)
+    return rng.choice(makers)(rng)
+
+
+def _json_rpc(rng: random.Random) -> Request:
+    old = rng.random() < 0.4
+    method, params = rng.choice(OLD_CALLS if old else NEW_CALLS)
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": _asked(rng, params)}
+    return Request("JSON-RPC", "POST", "/", _headers(rng, old), _body(rng, _mutated(rng, call)))
+
+
+def _rest(rng: random.Random) -> Request:
+    old = rng.random() < 0.4
+    base, odd = ("/rest/v1" if old else "/rest"), quote(_text(rng), safe="")
+    if rng.random() < 0.4:
+        body = {"request": _OLD_REST} if old else {"message": _MESSAGE}
+        path = f"{base}/message:{rng.choice(['send', 'stream'])}"
+        return Request("REST", "POST", path, _headers(rng, old), _body(rng, _mutated(rng, _asked(rng, body))))
+    name = rng.choice(["historyLength", "pageSize", "contextId", "pageToken", "status", "statusTimestampAfter"])
+    query = f"?{name}={quote(rng.choice([*QUERIES, _text(rng)]).encode(errors='surrogatepass'))}"
+    path = rng.choice([f"/tasks/{odd}", "/tasks", f"/tasks/{odd}:subscribe", "/card", "/extendedAgentCard"])
+    if rng.random() < 0.2:
+        return Request("REST", "POST", f"{base}/tasks/{odd}:cancel", _headers(rng, old), b"")
+    return Request("REST", "GET", base + path + query, _headers(rng, old), b"")
+
+
+def _ag_ui(rng: random.Random) -> Request:
+    body = copy.deepcopy(rng.choice([_RUN_ALL, _RUN_ALL, _OLDER]))
+    if "threadId" in body:
+        body["forwardedProps"] = copy.deepcopy(rng.choice(OPERATIONS))
+    return Request("AG-UI", "POST", "/canvas/stream", _headers(rng, True), _body(rng, _mutated(rng, body)))
+
+
+def _artifacts(rng: random.Random) -> Request:
+    context, artifact = (quote(rng.choice([known, _text(rng)]), safe="") for known in (CONTEXT, ARTIFACT))
+    number = quote(rng.choice(["1", *QUERIES]), safe="")
+    tail = rng.choice(["", "/events", f"/{artifact}", f"/{artifact}/versions", f"/{artifact}/versions/{number}"])
+    tail += rng.choice(["", "", "/diff", f"?from={number}", "?raw=1"])
+    headers = {
+        "Last-Event-ID": rng.choice(["1", "-1", "9" * 30, "x"]),
+        "Accept": rng.choice(["*/*", "text/plain", ","]),
+    }
+    return Request("/artifacts", rng.choice(["GET", "GET", "HEAD", "PUT"]), f"/artifacts/{context}{tail}", headers, b"")
+
+
+def _page(rng: random.Random) -> Request:
+    paths = ["/", "/healthz", "/readyz", "/metrics", "/.well-known/agent-card.json", f"/{quote(_text(rng))}"]
+    return Request("page", rng.choice(["GET", "HEAD", "PUT", "OPTIONS"]), rng.choice(paths), _headers(rng, True), b"")
+
+
+def _grpc(rng: random.Random) -> Request:
+    module: Any = rng.choice([a2a_pb2, a2a_v0_3_pb2])
+    service = module.DESCRIPTOR.services_by_name["A2AService"]
+    method = rng.choice(list(service.methods))
+    message = getattr(module, method.input_type.name)()
+    _fill(rng, message, 3)
+    body = bytearray(message.SerializeToString())
+    if body and rng.random() < 0.2:
+        body[rng.randrange(len(body))] = rng.randrange(256)
+    return Request("gRPC", method.name, f"/{service.full_name}/{method.name}", {}, bytes(body))
+
+
+def _fill(rng: random.Random, message: Any, depth: int) -> None:
+    for known in message.DESCRIPTOR.fields:
+        if rng.random() < 0.5:
+            continue
+        if known.type == known.TYPE_STRING:
+            text = rng.choice([_text(rng).encode(errors="replace").decode(), CONTEXT, "x"])
+            text = f"tasks/{text}" if known.name in ("name", "parent") else text
+            getattr(message, known.name).append(text) if known.is_repeated else setattr(message, known.name, text)
+        elif known.type in (known.TYPE_INT32, known.TYPE_ENUM) and not known.is_repeated:
+            setattr(message, known.name, rng.choice([0, 1, 2**31 - 1, -1]))
+        elif known.message_type and known.message_type.file.package.startswith(("lf", "a2a")) and depth:
+            value = getattr(message, known.name)
+            if known.is_repeated and not known.message_type.GetOptions().map_entry:
+                _fill(rng, value.add(), depth - 1)
+            elif not known.is_repeated:
+                value.SetInParent()
+                _fill(rng, value, depth - 1)
+
+
+def _asked(rng: random.Random, params: dict[str, Any]) -> dict[str, Any]:
+    asked: dict[str, Any] = copy.deepcopy(params)
+    for message in (asked.get("message"), asked.get("request")):
+        if isinstance(message, dict):
+            message |= {"messageId": f"m{rng.random()}", "metadata": copy.deepcopy(rng.choice(OPERATIONS))}
+    return asked
+
+
+def _mutated(rng: random.Random, value: Any) -> Any:
+    """Up to three of its places hold something else."""
+    for _ in range(rng.randrange(4)):
+        node, key = rng.choice(list(_places(value)))
+        old = node[key]
+        put = _text(rng) if isinstance(old, str) and rng.random() < 0.7 else copy.deepcopy(rng.choice(ODD))
+        node[key] = put
+    return value
+
+
+def _places(value: Any) -> Sequence[tuple[Any, Any]]:
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    return [place for key in keys for place in ((value, key), *_places(value[key]))]
+
+
+def _text(rng: random.Random) -> str:
+    text = rng.choice(STRINGS)
+    at = rng.randrange(len(text) + 1)
+    text = text[:at] + rng.choice(["", "", "\0", chr(rng.randrange(32)), "\ufffd"]) + text[at:]
+    return text.encode(errors="replace").decode() if rng.random() < 0.9 else text.replace("\ud83d", "\ufffd")
+
+
+def _headers(rng: random.Random, old: bool) -> dict[str, str]:
+    headers = {"Content-Type": "application/json"} | ({} if old else {"A2A-Version": "1.0"})
+    if rng.random() < 0.1:
+        name = rng.choice(["A2A-Version", "Content-Type", "A2A-Extensions", "Accept", "Last-Event-ID"])
+        headers[name] = rng.choice(["", "1.0", "0.3", "x", ",,;", CANVAS, "text/plain", "\x7f" * 20])
+    return headers
+
+
+def _body(rng: random.Random, value: Any) -> bytes:
+    body = json.dumps(value).encode()  # a lone surrogate as its escape
+    if rng.random() < 0.08:
+        at = rng.randrange(len(body) + 1)
+        body = body[:at] + rng.choice([b"", b"\0", b"\xff", b"[" * 100, b"NaN", b"1e999"]) + body[at + 1 :]
+    return body
+
+
+# ------------------------------------------------------------------------------ answers
+
+
+class Fuzzer:
+    """Sends the requests of a seed to a server."""
+
+    def __init__(self, server: Server, http: httpx.AsyncClient, channel: grpc.aio.Channel, seed: int) -> None:
+        self._server = server
+        self._http = http
+        self._channel = channel
+        self.result = Result(seed)
+
+    async def run(self, count: int) -> None:
+        """Send them, `AT_ONCE` at a time; the first tenth is the warm-up."""
+        begun, warm = time.monotonic(), count // 10
+        await self._some(iter(range(warm)))
+        before = self._server.rss()
+        await self._some(iter(range(warm, count)))
+        self.result.seconds = time.monotonic() - begun
+        self.result.grown = self._server.rss() - before
+        if self.result.grown > KEPT + EACH * count:
+            self.result.faults.append(f"memory: {self.result.grown / 2**20:.0f} MB are kept")
+        if (await self._http.get("/healthz", timeout=2)).status_code != 200:
+            self.result.faults.append("/healthz is not 200")
+
+    async def _some(self, numbers: Any) -> None:
+        async def work() -> None:
+            for number in numbers:
+                await self._one(number)
+
+        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+
+    async def _one(self, number: int) -> None:
+        asked, begun = request(self.result.seed, number), time.monotonic()
+        try:
+            async with asyncio.timeout(HANG):
+                answer, text = await (self._call(asked) if asked.kind == "gRPC" else self._ask(asked))
+        except (TimeoutError, httpx.HTTPError) as error:
+            answer, text = f"{type(error).__name__}, or no answer within {HANG:g} s", ""
+        self.result.slowest = max(self.result.slowest, time.monotonic() - begun)
+        self.result.answers[f"{asked.kind} {answer}"] += 1
+        if _is_fault(answer, text):
+            again = f"seed {self.result.seed}, request {number}: {asked}"
+            self.result.faults.append(f"{answer}: {text[:300]!r}\n    {again}")
+
+    async def _ask(self, asked: Request) -> tuple[str, str]:
+        target = f"http://127.0.0.1:{self._server.port}{asked.target}"
+        async with self._http.stream(asked.method, target, headers=asked.headers, content=asked.body) as response:
+            endless = "event-stream" in response.headers.get("content-type", "")
+            text = await _some_of(response) if endless else (await response.aread()).decode(errors="replace")
+            retry = " retryable" if "retry-after" in response.headers else ""
+            # A page and a script may have any word in them.
+            judged = text if "html" not in response.headers.get("content-type", "") else ""
+            return f"{response.status_code}{retry}", judged
+
+    async def _call(self, asked: Request) -> tuple[str, str]:
+        channel: Any = self._channel  # without a serializer it takes bytes
+        try:
+            if "Stream" in asked.target or "Subscri" in asked.target:
+                stream = channel.unary_stream(asked.target)(asked.body)
+                async with _cancelled(stream):
+                    await asyncio.wait_for(stream.read(), HANG)
+            else:
+                await channel.unary_unary(asked.target)(asked.body)
+        except grpc.aio.AioRpcError as error:
+            return error.code().name, error.details() or ""
+        return "OK", ""
+
+
+@asynccontextmanager
+async def _cancelled(call: Any) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        call.cancel()
+
+
+async def _some_of(response: httpx.Response) -> str:
+    """What is sent within `STREAM` seconds."""
+    pieces: list[str] = []
+    try:
+        async with asyncio.timeout(STREAM):
+            async for piece in response.aiter_text():
+                pieces.append(piece)
+    except TimeoutError:
+        pass
+    return "".join(pieces)
+
+
+def _is_fault(answer: str, text: str) -> bool:
+    if answer.startswith("5") and answer != "503 retryable":
+        return True
+    refused = '"code": -32603' in text or '"code":-32603' in text
+    internal = refused and "Internal error" in text
+    silent = "no answer" in answer or answer in ("INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED")
+    return internal or silent or any(trace in text for trace in TRACES)
+
+
+# --------------------------------------------------------------------------------- runs
+
+
+async def fuzz(count: int, database: str, seed: int) -> Result:
+    """A run against a new server."""
+    with databases(cast(Any, database)) if database != MEMORY else nullcontext(lambda: MEMORY) as new:
+        url = await upgrade(new()) if database == "postgresql" else new()
+        return await _against(url, count, seed)
+
+
+def _script(folder: Path) -> Path:
+    path = folder / "rules.yaml"
+    path.write_text(SCRIPT)
+    return path
+
+
+async def _against(url: str, count: int, seed: int) -> Result:
+    rpc = free_port()
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as said:
+        script = _script(Path(folder))
+        options = ["--model", f"script:{script}", "--grpc-port", str(rpc), "--database", url, "--log-level", "warning"]
+        process = await start(
+            lambda port: ["-m", "server", "serve", "--port", str(port), *options], port := free_port(), said
+        )
+        try:
+            client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=HANG)
+            async with client, grpc.aio.insecure_channel(f"127.0.0.1:{rpc}") as channel:
+                fuzzer = Fuzzer(Server(port, process.pid), client, channel, seed)
+                await fuzzer.run(count)
+        finally:
+            begun = time.monotonic()
+            await end(process, signal.SIGTERM)
+        if process.returncode != 0 or time.monotonic() - begun > SLOW_END:
+            fuzzer.result.faults.append(f"SIGTERM: ended with {process.returncode}")
+        said.seek(0)
+        log = said.read().decode(errors="replace")
+        if "Traceback" in log or "ERROR" in log:
+            fuzzer.result.faults.append(f"the log:\n{log[:4000]}")
+        return fuzzer.result
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench.fuzz", description=__doc__.partition("\n")[0])
+    parser.add_argument("--requests", type=int, default=20_000)
+    parser.add_argument("--database", choices=["sqlite", "postgresql", MEMORY], default="sqlite")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    given = parser.parse_args()
+    end_in_order()
+    result = asyncio.run(fuzz(given.requests, given.database, given.seed))
+    for name, number in sorted(result.answers.items()):
+        print(f"{number:7} {name}")
+    print(f"seed {result.seed}, {given.database}: {sum(result.answers.values())} requests in {result.seconds:.0f} s,")
+    print(f"slowest {result.slowest:.1f} s, memory +{result.grown / 2**20:.0f} MB, {len(result.faults)} faults")
+    for fault in result.faults[:20]:
+        print(f"FAULT {fault}")
+    return 1 if result.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
