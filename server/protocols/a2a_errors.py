@@ -27,6 +27,7 @@ from server.tasks.errors import (
     TaskNotCancelable,
     TaskNotFound,
     TaskTakesNoMessages,
+    Unreadable,
 )
 from store.errors import Unavailable
 
@@ -39,6 +40,7 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     TaskTakesNoMessages: UnsupportedOperationError,
     ContextMismatch: InvalidParamsError,
     StreamLost: UnavailableError,
+    Unreadable: InternalError,
 }
 """A2A 1.0, section 3.3.2 and the operations' own lists of errors; `unavailable.py` for what it has none for."""
 
@@ -49,6 +51,8 @@ def to_a2a_error(error: Exception) -> A2AError:
         return error
     if isinstance(error, InvalidOperation):
         return InvalidParamsError(str(error), {"errors": [{"field": error.field, "message": f"{error.reason}."}]})
+    if isinstance(error, Unreadable):
+        logger.error("%s It says: %r", error, error.__cause__)
     if isinstance(error, TaskError):
         return ERRORS[type(error)](str(error))
     if isinstance(error, Unavailable):

@@ -6,6 +6,7 @@ TaskError
 ├── TaskTakesNoMessages the task is an operation, not a conversation
 ├── TaskNotCancelable the task is terminal, or ended before it could be cancelled
 ├── ContextMismatch   the message names a context that is not its task's
+├── Unreadable        what is kept of the task cannot be decoded
 └── StreamLost        what was followed goes on elsewhere: nothing is wrong with the request
 """
 
@@ -55,6 +56,17 @@ class ContextMismatch(TaskError):
         super().__init__(f"Task {task_id!r} does not belong to context {context_id!r}. Leave out contextId, or taskId.")
         self.task_id = task_id
         self.context_id = context_id
+
+
+class Unreadable(TaskError):
+    """Its cause is what the decoder said."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(
+            f"What was kept of task {task_id!r} cannot be read. Other tasks are not concerned: "
+            "send the message again, without taskId."
+        )
+        self.task_id = task_id
 
 
 class StreamLost(TaskError):

@@ -108,11 +108,11 @@ class Runtime:
         """
         key = incoming.key
         async with self._locks.holding(incoming.task_id or key):
-            joined = await self.journal.accepted(key)
-            if joined:
-                await self.journal.durable(joined)
-                return await self.journal.follow(joined)
             try:
+                joined = await self.journal.accepted(key)
+                if joined:
+                    await self.journal.durable(joined)
+                    return await self.journal.follow(joined)
                 return await self._accept(incoming, key)
             except Repeated as repeated:
                 return await self.journal.follow(repeated.task_id)

@@ -16,7 +16,7 @@ from server.agent.events import ArtifactChanged
 from server.tasks.codec import entries_of_json
 from server.tasks.context_log import ContextEntry, ContextSnapshot, Standing
 from server.tasks.cursors import Cursor, Log
-from server.tasks.sql.reading import WHOLE, records, these
+from server.tasks.sql.reading import WHOLE, readable, stored, these
 from server.tasks.sql.tables import contexts, pages, standings
 from store.errors import Unavailable
 from store.sql.database import Database
@@ -142,12 +142,14 @@ class ContextTails:
             changed = select(standings).where(standings.c.context_id == context_id).order_by(standings.c.position)
             last = (await connection.execute(changed)).all()
             writers = select(*WHOLE).where(these((context_id, task_id) for task_id in {row.task_id for row in last}))
-            found = {record.task_id: record for record in await records(connection, writers)} if last else {}
+            rows = await stored(connection, writers) if last else []
+        found = {record.task_id: record for record in await readable(rows)}
         artifacts = {
             row.artifact_id: Standing(
                 found[row.task_id].artifacts[row.artifact_id], row.task_id, row.position, row.closed
             )
             for row in last
+            if row.task_id in found
         }
         return ContextSnapshot(position, artifacts)
 

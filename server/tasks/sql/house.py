@@ -19,8 +19,9 @@ from server.agent.events import UserMessage
 from server.tasks.ownership import Owner
 from server.tasks.record import TaskRecord
 from server.tasks.sql.journal import SqlJournal
-from server.tasks.sql.lease import AT_ONCE, Lease, Timing
+from server.tasks.sql.lease import Lease, Timing
 from server.tasks.sql.post import Post
+from server.tasks.sql.takeover import AT_ONCE, Claim, Takeover
 from server.tasks.sql.wakeups import News, Wakeups, tell
 from store.errors import Unavailable
 from store.models import Limits
@@ -55,6 +56,7 @@ class House:
         self.journal = SqlJournal(database, self.commits, self._lease, _notify, now)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
         self._post = Post(database, self.journal, _post_for, now)
+        self._takeover = Takeover(database, self._lease, _notify, now)
         self._wakeups = Wakeups(database, self._heard)
         self._owner: Owner | None = None
         self._beating: asyncio.Task[None] | None = None
@@ -75,9 +77,9 @@ class House:
         self._owner = owner
         await self._lease.begin()
         self.commits.start()
+        self._beating = asyncio.create_task(self._beat(), name="beat of the replica")
         await self._take_over()
         self._wakeups.start()
-        self._beating = asyncio.create_task(self._beat(), name="beat of the replica")
         self._looking = asyncio.create_task(self._look_for_orphans(), name="look for what nobody runs")
 
     async def stop(self) -> None:
@@ -135,14 +137,28 @@ class House:
 
     async def _some_taken_over(self) -> bool:
         """Whether there may be more."""
-        if not self._owner or self._handing_over:
+        if not self._owner or self._handing_over or self.commits.failing:
             return False
-        orphans = await self._lease.take_over((*self.journal.owned, *self._coming))
-        await self._read_on(orphan.record.task_id for orphan in orphans)
-        for orphan in orphans:
-            self.journal.adopt(orphan.record)
-        self._owner.resume(orphans)
-        return len(orphans) >= AT_ONCE
+        claims = await self._takeover.claim((*self.journal.owned, *self._coming))
+        for claim in claims:
+            await self._take_up(claim, self._owner)
+        return len(claims) >= AT_ONCE
+
+    async def _take_up(self, claim: Claim, owner: Owner) -> None:
+        try:
+            if orphan := await self._takeover.orphan(claim):
+                await self._read_on((claim.task_id,))
+                if self._runs(claim.replica):
+                    owner.resume((orphan,))
+                    self.journal.adopt(orphan.record)
+        except Unavailable:
+            raise  # it goes astray, and is looked for again
+        except Exception as error:  # of this task alone
+            await self._takeover.set_aside(claim, error)
+
+    def _runs(self, replica: str) -> bool:
+        """Whether what was taken over by a replica is run here: its lease may have been lost meanwhile."""
+        return self._lease.id == replica and not self._handing_over
 
     async def _read_on(self, task_ids: Iterable[str]) -> None:
         """Whoever follows a task here is to see it go on when it is this replica's."""
@@ -179,14 +195,19 @@ class House:
     # ---------------------------------------------------------------------- ownership
 
     async def acquire(self, task_id: str) -> TaskRecord | None:
-        pair = (await self.journal.get(task_id)).context_id, task_id
+        record = await self.journal.get(task_id)
+        if record.state.terminal:
+            return record
+        self.journal.check_open()
+        pair, replica = (record.context_id, task_id), self._lease.id
         self._coming[pair] += 1
         try:
-            record = await self._lease.acquire(task_id)
-            if record and not record.state.terminal:
-                await self._read_on((task_id,))
-                self.journal.adopt(record)
-            return record
+            acquired = await self._takeover.acquire(record)
+            await self._read_on((task_id,))
+            if acquired is None or not self._runs(replica):
+                return None
+            self.journal.adopt(acquired)
+            return acquired
         finally:
             self._coming -= Counter((pair,))
 

@@ -15,7 +15,6 @@ from typing import Protocol
 from sqlalchemy import func, select, tuple_
 
 from server.agent.events import Transcript, TurnEvent
-from server.tasks.codec import transcript_of_json
 from server.tasks.errors import StreamLost
 from server.tasks.incoming import WINDOW
 from server.tasks.journal import Following, FollowingContext, TaskCursor
@@ -24,7 +23,7 @@ from server.tasks.ownership import Abandoned, Repeated
 from server.tasks.record import TaskRecord
 from server.tasks.sql.contexts import ContextTails
 from server.tasks.sql.logs import Batch, TaskLog
-from server.tasks.sql.reading import GOING, HEAD, WHOLE, one_record, records, ticks
+from server.tasks.sql.reading import GOING, HEAD, WHOLE, listed, one_record, readable, stored, ticks, transcripts
 from server.tasks.sql.tables import messages, tasks
 from server.tasks.sql.tails import Tails
 from server.tasks.sql.writing import Notify, Writing
@@ -69,10 +68,10 @@ class SqlJournal:
     # ----------------------------------------------------------------------- saying
 
     async def create(self, record: TaskRecord, key: str = "") -> None:
-        self._check_open()
+        self.check_open()
         log = self._owned[record.task_id] = self._tails.add(TaskLog(record))
         log.begin()
-        log.remember(key)
+        await self.remember(key, record.task_id)
         self._dirty[record.task_id] = log
         self._commits.now()
 
@@ -128,7 +127,8 @@ class SqlJournal:
         """Raises `Abandoned` if a task is not this replica's."""
         self._own(task_id)
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raises `Unavailable` if what is said now may never be written, or not for long."""
         if self._closed:
             raise Unavailable("this server is stopping")
         if self._commits.failing:
@@ -160,7 +160,6 @@ class SqlJournal:
 
     def adopt(self, record: TaskRecord) -> None:
         """A task is this replica's now."""
-        self._check_open()
         log = self._tails.get(record.task_id)
         if log and log.record.generation != record.generation:
             log.break_off(StreamLost())
@@ -221,8 +220,7 @@ class SqlJournal:
         log = self._owned.get(task_id)
         if log and not log.unborn:
             return log.record
-        async with self._database.read() as connection:
-            return await one_record(connection, task_id)
+        return await one_record(self._database, task_id)
 
     async def follow(self, task_id: str) -> Following:
         log = self._owned.get(task_id)
@@ -234,7 +232,8 @@ class SqlJournal:
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
         query = select(*WHOLE).where(tasks.c.context_id == context_id).order_by(tasks.c.number)
         async with self._database.read() as connection:
-            return tuple(await records(connection, query))
+            found = await stored(connection, query)
+        return tuple(await readable(found))
 
     async def knows(self, context_id: str, owner: str) -> bool:
         query = select(tasks.c.task_id).where(tasks.c.context_id == context_id, tasks.c.owner == owner).limit(1)
@@ -244,13 +243,14 @@ class SqlJournal:
     async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
         mine = select(tasks.c.number).where(tasks.c.context_id == record.context_id, tasks.c.task_id == record.task_id)
         query = (
-            select(tasks.c.transcript)
+            select(tasks.c.task_id, tasks.c.transcript)
             .where(tasks.c.context_id == record.context_id, tasks.c.owner == record.owner)
             .where(tasks.c.state.not_in(GOING), tasks.c.number < mine.scalar_subquery())
             .order_by(tasks.c.number)
         )
         async with self._database.read() as connection:
-            return tuple(transcript_of_json(text) for text in await connection.scalars(query))
+            found = {task_id: text for task_id, text in await connection.execute(query)}
+        return transcripts(found)
 
     async def list(self, query: TaskQuery) -> TaskPage:
         matching = [tasks.c.owner == query.owner]
@@ -267,5 +267,6 @@ class SqlJournal:
         page = page.order_by(tasks.c.changed_at.desc(), tasks.c.task_id.desc()).limit(query.limit + 1)
         async with self._database.read() as connection:
             total = await connection.scalar(select(func.count()).select_from(tasks).where(*matching))
-            found = await records(connection, page)
-        return TaskPage(tuple(found[: query.limit]), int(total or 0), len(found) > query.limit)
+            found = await stored(connection, page)
+        shown = [await listed(task) for task in found[: query.limit]]
+        return TaskPage(tuple(shown), int(total or 0), len(found) > query.limit)

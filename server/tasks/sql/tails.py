@@ -7,7 +7,7 @@ from weakref import WeakValueDictionary
 
 from sqlalchemy import select
 
-from server.tasks.errors import StreamLost
+from server.tasks.errors import StreamLost, Unreadable
 from server.tasks.sql.logs import TaskLog
 from server.tasks.sql.reading import entries_after, one_record, these
 from server.tasks.sql.tables import tasks
@@ -44,12 +44,12 @@ class Tails:
 
         Raises:
             TaskNotFound: there is none.
+            Unreadable: its rows cannot be decoded.
             Unavailable: it cannot be read now.
         """
         log = self._logs.get(task_id)
         if log is None or log.broken:
-            async with self._database.read() as connection:
-                fresh = TaskLog(await one_record(connection, task_id))
+            fresh = TaskLog(await one_record(self._database, task_id))
             # Another request may have made one meanwhile.
             log = self._logs.get(task_id)
             if log is None or log.broken:
@@ -85,8 +85,12 @@ class Tails:
 
     async def _read_on(self, log: TaskLog) -> None:
         async with log.reading:
-            async with self._database.read() as connection:
-                entries = await entries_after(connection, log.record)
+            try:
+                async with self._database.read() as connection:
+                    entries = await entries_after(connection, log.record)
+            except Unreadable as error:
+                log.break_off(error)
+                return
             if not entries or self._owns(log.record.task_id) or not log.saved:
                 return  # the last that was said here may be among them
             if entries[0].generation == log.record.generation + 1:
