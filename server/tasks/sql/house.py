@@ -16,6 +16,7 @@ from datetime import datetime
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.agent.events import UserMessage
+from server.agent.resume import drafts_of
 from server.tasks.ownership import Owner
 from server.tasks.record import TaskRecord
 from server.tasks.sql.journal import SqlJournal
@@ -24,7 +25,7 @@ from server.tasks.sql.post import Post
 from server.tasks.sql.takeover import AT_ONCE, Claim, Takeover
 from server.tasks.sql.wakeups import News, Wakeups, tell
 from store.errors import Unavailable
-from store.models import Limits
+from store.models import Limits, Ref
 from store.sql.artifacts import SqlArtifactStore
 from store.sql.commit import SPACING, Fenced, GroupCommit
 from store.sql.database import Database
@@ -154,7 +155,24 @@ class House:
         except Unavailable:
             raise  # it goes astray, and is looked for again
         except Exception as error:  # of this task alone
-            await self._takeover.set_aside(claim, error)
+            await self._set_aside(claim, error)
+
+    async def _set_aside(self, claim: Claim, reason: Exception) -> None:
+        try:
+            await self._close_drafts(claim.context_id, claim.task_id)
+        except Unavailable:
+            raise
+        except Exception:
+            logger.exception("Drafts of task %s stay open", claim.task_id)
+        await self._takeover.set_aside(claim, reason)
+
+    async def _close_drafts(self, context_id: str, task_id: str) -> None:
+        """Nobody else may change an artifact while a task has a draft of it open."""
+        for artifact_id in await drafts_of(self.store, context_id, task_id):
+            draft = Ref(context_id, artifact_id, task_id)
+            await self.store.prepare(draft)
+            await self.store.discard(draft)
+            await self.store.close(draft)
 
     def _runs(self, replica: str) -> bool:
         """Whether what was taken over by a replica is run here: its lease may have been lost meanwhile."""

@@ -3,7 +3,7 @@
 Rule 1: an entry that lasts (`durability.py`) is seen when it is durable, and so is every entry behind it.
 Rule 2: the log of a task that this replica runs is ahead of the database. That of any other task repeats the database.
 Rule 3: while a task works, a new snapshot of it is due whenever what was said since the last one weighs more than that.
-        So reading a task costs no more than twice what it weighs, and snapshots cost no more than what is said.
+        So to read a task costs twice what it weighs, at most, and its snapshots twice what is said.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from server.tasks.durability import lasting
 from server.tasks.journal import ReadableLog
 from server.tasks.record import Entry, TaskRecord, fold
 
-LIGHT = 64 * 1024
-"""Characters of entries that are not worth a snapshot, however light the task is: about 140 deltas."""
+LIGHT = 128 * 1024
+"""Characters of entries that are not worth a snapshot, however light the task is: about 280 deltas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class TaskLog(ReadableLog):
         """The task is this replica's now: `record` has its new epoch."""
         self.record = self.newest = record
         self._durable = record.generation
-        self._behind, self._snapshot = LIGHT, 0  # nobody has counted: a snapshot is due with the first that is said
+        self._behind = self._snapshot = 0  # not counted: snapshots of all that was just taken over would be due at once
 
     def overdue(self, said: int) -> int:
         """How many characters more than the snapshot weigh the entries behind it, with `said` that are to be written.

@@ -88,8 +88,8 @@ class Tails:
             try:
                 async with self._database.read() as connection:
                     entries = await entries_after(connection, log.record)
-            except Unreadable as error:
-                log.break_off(error)
+            except Unreadable:
+                log.break_off(StreamLost())  # whoever comes back is told why
                 return
             if not entries or self._owns(log.record.task_id) or not log.saved:
                 return  # the last that was said here may be among them

@@ -23,7 +23,7 @@ from store.changes import ReplaceParts
 from store.errors import Unavailable
 from store.models import Ref
 from store.sql.commit import GroupCommit
-from tests.fakes import Hold, answer, parts, said, text, write
+from tests.fakes import Hold, answer, broken, parts, said, text, write
 from tests.server.tasks.sql.replica import Replica, Replicas
 from tests.server.tasks.sql.replica import replicas as several_replicas
 from tests.server.tasks.test_runtime import rest
@@ -176,26 +176,40 @@ async def test_what_is_behind_the_snapshot_of_a_working_task_never_weighs_more_t
     a, b = await several.start(), await several.start()
     await working(a, 1, 1)
     following = await b.house.journal.follow("t0")
-    snapshots, said_so_far, last = 0, 0, 0
+    snapshots, last = [], 0
     for first in range(1, 3000, 100):
         await a.house.journal.append("t0", *deltas(100, first))
         await a.house.commits.settled()
         snapshot, behind = await weights(b, "t0")
         assert behind <= max(snapshot, LIGHT)
-        said_so_far += 46_000
-        snapshots += snapshot if snapshot != last else 0
+        snapshots += [snapshot] if snapshot != last else []
         last = snapshot
         record = a.house.journal._owned["t0"].newest
         assert await b.record("t0") == record
         [shown] = (await b.house.journal.list(TaskQuery(""))).records
         assert shown == record
-    assert last > LIGHT / 2
-    assert snapshots <= 2 * said_so_far
+    async with b.house._database.read() as connection:
+        said_in_all = await connection.scalar(select(func.sum(func.length(pages.c.entries))))
+    assert len(snapshots) > 5
+    assert sum(snapshots) <= 2 * said_in_all
     await a.house.journal.append("t0", StatusChanged(State.COMPLETED))
     async with asyncio.timeout(SOON):
         entries = await rest(following)
     generations = [entry.generation for entry in entries]
     assert generations == [*range(following.snapshot.generation + 1, record.generation + 2)]
+
+
+async def test_snapshots_that_are_due_at_the_same_time_are_written_one_after_the_other(several, monkeypatch) -> None:
+    monkeypatch.setattr("server.tasks.sql.writing.SNAPSHOTS", 1)
+    a = await several.start()
+    ids = await working(a, 3, 1)
+    taken = []
+    for first in range(1, 1500, 300):
+        for task_id in ids:
+            await a.house.journal.append(task_id, *deltas(300, first))
+        await a.house.commits.settled()
+        taken.append(sum([(await columns(a, task_id, "snapshot"))[0] > 1 for task_id in ids]))
+    assert taken == [0, 1, 2, 3, 3]
 
 
 # ------------------------------------------------------- records that cannot be decoded
@@ -250,6 +264,22 @@ async def test_whoever_follows_a_task_that_is_set_aside_is_told_that_it_failed(s
         entries = await rest(following)
     assert entries[-1].event.state is State.FAILED
     assert "Send it again" in entries[-1].event.message.text
+
+
+async def test_a_draft_of_a_task_that_is_set_aside_is_closed(several) -> None:
+    hold = Hold()
+    a = await several.start(broken(write("T1", "One. ", append=True), hold))
+    task_id = (await a.send("Write")).snapshot.task_id
+    await hold.reached.wait()
+    await a.house.commits.settled()
+    await a.crash()
+    b = await idle(several, answer(write("T2", "Two.", append=True, last_chunk=True)), HELLO)
+    async with b.house._database.write() as connection:
+        await connection.execute(update(tasks).values(head="{"))
+    await take_over(b)
+    assert await columns(b, task_id, "state") == ("failed",)
+    await rest(await b.send("Go on"))
+    assert [v.content.text for v in await b.house.store.versions(Ref("c", "doc", ""))] == ["One. ", "One. Two."]
 
 
 async def test_a_conversation_goes_on_without_a_turn_that_cannot_be_read(several) -> None:
