@@ -13,10 +13,10 @@ from weakref import WeakValueDictionary
 from sqlalchemy import Select, select
 
 from server.agent.events import ArtifactChanged
-from server.tasks.codec import entries_of_json
 from server.tasks.context_log import ContextEntry, ContextSnapshot, Standing
 from server.tasks.cursors import Cursor, Log
-from server.tasks.sql.reading import WHOLE, readable, stored, these
+from server.tasks.errors import StreamLost, Unreadable
+from server.tasks.sql.reading import WHOLE, entries_of, readable, stored, these
 from server.tasks.sql.tables import contexts, pages, standings
 from store.errors import Unavailable
 from store.sql.database import Database
@@ -126,7 +126,11 @@ class ContextTails:
             async with self._database.read() as connection:
                 found = (await connection.execute(ours.where(pages.c.position > tail.position))).all()
             for page in found:
-                changes = [e for e in entries_of_json(page.epoch, page.entries) if isinstance(e.event, ArtifactChanged)]
+                try:
+                    changes = [entry for entry in entries_of(page) if isinstance(entry.event, ArtifactChanged)]
+                except Unreadable:
+                    tail.break_off(StreamLost())  # who comes back begins with what can be read
+                    return
                 for position, entry in enumerate(changes, page.position - len(changes) + 1):
                     tail.append(ContextEntry(position, page.task_id, entry))
                 tail.position = page.position

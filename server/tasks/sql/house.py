@@ -221,7 +221,8 @@ class House:
         self._coming[pair] += 1
         try:
             acquired = await self._takeover.acquire(record)
-            await self._read_on((task_id,))
+            if acquired:
+                await self._read_on((task_id,))
             if acquired is None or not self._runs(replica):
                 return None
             self.journal.adopt(acquired)

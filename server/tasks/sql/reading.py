@@ -181,10 +181,19 @@ async def entries_after(connection: AsyncConnection, record: TaskRecord) -> list
     """
     chosen = _behind(record.context_id, record.task_id, record.generation)
     found = await connection.execute(select(pages).where(chosen).order_by(pages.c.first))
+    return [entry for page in found for entry in entries_of(page)]
+
+
+def entries_of(page: Any) -> list[Entry]:
+    """The entries of a page.
+
+    Raises:
+        Unreadable: they cannot be decoded.
+    """
     try:
-        return [entry for page in found for entry in entries_of_json(page.epoch, page.entries)]
+        return list(entries_of_json(page.epoch, page.entries))
     except Exception as error:
-        raise Unreadable(record.task_id) from error
+        raise Unreadable(page.task_id) from error
 
 
 def _behind(context_id: str, task_id: str, generation: int) -> Any:

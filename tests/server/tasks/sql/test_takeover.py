@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from server.agent.events import ArtifactChanged, Place, State, StatusChanged, ToolInputAdded, TurnEvent
-from server.tasks.errors import Unreadable
+from server.tasks.errors import StreamLost, Unreadable
 from server.tasks.incoming import Incoming
 from server.tasks.listing import TaskQuery
 from server.tasks.record import TaskRecord
@@ -264,6 +264,22 @@ async def test_whoever_follows_a_task_that_is_set_aside_is_told_that_it_failed(s
         entries = await rest(following)
     assert entries[-1].event.state is State.FAILED
     assert "Send it again" in entries[-1].event.message.text
+
+
+async def test_followers_of_a_context_begin_anew_when_a_page_of_it_cannot_be_read(several) -> None:
+    a, b = await several.start(), await several.start()
+    [task_id] = await working(a, 1, 1)
+    following = await b.house.journal.follow_context("c-t0")
+    await b.house._wakeups.stop()
+    await a.house.journal.append(task_id, *deltas(1, 1))
+    await a.house.commits.settled()
+    async with b.house._database.write() as connection:
+        await connection.execute(update(pages).values(entries="["))
+    await b.house.journal.catch_up()
+    with pytest.raises(StreamLost):
+        await anext(aiter(following))
+    await b.house.journal.catch_up()
+    assert (await b.house.journal.follow_context("c-t0")).snapshot.artifacts == {}
 
 
 async def test_a_draft_of_a_task_that_is_set_aside_is_closed(several) -> None:
