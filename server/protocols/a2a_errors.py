@@ -29,6 +29,7 @@ from server.tasks.errors import (
     TaskNotCancelable,
     TaskNotFound,
     TaskTakesNoMessages,
+    Unreadable,
     Unwritable,
 )
 from store.errors import Unavailable
@@ -44,6 +45,7 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     Unwritable: InternalError,
     QueueFull: OverloadedError,
     StreamLost: UnavailableError,
+    Unreadable: InternalError,
 }
 """A2A 1.0, section 3.3.2 and the operations' own lists of errors; `unavailable.py` for what it has none for."""
 
@@ -59,6 +61,8 @@ def to_a2a_error(error: Exception) -> A2AError:
         return error
     if isinstance(error, InvalidOperation):
         return InvalidParamsError(str(error), {"errors": [{"field": error.field, "message": f"{error.reason}."}]})
+    if isinstance(error, Unreadable):
+        logger.error("%s It says: %r", error, error.__cause__)
     if isinstance(error, TaskError):
         return ERRORS[type(error)](str(error))
     if isinstance(error, Unavailable):

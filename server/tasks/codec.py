@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -63,12 +63,10 @@ def entries_to_json(entries: Iterable[Entry]) -> str:
     return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
 
-def entries_of_json(epoch: int, text: str) -> list[Entry]:
-    """The entries again."""
-    return [
-        Entry(epoch, generation, datetime.fromisoformat(at), _event_of_json(event, TurnEvent))
-        for generation, at, event in json.loads(text)
-    ]
+def entries_of_json(epoch: int, text: str) -> Iterator[Entry]:
+    """The entries again, each when it is asked for."""
+    for generation, at, event in json.loads(text):
+        yield Entry(epoch, generation, datetime.fromisoformat(at), _event_of_json(event, TurnEvent))
 
 
 def record_to_json(record: TaskRecord) -> str:

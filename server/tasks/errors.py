@@ -8,6 +8,7 @@ TaskError
 ├── ContextMismatch   the message names a context that is not its task's
 ├── Unwritable        what was said cannot be stored: a fault of the server
 ├── QueueFull         the server has no room for another turn: nothing is wrong with the request
+├── Unreadable        what is kept of the task cannot be decoded
 └── StreamLost        what was followed goes on elsewhere: nothing is wrong with the request
 """
 
@@ -69,6 +70,17 @@ class QueueFull(TaskError):
     def __init__(self, queued: int) -> None:
         super().__init__(f"The server is busy: {queued} tasks are waiting already. Send it again in a moment.")
         self.queued = queued
+
+
+class Unreadable(TaskError):
+    """Its cause is what the decoder said."""
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(
+            f"What was kept of task {task_id!r} cannot be read. Other tasks are not concerned: "
+            "send the message again, without taskId."
+        )
+        self.task_id = task_id
 
 
 class StreamLost(TaskError):

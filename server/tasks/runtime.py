@@ -121,11 +121,11 @@ class Runtime:
         """
         key = incoming.key
         async with self._locks.holding(incoming.task_id or key):
-            joined = await self.journal.accepted(key)
-            if joined:
-                await self.journal.durable(joined)
-                return await self.journal.follow(joined)
             try:
+                joined = await self.journal.accepted(key)
+                if joined:
+                    await self.journal.durable(joined)
+                    return await self.journal.follow(joined)
                 return await self._accept(incoming, key)
             except Repeated as repeated:
                 return await self.journal.follow(repeated.task_id)
@@ -214,8 +214,7 @@ class Runtime:
     # ------------------------------------------------------- as the keeper of leases asks
 
     def resume(self, orphans: Sequence[Orphan]) -> None:
-        # What had begun goes first.
-        for orphan in sorted(orphans, key=lambda orphan: orphan.record.state is State.SUBMITTED):
+        for orphan in orphans:
             logger.info("Task %s is taken up from where it was left", orphan.record.task_id)
             self._turns.resume(orphan)
 

@@ -17,11 +17,10 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.agent.events import ArtifactChanged
-from server.tasks.codec import entries_of_json
 from server.tasks.context_log import ContextEntry, ContextSnapshot, Standing
 from server.tasks.cursors import Cursor, Log
-from server.tasks.errors import StreamLost
-from server.tasks.sql.reading import WHOLE, records, these
+from server.tasks.errors import StreamLost, Unreadable
+from server.tasks.sql.reading import WHOLE, entries_of, readable, stored, these
 from server.tasks.sql.tables import contexts, pages, standings
 from store.errors import Unavailable
 from store.sql.database import Database
@@ -156,7 +155,11 @@ class ContextTails:
             if incarnation is None or tail.broken:
                 return
             for page in found:
-                changes = [e for e in entries_of_json(page.epoch, page.entries) if isinstance(e.event, ArtifactChanged)]
+                try:
+                    changes = [entry for entry in entries_of(page) if isinstance(entry.event, ArtifactChanged)]
+                except Unreadable:
+                    tail.break_off(StreamLost())  # who comes back begins with what can be read
+                    return
                 if page.position - len(changes) != tail.position:
                     break
                 for position, entry in enumerate(changes, page.position - len(changes) + 1):
@@ -173,12 +176,14 @@ class ContextTails:
             changed = select(standings).where(standings.c.context_id == context_id).order_by(standings.c.position)
             last = (await connection.execute(changed)).all()
             writers = select(*WHOLE).where(these((context_id, task_id) for task_id in {row.task_id for row in last}))
-            found = {record.task_id: record for record in await records(connection, writers)} if last else {}
+            rows = await stored(connection, writers) if last else []
+        found = {record.task_id: record for record in await readable(rows)}
         artifacts = {
             row.artifact_id: Standing(
                 found[row.task_id].artifacts[row.artifact_id], row.task_id, row.position, row.closed
             )
             for row in last
+            if row.task_id in found
         }
         return ContextSnapshot(position, artifacts, incarnation)
 

@@ -11,20 +11,24 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.agent.events import UserMessage
+from server.agent.resume import drafts_of
+from server.tasks.errors import Unwritable
 from server.tasks.ownership import Owner
 from server.tasks.record import TaskRecord
 from server.tasks.sql.journal import SqlJournal
-from server.tasks.sql.lease import AT_ONCE, Lease, Timing
+from server.tasks.sql.lease import Lease, Timing
 from server.tasks.sql.post import Post
+from server.tasks.sql.takeover import AT_ONCE, Claim, Takeover
 from server.tasks.sql.wakeups import News, Wakeups, tell
 from store.errors import Unavailable
-from store.models import Limits
+from store.models import Limits, Ref
 from store.patient import patiently
 from store.sql.artifacts import SqlArtifactStore
 from store.sql.commit import RETRY, SPACING, Fenced, GroupCommit
@@ -67,6 +71,7 @@ class House:
         self.journal = SqlJournal(database, self.commits, self._lease, _notify, now)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
         self._post = Post(database, self.journal, _post_for, now)
+        self._takeover = Takeover(database, self._lease, _notify, now)
         self._wakeups = Wakeups(database, self._heard)
         self._grace = grace
         self._terminating: asyncio.TimerHandle | None = None
@@ -92,9 +97,9 @@ class House:
         self._owner = owner
         await self._lease.begin()
         self.commits.start()
+        self._beating = asyncio.create_task(self._beat(), name="beat of the replica")
         await self._take_over()
         self._wakeups.start()
-        self._beating = asyncio.create_task(self._beat(), name="beat of the replica")
         self._looking = asyncio.create_task(self._look_for_orphans(), name="look for what nobody runs")
 
     async def stop(self) -> None:
@@ -173,14 +178,45 @@ class House:
 
     async def _some_taken_over(self) -> bool:
         """Whether there may be more."""
-        if not self._owner or self._handing_over:
+        if not self._owner or self._handing_over or self.commits.failing:
             return False
-        orphans = await self._lease.take_over((*self.journal.owned, *self._coming))
-        await self._read_on(orphan.record.task_id for orphan in orphans)
-        for orphan in orphans:
-            self.journal.adopt(orphan.record)
-        self._owner.resume(orphans)
-        return len(orphans) >= AT_ONCE
+        claims = await self._takeover.claim((*self.journal.owned, *self._coming))
+        for claim in claims:
+            await self._take_up(claim, self._owner)
+        return len(claims) >= AT_ONCE
+
+    async def _take_up(self, claim: Claim, owner: Owner, unwritable: int = 0) -> None:
+        try:
+            if orphan := await self._takeover.orphan(claim):
+                await self._read_on((claim.task_id,))
+                if self._runs(claim.replica):
+                    owner.resume((replace(orphan, unwritable=unwritable),))
+                    self.journal.adopt(orphan.record)
+        except Unavailable:
+            raise  # it goes astray, and is looked for again
+        except Exception as error:  # of this task alone
+            await self._set_aside(claim, error)
+
+    async def _set_aside(self, claim: Claim, reason: Exception) -> None:
+        try:
+            await self._close_drafts(claim.context_id, claim.task_id)
+        except Unavailable:
+            raise
+        except Exception:
+            logger.exception("Drafts of task %s stay open", claim.task_id)
+        await self._takeover.set_aside(claim, reason)
+
+    async def _close_drafts(self, context_id: str, task_id: str) -> None:
+        """Nobody else may change an artifact while a task has a draft of it open."""
+        for artifact_id in await drafts_of(self.store, context_id, task_id):
+            draft = Ref(context_id, artifact_id, task_id)
+            await self.store.prepare(draft)
+            await self.store.discard(draft)
+            await self.store.close(draft)
+
+    def _runs(self, replica: str) -> bool:
+        """Whether what was taken over by a replica is run here: its lease may have been lost meanwhile."""
+        return self._lease.id == replica and not self._handing_over
 
     async def _read_on(self, task_ids: Iterable[str]) -> None:
         """Whoever follows a task here is to see it go on when it is this replica's."""
@@ -223,22 +259,20 @@ class House:
 
     async def _fail(self, context_id: str, task_id: str) -> None:
         """End a task of which something could not be written; if that cannot be done either, the next start tries."""
-        if self._unwritten[task_id] > TRIES:
-            logger.error("Task %s cannot be made to fail; it stays as it is until the next start.", task_id)
-            return
         try:
             await patiently(partial(self._retake, context_id, task_id), partial(asyncio.sleep, RETRY))
         except Exception:
-            logger.exception("Task %s cannot be read; it stays as it is until the next start.", task_id)
+            logger.exception("Task %s cannot be made to fail; it stays as it is until the next start.", task_id)
             return
         self._coming -= Counter(((context_id, task_id),))
 
     async def _retake(self, context_id: str, task_id: str) -> None:
-        replica = self._lease.id
-        orphan = await self._lease.retake(context_id, task_id, self._unwritten[task_id])
-        if orphan and self._owner and self._lease.id == replica:  # else it has been lost meanwhile
-            self.journal.adopt(orphan.record)
-            self._owner.resume([orphan])
+        claim = await self._takeover.reclaim(context_id, task_id)
+        unwritable = self._unwritten[task_id]
+        if claim and unwritable > TRIES:
+            await self._set_aside(claim, Unwritable(task_id))
+        elif claim and self._owner:
+            await self._take_up(claim, self._owner, unwritable)
 
     # -------------------------------------------------------------------------- news
 
@@ -256,14 +290,20 @@ class House:
     # ---------------------------------------------------------------------- ownership
 
     async def acquire(self, task_id: str) -> TaskRecord | None:
-        pair = (await self.journal.get(task_id)).context_id, task_id
+        record = await self.journal.get(task_id)
+        if record.state.terminal:
+            return record
+        self.journal.check_open()
+        pair, replica = (record.context_id, task_id), self._lease.id
         self._coming[pair] += 1
         try:
-            record = await self._lease.acquire(task_id)
-            if record and not record.state.terminal:
+            acquired = await self._takeover.acquire(record)
+            if acquired:
                 await self._read_on((task_id,))
-                self.journal.adopt(record)
-            return record
+            if acquired is None or not self._runs(replica):
+                return None
+            self.journal.adopt(acquired)
+            return acquired
         finally:
             self._coming -= Counter((pair,))
 

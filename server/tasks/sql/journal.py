@@ -16,7 +16,6 @@ from sqlalchemy import ScalarSelect, Select, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from server.agent.events import Transcript, TurnEvent
-from server.tasks.codec import transcript_of_json
 from server.tasks.errors import StreamLost, Unwritable
 from server.tasks.incoming import WINDOW
 from server.tasks.journal import Following, FollowingContext, TaskCursor
@@ -25,7 +24,7 @@ from server.tasks.ownership import Abandoned, Repeated
 from server.tasks.record import TaskRecord
 from server.tasks.sql.contexts import ContextTails
 from server.tasks.sql.logs import Batch, TaskLog
-from server.tasks.sql.reading import GOING, HEAD, WHOLE, one_record, records, ticks
+from server.tasks.sql.reading import GOING, HEAD, WHOLE, listed, one_record, readable, stored, ticks, transcripts
 from server.tasks.sql.tables import messages, tasks
 from server.tasks.sql.tails import Tails
 from server.tasks.sql.writing import Notify, Writing
@@ -70,10 +69,10 @@ class SqlJournal:
     # ----------------------------------------------------------------------- saying
 
     async def create(self, record: TaskRecord, key: str = "") -> None:
-        self._check_open()
+        self.check_open()
         log = self._owned[record.task_id] = self._tails.add(TaskLog(record))
         log.begin()
-        log.remember(key)
+        await self.remember(key, record.task_id)
         self._dirty[record.task_id] = log
         self._commits.now()
 
@@ -136,7 +135,8 @@ class SqlJournal:
         """Raises `Abandoned` if a task is not this replica's."""
         self._own(task_id)
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raises `Unavailable` if what is said now may never be written, or not for long."""
         if self._closed:
             raise Unavailable("this server is stopping")
         if self._commits.failing:
@@ -168,7 +168,6 @@ class SqlJournal:
 
     def adopt(self, record: TaskRecord) -> None:
         """A task is this replica's now."""
-        self._check_open()
         log = self._tails.get(record.task_id)
         if log and log.record.generation != record.generation:
             log.break_off(StreamLost())
@@ -242,8 +241,7 @@ class SqlJournal:
         log = self._owned.get(task_id)
         if log and not log.unborn:
             return log.record
-        async with self._database.read() as connection:
-            return await one_record(connection, task_id)
+        return await one_record(self._database, task_id)
 
     async def follow(self, task_id: str) -> Following:
         log = self._owned.get(task_id)
@@ -255,7 +253,8 @@ class SqlJournal:
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
         query = select(*WHOLE).where(tasks.c.context_id == context_id).order_by(tasks.c.number)
         async with self._database.read() as connection:
-            return tuple(await records(connection, query))
+            found = await stored(connection, query)
+        return tuple(await readable(found))
 
     async def knows(self, context_id: str, owner: str) -> bool:
         query = select(tasks.c.task_id).where(tasks.c.context_id == context_id, tasks.c.owner == owner).limit(1)
@@ -264,13 +263,14 @@ class SqlJournal:
 
     async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
         query = (
-            select(tasks.c.transcript)
+            select(tasks.c.task_id, tasks.c.transcript)
             .where(tasks.c.context_id == record.context_id, tasks.c.owner == record.owner)
             .where(tasks.c.state.not_in(GOING), tasks.c.number < _number(record))
             .order_by(tasks.c.number)
         )
         async with self._database.read() as connection:
-            return tuple(transcript_of_json(text) for text in await connection.scalars(query))
+            found = {task_id: text for task_id, text in await connection.execute(query)}
+        return transcripts(found)
 
     async def later(self, record: TaskRecord) -> frozenset[str]:
         later = tasks.c.context_id == record.context_id, tasks.c.number > _number(record)
@@ -293,8 +293,9 @@ class SqlJournal:
         async with self._database.read() as connection:
             total = await connection.scalar(select(func.count()).select_from(tasks).where(*matching))
             limit = await self._fitting(connection, page, query)
-            found = await records(connection, page.limit(limit + 1))
-        return TaskPage(tuple(found[:limit]), int(total or 0), len(found) > limit)
+            found = await stored(connection, page.limit(limit + 1))
+        shown = [await listed(task) for task in found[:limit]]
+        return TaskPage(tuple(shown), int(total or 0), len(found) > limit)
 
     async def _fitting(self, connection: AsyncConnection, page: Select[Any], query: TaskQuery) -> int:
         """How many tasks of a page there may be read at once."""

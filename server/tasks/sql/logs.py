@@ -2,6 +2,8 @@
 
 Rule 1: an entry that lasts (`durability.py`) is seen when it is durable, and so is every entry behind it.
 Rule 2: the log of a task that this replica runs is ahead of the database. That of any other task repeats the database.
+Rule 3: while a task works, a new snapshot of it is due whenever what was said since the last one weighs more than that.
+        So to read a task costs twice what it weighs, at most, and its snapshots twice what is said.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from server.agent.events import TurnEvent
 from server.tasks.durability import lasting
 from server.tasks.journal import ReadableLog
 from server.tasks.record import Entry, TaskRecord, fold
+
+LIGHT = 128 * 1024
+"""Characters of entries that are not worth a snapshot, however light the task is: about 280 deltas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,8 @@ class TaskLog(ReadableLog):
         self._unseen: list[tuple[Entry, TaskRecord, bool]] = []
         self._unsaved: list[Entry] = []
         self._mail: list[str] = []
+        self._behind = 0
+        self._snapshot = 0
 
     @property
     def untouched(self) -> bool:
@@ -80,6 +87,19 @@ class TaskLog(ReadableLog):
         """The task is this replica's now: `record` has its new epoch."""
         self.record = self.newest = record
         self._durable = record.generation
+        self._behind = self._snapshot = 0  # not counted: snapshots of all that was just taken over would be due at once
+
+    def overdue(self, said: int) -> int:
+        """How many characters more than the snapshot weigh the entries behind it, with `said` that are to be written.
+
+        A snapshot is due when it is more than none (rule 3).
+        """
+        return self._behind + said - max(self._snapshot, LIGHT)
+
+    def weighed(self, said: int, snapshot: int) -> None:
+        """So many characters of entries were written, and a snapshot of so many behind them; 0: none."""
+        self._behind = 0 if snapshot else self._behind + said
+        self._snapshot = snapshot or self._snapshot
 
     def say(self, event: TurnEvent, at: datetime) -> bool:
         """Add an entry by the owner; whether it lasts."""

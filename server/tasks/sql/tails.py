@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from server.tasks.errors import StreamLost
+from server.tasks.errors import StreamLost, Unreadable
 from server.tasks.record import TaskRecord
 from server.tasks.sql.logs import TaskLog
 from server.tasks.sql.reading import entries_after, one_record, these
@@ -46,13 +46,13 @@ class Tails:
 
         Raises:
             TaskNotFound: there is none.
+            Unreadable: its rows cannot be decoded.
             Unavailable: it cannot be read now.
         """
         while True:
             log = self._logs.get(task_id)
             if log is None or log.broken:
-                async with self._database.read() as connection:
-                    fresh = TaskLog(await one_record(connection, task_id))
+                fresh = TaskLog(await one_record(self._database, task_id))
                 # Another request may have made one meanwhile.
                 log = self._logs.get(task_id)
                 if log is None or log.broken:
@@ -97,9 +97,13 @@ class Tails:
 
     async def _read_on(self, log: TaskLog) -> None:
         async with log.reading:
-            async with self._database.read() as connection:
-                entries = await entries_after(connection, log.record)
-                first = entries[0].generation if entries else 1 + await _generation(connection, log.record)
+            try:
+                async with self._database.read() as connection:
+                    entries = await entries_after(connection, log.record)
+                    first = entries[0].generation if entries else 1 + await _generation(connection, log.record)
+            except Unreadable:
+                log.break_off(StreamLost())  # whoever comes back is told why
+                return
             if self._owns(log.record.task_id) or not log.saved:
                 return  # the last that was said here may be among them
             if first != log.record.generation + 1:

@@ -1,17 +1,20 @@
 """What has been said of tasks, as rows: for all tasks of one transaction together.
 
 Rule 1: nothing is written for a task whose epoch is not the one it is said in: `Fenced`.
-Rule 2: a task's snapshot is written when it begins and when it settles; between, only its entries are, and never again.
+Rule 2: a task's snapshot is written when it begins, when it settles, and between whenever one is due (`logs.py`); its
+        entries are written once, and stay for those who have still to read them.
 Rule 3: a transaction that is tried again writes the same rows.
 Rule 4: a context that has no row begins with an incarnation of its own: it may have had one that was removed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import bindparam, delete, select, update
@@ -27,6 +30,9 @@ from server.tasks.sql.tables import contexts, mail, messages, pages, standings, 
 from store.models import new_incarnation
 from store.sql.commit import Fenced
 from store.sql.database import insert
+
+SNAPSHOTS = 1_000_000
+"""Characters of snapshots of working tasks in one transaction, about: the others are due in the next one, too."""
 
 Notify = Callable[[AsyncConnection, tuple[str, ...], tuple[str, ...]], Any]
 """Tells the other replicas, within the transaction, which tasks it writes, and in which contexts artifacts change."""
@@ -67,6 +73,8 @@ class Writing:
         self._notify = notify
         self._committed = committed
         self._incarnation = new_incarnation()
+        self._said: dict[str, int] = {}
+        self._snapshots: dict[str, int] = {}
 
     async def write(self, connection: AsyncConnection) -> None:
         await self._accept(connection)
@@ -84,6 +92,9 @@ class Writing:
         await self._notify(connection, written, tuple(changed))
 
     def done(self) -> None:
+        for batch in self._batches:
+            task_id = batch.newest.task_id
+            batch.log.weighed(self._said.get(task_id, 0), self._snapshots.get(task_id, 0))
         self._committed(self._batches)
 
     def divided(self) -> dict[str, Writing]:
@@ -212,6 +223,7 @@ class Writing:
             for batch, change, position in zip(batches, changes, positions, strict=True)
             if batch.entries
         ]
+        self._said = {row["task_id"]: len(row["entries"]) for row in rows}
         if rows:
             await connection.execute(insert(connection, pages), rows)
 
@@ -241,14 +253,30 @@ class Writing:
             await connection.execute(upsert.on_conflict_do_update(index_elements=keys, set_=values), ordered)
 
     async def _update(self, connection: AsyncConnection, batches: Sequence[Batch]) -> None:
-        going = [batch.newest for batch in batches if not batch.newest.state.settled]
-        settled = [batch.newest for batch in batches if batch.newest.state.settled]
-        if going:
-            await connection.execute(_update_of(_facts(going[0])), [_named(r, _facts(r)) for r in going])
-        if settled:
-            values = [{**_facts(r), **_snapshot(r), "resumptions": 0, "cancelled": False} for r in settled]
-            named = [_named(r, value) for r, value in zip(settled, values, strict=True)]
-            await connection.execute(_update_of(values[0]), named)
+        records = [batch.newest for batch in batches]
+        snapshots = {record.task_id: _snapshot(record) for record in records if record.state.settled}
+        snapshots |= await self._due([batch for batch in batches if not batch.newest.state.settled])
+        self._snapshots = {task_id: _weight(snapshot) for task_id, snapshot in snapshots.items()}
+        alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+        for record in records:
+            ended = {"resumptions": 0, "cancelled": False} if record.state.settled else {}
+            values = {**_facts(record), **snapshots.get(record.task_id, {}), **ended}
+            alike[tuple(values)].append(_named(record, values))
+        for columns, rows in alike.items():
+            await connection.execute(_update_of(columns), rows)
+
+    async def _due(self, batches: Iterable[Batch]) -> dict[str, dict[str, Any]]:
+        """Snapshots of working tasks, those that are most overdue."""
+        overdue = [(batch.log.overdue(self._said[batch.newest.task_id]), batch.newest) for batch in batches]
+        found: dict[str, dict[str, Any]] = {}
+        room = SNAPSHOTS
+        for characters, record in sorted(overdue, key=itemgetter(0), reverse=True):
+            if characters <= 0 or room <= 0:
+                break
+            found[record.task_id] = _snapshot(record)
+            room -= _weight(found[record.task_id])
+            await asyncio.sleep(0)
+        return found
 
 
 async def remember(connection: AsyncConnection, key: str, record: TaskRecord, at: datetime) -> str:
@@ -297,9 +325,13 @@ def _snapshot(record: TaskRecord) -> dict[str, Any]:
     }
 
 
-def _update_of(values: dict[str, Any]) -> Any:
+def _weight(snapshot: dict[str, Any]) -> int:
+    return sum(len(snapshot[part]) for part in ("head", "transcript", "artifacts"))
+
+
+def _update_of(columns: Iterable[str]) -> Any:
     ours = tasks.c.context_id == bindparam("of_context"), tasks.c.task_id == bindparam("of_task")
-    return update(tasks).where(*ours).values({name: bindparam(f"new_{name}") for name in values})
+    return update(tasks).where(*ours).values({name: bindparam(f"new_{name}") for name in columns})
 
 
 def _named(record: TaskRecord, values: dict[str, Any]) -> dict[str, Any]:

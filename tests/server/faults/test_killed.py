@@ -39,7 +39,7 @@ from tests.server.faults.plays import (
     WRITE,
 )
 from tests.server.faults.servers import PATIENCE, House, Server, house, message
-from tests.server.faults.watching import Refused, Told, envelope
+from tests.server.faults.watching import INTERNAL_ERROR, Refused, Told, envelope
 
 GRACE = 3
 KILL, TERM = signal.SIGKILL, signal.SIGTERM
@@ -74,6 +74,36 @@ async def test_a_turn_that_is_killed_goes_on_from_its_last_completed_call(tmp_pa
             assert row(tmp_path, "epoch, resumptions") == (2, 1)
             await stream.rest()
         await assert_written(told, second)
+
+
+async def test_a_task_that_cannot_be_read_any_more_stops_nothing_but_itself(tmp_path: Path) -> None:
+    told, other = Told(), Told()
+    async with house(sqlite_url(tmp_path), tmp_path) as servers:
+        first = await servers.start()
+        async with first.sends(WRITE, told) as stream:
+            await stream.until(lambda told: len(told.texts.get("report", "")) > 50)
+            await first.kill()
+            with pytest.raises(httpx.TransportError):
+                await stream.rest()
+        damage(tmp_path)
+        second = await servers.start()
+        with pytest.raises(Refused, match="cannot be read") as refused:
+            await second.task(told.task_id)
+        assert (refused.value.code, refused.value.retryable) == (INTERNAL_ERROR, False)
+        (listed,) = (await second.call("ListTasks", {}))["tasks"]
+        assert (listed["id"], listed["status"]["state"]) == (told.task_id, "TASK_STATE_FAILED")
+        async with second.sends(WRITE, other) as stream:
+            await stream.rest()
+        await assert_written(other, second)
+        assert row(tmp_path, "state, epoch") == ("failed", 2)
+        assert sum("cannot be taken up" in line for line in second.log) == 1
+
+
+def damage(folder: Path) -> None:
+    """The only task can no longer be decoded."""
+    with sqlite3.connect(folder / "canvas.db") as connection:
+        connection.execute("UPDATE tasks SET head = substr(head, 2)")
+    connection.close()
 
 
 async def test_the_model_is_asked_on_with_the_call_that_was_made_and_it_is_not_made_again(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ EVENTS: list[ev.TurnEvent] = [
 
 def again(event: ev.TurnEvent) -> ev.TurnEvent:
     entries = [Entry(2, 7, AT, event)]
-    read = codec.entries_of_json(2, codec.entries_to_json(entries))
+    read = list(codec.entries_of_json(2, codec.entries_to_json(entries)))
     assert read == entries
     return read[0].event
 

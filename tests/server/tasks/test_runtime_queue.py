@@ -230,12 +230,15 @@ async def test_what_waits_ends_with_a_server_that_keeps_nothing_and_is_not_begun
 
 
 async def test_many_turns_at_once_are_all_done_and_no_more_than_may_at_a_time() -> None:
-    at_work, most = 0, 0
+    at_work, most, full = 0, 0, asyncio.Event()
 
     async def works() -> None:
         nonlocal at_work, most
         at_work += 1
         most = max(most, at_work)
+        if at_work == 4:
+            full.set()
+        await full.wait()
         await asyncio.sleep(0)
         at_work -= 1
 

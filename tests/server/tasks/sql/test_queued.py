@@ -16,7 +16,8 @@ from server.agent.model import ModelEvent, ModelRequest, Text
 from server.tasks.admission import Admission
 from server.tasks.journal import Following
 from server.tasks.record import Entry, fold
-from server.tasks.sql.lease import AT_ONCE, Timing
+from server.tasks.sql.lease import Timing
+from server.tasks.sql.takeover import AT_ONCE
 from server.tasks.turns import RESUMPTIONS
 from tests.databases import postgresql_url, sqlite_url
 from tests.fakes import Hold, answer, broken, text, tool

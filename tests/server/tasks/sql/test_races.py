@@ -19,9 +19,10 @@ from server.tasks.record import TaskRecord
 from server.tasks.sql import journal
 from server.tasks.sql import wakeups as wakeups_of
 from server.tasks.sql.house import House
-from server.tasks.sql.lease import AT_ONCE, Lease, Timing
+from server.tasks.sql.lease import Lease, Timing
 from server.tasks.sql.prune import Keep, prune
 from server.tasks.sql.tables import mail, metadata, pages, replicas, tasks
+from server.tasks.sql.takeover import AT_ONCE, Takeover
 from server.tasks.sql.wakeups import News, Wakeups
 from server.tasks.sql.writing import Writing
 from store.changes import EditText
@@ -105,7 +106,7 @@ async def test_an_answer_whose_sender_hangs_up_is_given_or_the_task_goes_on_to_w
 async def test_a_task_that_waits_goes_on_to_wait_if_whoever_was_to_answer_it_dies_before(several) -> None:
     a = await several.start(answer(ask("T1", "Which?")))
     task_id = await waiting(a)
-    assert await a.house._lease.acquire(task_id)
+    assert await a.house._takeover.acquire(await a.record(task_id))
     await a.crash()
     b = await several.start(answer(text("Blue it is.")))
     async with asyncio.timeout(SOON):
@@ -170,10 +171,14 @@ async def test_an_epoch_in_which_nothing_was_said_is_not_used_again(several) -> 
     await hold.reached.wait()
     await a.crash()
     async with Mute(several.url) as mute:
-        [orphan] = await mute.take_over()
-        assert orphan.record.epoch == 2
+        [claim] = await mute.claim()
+        assert claim.epoch == 2
     b = await several.start(HELLO)
     assert (await ended(b, task_id)).epoch == 3
+
+
+async def _nobody(connection: object, tasks: object, contexts: object) -> None:
+    """There is nobody to be told."""
 
 
 class Mute:
@@ -182,15 +187,16 @@ class Mute:
     def __init__(self, url: str) -> None:
         self._database = Database(url)
         self._lease = Lease(self._database, Timing())
+        self._takeover = Takeover(self._database, self._lease, _nobody, lambda: datetime.now(UTC))
 
     async def __aenter__(self) -> "Mute":
         await self._lease.begin()
         return self
 
-    async def take_over(self):
+    async def claim(self):
         async with self._database.write() as connection:
             await connection.execute(delete(replicas).where(replicas.c.replica_id != self._lease.id))
-        return await self._lease.take_over(())
+        return await self._takeover.claim(())
 
     async def __aexit__(self, *error: object) -> None:
         async with self._database.write() as connection:
@@ -573,7 +579,7 @@ async def test_alone_a_task_that_was_left_lying_waiting_goes_on_to_wait(tmp_path
     await first.journal.create(TaskRecord("t", "c", "", now(), history=(said("m", "Hi"),)))
     await first.journal.append("t", MessageReceived(said("n", "Hm")), StatusChanged(State.INPUT_REQUIRED))
     await first.commits.settled()
-    assert await first._lease.acquire("t")
+    assert await first._takeover.acquire(await first.journal.get("t"))
     await first.stop()
     second = House(Database(sqlite_url(tmp_path)), now, Limits())
     nobody = Nobody()

@@ -349,8 +349,8 @@ async def test_a_replica_that_stops_hands_its_turns_over_at_once(several) -> Non
     record = await b.record(here.snapshot.task_id)
     assert (record.state, await b.text()) == (State.COMPLETED, "One. Two.")
     # It did not break down, so this does not count as one of the few times that a task is taken up.
-    orphans = await b.house._lease.take_over(())
-    assert orphans == ()
+    claims = await b.house._takeover.claim(())
+    assert claims == ()
 
 
 async def test_nothing_is_accepted_by_a_replica_that_stops(several) -> None:

@@ -139,6 +139,7 @@ async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_oth
     assert "not in here" in caplog.text or "check constraint" in caplog.text
 
 
+@pytest.mark.parametrize("several", ["postgresql"], indirect=True)  # a SQLite file has one server
 async def test_what_a_failed_task_held_can_be_changed_elsewhere(several: Replicas) -> None:
     a = await several.start(answer(write("T1", POISON, last_chunk=True)))
     await refuse(a, VERSIONS)
