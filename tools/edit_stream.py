@@ -124,11 +124,15 @@ class EditStream:
         """Take the announcement back.
 
         Args:
-            again: another try follows at once, so that watchers need not be shown the artifact as it is.
+            again: another try follows, so that watchers need not be shown the artifact as it is.
         """
         await self._store.tell(EditAborted(self._id, self._target.artifact_id, self._selection))
         if not again:
-            await self._store.show(self._ref)
+            await self.show()
+
+    async def show(self) -> None:
+        """Show watchers the artifact as it is."""
+        await self._store.show(self._ref)
 
     def _completed(self, target: Target, written: str, updated: str) -> EditCompleted:
         selection = target.selection

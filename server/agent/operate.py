@@ -11,8 +11,9 @@ Rule 4: nothing waits between the change, its being told, what is remembered of 
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -98,16 +99,25 @@ def _base(operation: Operation) -> int | None:
 
 
 async def run_operation(
-    request: OperationRequest, *, llm: LLM, store: ArtifactStore, emit: Emit, new_id: Callable[[], str]
+    request: OperationRequest,
+    *,
+    llm: LLM,
+    store: ArtifactStore,
+    emit: Emit,
+    new_id: Callable[[], str],
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
     """Run an operation to its end; the last event is its status.
+
+    Args:
+        sleep: waits before the model is asked again.
 
     Raises:
         asyncio.CancelledError: it was cancelled; the artifact is as it was, the status is for the caller to give.
         Unavailable: `store` does not wait for its database (`PatientStore` does); the artifact is as it was.
     """
     evented = EventedArtifactStore(store, listener(emit))
-    run = _Run(request, evented, llm, emit, new_id)
+    run = _Run(request, evented, llm, emit, new_id, sleep)
     ending = await _ending(run, request, store)
     await emit(Remembered((AssistantSaid(1, (Text(ending.text),)),)))
     await emit(ending.status(new_id))
@@ -167,7 +177,9 @@ class _Run:
         llm: LLM,
         emit: Emit,
         new_id: Callable[[], str],
+        sleep: Callable[[float], Awaitable[object]],
     ) -> None:
+        self._sleep = sleep
         self._request = request
         self._ref = request.ref
         self._store = store
@@ -194,7 +206,7 @@ class _Run:
         label = AgentMessage(self._new_id(), f"Editing {artifact.title}…", label=True)
         await self._emit(StatusChanged(State.WORKING, label))
         workspace = Workspace(self._store, self._request.context_id, self._request.task_id)
-        writer = Writer(self._llm, workspace, self._emit)
+        writer = Writer(self._llm, workspace, self._emit, self._sleep)
         return await rewrite(edit, artifact, target, self._request.message_id, writer, self._request.progress)
 
     async def _at_rest(self) -> Artifact:

@@ -1,7 +1,7 @@
 """An edit of a selection by the model: one model call whose reply is the passage's new text.
 
 Rule 1: the reply streams into an `EditStream`. Nothing but the passage changes, and that only when the reply is whole.
-Rule 2: a stream that breaks is asked for again, at most twice; each try is an edit of its own to watchers.
+Rule 2: a stream that breaks is asked for again after a pause, at most twice; each try is an edit of its own.
 Rule 3: so is a reply of which nobody can tell what is the passage and what is not (`rewritten.py`).
 Rule 4: so is one without any text, once: it is no answer, and nothing is deleted without the word for it.
 Rule 5: whatever ends the edit before it is whole aborts it: an error, a cancel, a reply that was cut off. Once the
@@ -10,6 +10,8 @@ Rule 5: whatever ends the edit before it is whole aborts it: an error, a cancel,
 
 from __future__ import annotations
 
+import random
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -20,7 +22,7 @@ from server.agent.fences import inside_fence
 from server.agent.language import is_markdown, language_of
 from server.agent.model import LLM, ModelError, ModelRequest, Passage, Usage
 from server.agent.operations import Edit
-from server.agent.outcomes import TRIES, Ending, retryable, stopped, why
+from server.agent.outcomes import TRIES, Ending, pause_before, retryable, stopped, why
 from server.agent.passage import edit_request, passage_of
 from server.agent.progress import Progress
 from server.agent.rewritten import Rewritten
@@ -53,11 +55,12 @@ class NoText(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Who writes: the model, the artifacts it works on, and whom it tells."""
+    """Who writes: the model, the artifacts it works on, whom it tells, and how it waits before another try."""
 
     llm: LLM
     workspace: Workspace
     emit: ev.Emit
+    sleep: Callable[[float], Awaitable[object]]
 
 
 async def rewrite(
@@ -95,12 +98,21 @@ async def rewrite(
             await to_the_end(stream.abort(again=again))
             if not again:
                 return Ending(ev.State.FAILED, why(error))
+            await _pause(pause_before(tries_left, error, random.random()), writer, stream)
         except BaseException:
             await to_the_end(stream.abort())
             raise
         finally:
             progress = reply.progress
     raise AssertionError("unreachable")
+
+
+async def _pause(seconds: float, writer: Writer, stream: EditStream) -> None:
+    try:
+        await writer.sleep(seconds)
+    except BaseException:  # there is no other try
+        await to_the_end(stream.show())
+        raise
 
 
 def _passage(edit: Edit, artifact: Artifact, target: Target) -> Passage:

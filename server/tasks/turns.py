@@ -274,7 +274,7 @@ class Turns:
         said = first_message(record).message_id
         request = OperationRequest(operation, said, record.task_id, record.context_id, record.progress)
         store = self.store_of(record.task_id, running)
-        await run_operation(request, llm=self._llm, store=store, emit=emit, new_id=self._new_id)
+        await run_operation(request, llm=self._llm, store=store, emit=emit, new_id=self._new_id, sleep=self._sleep)
 
     async def _turn(
         self,

@@ -1,6 +1,6 @@
 """One operation on one artifact with everything it needs, and the laws that every edit obeys."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from server.agent.events import ArtifactChanged, Emit, LlmCallCompleted, StatusChanged, TurnEvent
 from server.agent.operate import OperationRequest, run_operation
@@ -11,7 +11,7 @@ from store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditSt
 from store.memory import InMemoryArtifactStore
 from store.models import Artifact, DataPart, Limits, Ref, Version, text_part
 from store.text import Span, difference, splice, to_codepoints
-from tests.fakes import FakeLLM, Step, Told, ids
+from tests.fakes import FakeLLM, Step, Told, ids, no_time
 
 TEXT = "# Notes\n\nOne.\nTwo.\nThree.\n"
 TWO = Span(14, 18)
@@ -44,6 +44,7 @@ class Desk:
         self.text = text
         self._name, self._media_type = name, media_type
         self._new_id = ids()
+        self.sleep: Callable[[float], Awaitable[object]] = no_time
 
     async def ready(self) -> "Desk":
         parts = (text_part(self.text, self._media_type, {"k": "v"}), DataPart({"a": 1}))
@@ -66,6 +67,7 @@ class Desk:
             store=store or self.store,
             emit=emit or self.told,
             new_id=self._new_id,
+            sleep=self.sleep,
         )
         assert isinstance(self.told.events[-1], StatusChanged)
         check_edits(self.told.events)

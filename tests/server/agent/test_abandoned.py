@@ -78,6 +78,7 @@ async def operation(name: str, reply: str, lease: Lease) -> None:
         store=lease.store,
         emit=lease.emit,
         new_id=ids(),
+        sleep=no_time,
     )
 
 

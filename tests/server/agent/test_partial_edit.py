@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from server.agent.events import ArtifactChanged, BlockStopped, LlmCallCompleted, StatusChanged, TextAdded, ThinkingAdded
-from server.agent.model import InputDelta, SignatureDelta
+from server.agent.model import InputDelta, ModelError, SignatureDelta
 from server.agent.operations import Edit, Marked
 from server.agent.partial_edit import NO_TEXT, NOT_ALONE
 from server.agent.passage import edit_request, passage_of
@@ -239,6 +239,33 @@ async def test_after_three_breaks_the_task_fails_and_the_artifact_is_shown_as_it
     desk = await edited(*[broken(text("T"), BROKEN)] * 3)
     assert phases(desk.told.events) == ["start", "chunk", "abort"] * 3 + ["artifact"]
     assert desk.told.statuses == [("failed", BROKEN.reason)]
+    await untouched(desk)
+
+
+async def test_it_waits_before_each_further_try_and_as_long_as_it_is_asked_to() -> None:
+    busy = ModelError("The model is overloaded.", retryable=True, retry_after=7.0)
+    desk = await Desk(broken(text("T"), BROKEN), broken(busy), LOUDER).ready()
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    desk.sleep = sleep
+    await desk.run(edit())
+    assert 0.3 < waited[0] < 0.7
+    assert waited[1:] == [7.0]
+
+
+async def test_a_cancel_while_it_waits_shows_the_artifact_as_it_was() -> None:
+    desk = await Desk(broken(text("T"), BROKEN)).ready()
+
+    async def canceled(seconds: float) -> None:
+        raise asyncio.CancelledError
+
+    desk.sleep = canceled
+    with pytest.raises(asyncio.CancelledError):
+        await desk.run(edit())
+    assert phases(desk.told.events) == ["start", "chunk", "abort", "artifact"]
     await untouched(desk)
 
 
