@@ -30,6 +30,7 @@ from store.errors import StoreError
 from store.memory import InMemoryArtifactStore
 from store.models import Artifact, Limits, Ref, text_part
 from store.text import Span
+from tests.fakes import no_time
 from tools.registry import TOOLS
 
 CONTEXT = "c"
@@ -100,6 +101,7 @@ class World:
             tools=TOOLS,
             now=now,
             new_id=lambda: f"id{next(ids)}",
+            sleep=no_time,
         )
 
     async def play(self, text: str, steps: Iterable[Change] = ()) -> tuple[TaskRecord, list[Entry]]:

@@ -20,7 +20,7 @@ from server.tasks.runtime import Runtime
 from store.changes import ReplaceParts
 from store.memory import InMemoryArtifactStore
 from store.models import Artifact, Limits, Ref, text_part
-from tests.fakes import FakeLLM, Step, ids, said
+from tests.fakes import FakeLLM, Step, ids, no_time, said
 from tools.registry import TOOLS
 
 Json = dict[str, Any]
@@ -83,6 +83,7 @@ class World:
             tools=TOOLS,
             now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             new_id=ids(),
+            sleep=no_time,
             admission=admission,
         )
 

@@ -22,7 +22,7 @@ from server.tasks.sql.tables import metadata
 from store.models import Limits, Ref
 from store.sql.database import Database
 from tests.databases import postgresql_url
-from tests.fakes import FakeLLM, Step, said
+from tests.fakes import FakeLLM, Step, no_time, said
 from tools.registry import TOOLS
 
 QUICK = Timing(beat=0.05, expired=0.8)
@@ -56,6 +56,7 @@ class Replica:
             tools=TOOLS,
             now=lambda: datetime.now(UTC),
             new_id=lambda: str(uuid4()),
+            sleep=no_time,
             admission=admission,
         )
 
