@@ -22,10 +22,15 @@ RULE = (
 )
 
 
+def _add_rule(file: Path) -> None:
+    """In a thread: the server, which may just be writing, runs in this one."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(RULE)
+
+
 async def test_one_task_fails_with_a_reason_and_the_others_end_as_ever(tmp_path: Path) -> None:
     async with asyncio.timeout(60), in_process(sqlite_url(tmp_path)) as (_, _, served):
-        with closing(sqlite3.connect(tmp_path / "canvas.db")) as connection:
-            connection.execute(RULE)
+        await asyncio.to_thread(_add_rule, tmp_path / "canvas.db")
         client = served.client(*HTTP[0])
         healthy = [Stream(served.client(*way).send_message(asking("slowly notes"))) for way in HTTP]
         poisoned = Stream(client.send_message(asking("slowly poison")))
