@@ -134,6 +134,8 @@ def _fault_of_file(path: Path, new: bool) -> str:
         return f"there is no folder {path.parent}"
     if path.exists() and path.stat().st_nlink > 1:
         return "the file has a second name (a hard link), by which another server could open it, too"
+    if not path.exists() and path.with_name(f"{path.name}-wal").exists():
+        return "it is gone, but its -wal is there: restore the file, or remove the -wal to begin anew"
     if not (new or path.exists()):
         return "there is no such file yet; a2a-canvas serve makes it, and so does a2a-canvas db upgrade"
     return ""

@@ -9,10 +9,12 @@ Rule 2: what it does not know it cannot replace (`tools/artifact_update.py`). A 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from server.agent.events import Transcript, UserSaid
 from server.agent.model import Text
 from server.agent.request import TurnRequest
-from store.errors import StoreError
+from store.errors import ArtifactNotFound, StoreError
 from store.models import Version
 from tools.artifact_read import what_changed
 from tools.base import Workspace
@@ -30,10 +32,11 @@ class Others:
         store = self._workspace.store
         for artifact_id, (current, changed_by) in (await store.current(request.context_id)).items():
             ref = self._workspace.ref(artifact_id)
-            if changed_by in request.later:
-                store.model_knows(artifact_id, _known(await store.versions(ref), current, request.later))
-            else:
+            if changed_by not in request.later:
                 store.model_knows(artifact_id, current)
+                continue
+            with suppress(ArtifactNotFound):  # all there was of it was a draft
+                store.model_knows(artifact_id, _known(await store.versions(ref), current, request.later))
 
     async def news(self) -> Transcript:
         """What the model is to be told before it is asked: nothing, or one note."""

@@ -56,7 +56,8 @@ async def check(database: Database) -> str:
     _refuse_newer(found, database.name)
     state = f"of an older schema ({found})" if found else "empty"
     raise SchemaError(
-        f"The database {database.name} is {state}. Run a2a-canvas db upgrade --database {database.name} first."
+        f"The database {database.name} is {state}. "
+        "Run a2a-canvas db upgrade first, with the same --database or A2A_CANVAS_DATABASE."
     )
 
 

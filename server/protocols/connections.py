@@ -35,7 +35,7 @@ _FAREWELL: Final = 1.0
 _CROWDED: Final = "This server has as many connections as it takes. Try again in a moment."
 _HEAD_TOO_LARGE: Final = f"The request's head is larger than {MAX_HEAD} bytes or {MAX_FIELDS} fields; send less of it"
 _TWO_LENGTHS: Final = "A request has Content-Length or Transfer-Encoding, not both"
-_NOT_HTTP: Final = "This is not HTTP/1.1"
+_NOT_HTTP: Final = "This is not a valid HTTP/1.1 request"
 _TOO_SLOW: Final = "The request did not come in time"
 
 

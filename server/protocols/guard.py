@@ -84,7 +84,8 @@ class Refusal:
 
 def too_large(limits: Limits) -> Refusal:
     """The refusal of a body over `max_body_bytes` (HTTP 413)."""
-    text = f"Body is larger than {limits.max_body_bytes} bytes; send files by URL or raise max_body_bytes"
+    most = limits.max_body_bytes
+    text = f"Body is larger than {most} bytes; send files by URL or have the operator raise --max-body-bytes"
     return Refusal(InvalidRequestError, text, http_status=413)
 
 

@@ -250,6 +250,8 @@ class Runtime:
         while await self._is_running(task_id):
             if running := self._turns.get(task_id):
                 await running.stop()
+                if running.abandoned:
+                    continue  # it is taken up again, here or elsewhere, and has to be told so there
             else:
                 await self._ownership.ask_to_cancel(task_id)
             await _settled(await self.journal.follow(task_id))

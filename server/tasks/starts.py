@@ -113,7 +113,8 @@ class Starts:
         await self._journal.durable(task_id)
         self._journal.check(task_id)
         following = await self._journal.follow(task_id)
-        self._turns.start(following.snapshot)
+        if self._turns.get(task_id) is None:  # else it was lost, and taken up again, meanwhile
+            self._turns.start(following.snapshot)
         return following
 
     async def _start_later(self, task_id: str) -> None:

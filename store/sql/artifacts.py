@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -198,6 +199,13 @@ class SqlArtifactStore:
         document, applied = mutation.discarded(held.newest, ref)
         self._save(held, document)
         return applied
+
+    async def drop_drafts(self, context_id: str, task_id: str) -> None:
+        """Take away the drafts of a task that cannot become versions: others are to change these artifacts."""
+        for artifact in await self.list(context_id):
+            if artifact.open and artifact.changed_by == task_id:
+                held = await self._hold(Ref(context_id, artifact.artifact_id, task_id))
+                self._save(held, replace(held.newest, draft=None))
 
     async def _writer(self, ref: Ref) -> Held | Head:
         """The artifact to be changed; or its row, if no draft of `ref`'s task is open."""

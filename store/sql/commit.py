@@ -225,7 +225,8 @@ class GroupCommit:
         except Exception:
             # Memory and database may differ now, and only the database counts.
             logger.exception("What was staged cannot be written; it is given up")
-            self._lost()
+            if self._given_up == given_up:
+                self._lost()
             return
         self._committed = max(self._committed, staged)
         self._wake()

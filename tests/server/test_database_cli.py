@@ -131,6 +131,12 @@ def test_a_file_with_two_names(refused: Refused, tmp_path: Path) -> None:
     assert "the file has a second name (a hard link)" in refused(sqlite_url(tmp_path))
 
 
+def test_a_file_that_is_gone_while_its_wal_is_there(refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / "canvas.db-wal").write_bytes(b"what was written last")
+    assert "restore the file, or remove the -wal to begin anew" in refused(sqlite_url(tmp_path))
+    assert [file.name for file in tmp_path.iterdir()] == ["canvas.db-wal"]
+
+
 def test_what_is_not_there_is_not_made_to_be_pruned(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["db", "prune", "--dry-run", "--database", sqlite_url(tmp_path)]) == 2
     assert "there is no such file yet" in capsys.readouterr().err
@@ -213,7 +219,8 @@ def test_a_user_who_may_not_make_tables(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_an_empty_one_is_not_filled_by_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     url = postgresql_url()
-    said = f"The database {url} is empty. Run a2a-canvas db upgrade --database {url} first."
+    upgrade = "Run a2a-canvas db upgrade first, with the same --database or A2A_CANVAS_DATABASE."
+    said = f"The database {url} is empty. {upgrade}"
     assert refusal(capsys, *SERVE, str(free_port()), "--database", url) == said
     assert refusal(capsys, "db", "check", "--database", url) == said
     assert refusal(capsys, "db", "prune", "--database", url) == said

@@ -203,7 +203,8 @@ async def test_an_empty_postgresql_is_refused_with_the_command_that_fills_it() -
         with pytest.raises(SchemaError) as caught:
             await prepare(database)
         assert str(caught.value) == (
-            f"The database {database.name} is empty. Run a2a-canvas db upgrade --database {database.name} first."
+            f"The database {database.name} is empty. Run a2a-canvas db upgrade first, "
+            "with the same --database or A2A_CANVAS_DATABASE."
         )
         assert await tables_of(database) == []
 
@@ -236,4 +237,4 @@ async def test_an_older_schema_is_refused_on_postgresql(monkeypatch: pytest.Monk
         monkeypatch.setattr("server.migrations.schema.newest", lambda: "9999")
         with pytest.raises(SchemaError) as caught:
             await prepare(database)
-        assert f"is of an older schema ({newest()}). Run a2a-canvas db upgrade --database " in str(caught.value)
+        assert f"is of an older schema ({newest()}). Run a2a-canvas db upgrade first" in str(caught.value)

@@ -38,7 +38,7 @@ SCENARIOS = {
     "think": "Thought.",
     "just say it": "All in one piece.",
     "tools": "The end.",
-    "silent": "",
+    "silent": "Done; no artifact was changed.",
     "ask": "Which colour?",
     "draft then ask": "More?",
     "decline": "Not this.",
@@ -235,12 +235,15 @@ async def test_after_tool_rounds_the_final_message_is_the_last_rounds_alone(serv
     assert last["content"] == "The end."
 
 
-async def test_a_last_round_without_text_gives_no_message_and_not_that_of_an_earlier_round(served: Served) -> None:
+async def test_a_last_round_without_text_says_what_was_done_and_not_the_text_of_an_earlier_round(
+    served: Served,
+) -> None:
     stream = await sending(served, "silent").rest()
     assert stream.task.status.state == pb.TASK_STATE_COMPLETED
-    assert not stream.task.status.HasField("message")
+    assert said(stream.task.status) == "Done; no artifact was changed."
     task = await served.client().get_task(pb.GetTaskRequest(id=stream.task.id))
-    assert history_of(task) == [("user", "silent"), ("agent", "Only on the way.")]
+    last = ("agent", "Done; no artifact was changed.")
+    assert history_of(task) == [("user", "silent"), ("agent", "Only on the way."), last]
 
 
 async def test_a_call_of_a_missing_artifact_is_a_tool_error_at_the_index_of_its_call(served: Served) -> None:

@@ -195,7 +195,12 @@ class House:
         except Unavailable:
             raise  # it goes astray, and is looked for again
         except Exception as error:  # of this task alone
-            await self._set_aside(claim, error)
+            try:
+                await self._set_aside(claim, error)
+            except Unavailable:
+                raise
+            except Exception:
+                logger.exception("Task %s cannot be made to fail; it stays as it is.", claim.task_id)
 
     async def _set_aside(self, claim: Claim, reason: Exception) -> None:
         try:
@@ -247,6 +252,7 @@ class House:
         logger.error("What was said in context %r cannot be written; it is given up.", context_id, exc_info=error)
         dropped = self.journal.drop(context_id)
         self.store.drop(context_id)
+        self._post.forget(dropped)
         if self._owner:
             self._owner.abandon_these(dropped)
         for task_id, unwritable in dropped.items():
@@ -262,13 +268,17 @@ class House:
         try:
             await patiently(partial(self._retake, context_id, task_id), partial(asyncio.sleep, RETRY))
         except Exception:
-            logger.exception("Task %s cannot be made to fail; it stays as it is until the next start.", task_id)
-            return
-        self._coming -= Counter(((context_id, task_id),))
+            logger.exception("Task %s cannot be made to fail; it is tried again.", task_id)
+        finally:
+            self._coming -= Counter(((context_id, task_id),))
 
     async def _retake(self, context_id: str, task_id: str) -> None:
         claim = await self._takeover.reclaim(context_id, task_id)
         unwritable = self._unwritten[task_id]
+        if claim is None:
+            del self._unwritten[task_id]
+        elif unwritable > 1:
+            await self.store.drop_drafts(context_id, task_id)  # they cannot be closed
         if claim and unwritable > TRIES:
             await self._set_aside(claim, Unwritable(task_id))
         elif claim and self._owner:

@@ -99,9 +99,11 @@ class Lease:
         Raises:
             Unavailable: the database cannot be used.
         """
+        replica = self.id
         async with self._database.write() as connection:
             await self.enter(connection)
-        self.begun, self._beaten = True, self._clock()
+        if self.id == replica:  # else it has been renewed meanwhile
+            self.begun, self._beaten = True, self._clock()
 
     async def enter(self, connection: AsyncConnection) -> None:
         """Add this replica's row, if it is not there."""
@@ -112,7 +114,8 @@ class Lease:
     def renew(self) -> None:
         """Be a new replica from now on; the next beat or write says so to the others."""
         self.id, self.begun = str(uuid4()), False
-        self._commits, self._kept_since = 0, None
+        self._commits = 0
+        self._unsteady()
 
     async def beat(self) -> bool:
         """Say that this replica lives; whether it does.

@@ -10,7 +10,8 @@ Rule 3: a wish to cancel is a mark on the task, which a new owner finds, too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -26,6 +27,8 @@ from server.tasks.sql.journal import SqlJournal
 from server.tasks.sql.reading import context_of, these, ticks
 from server.tasks.sql.tables import mail, tasks
 from store.sql.database import Database
+
+logger = logging.getLogger(__name__)
 
 CHECK = 1.0
 """Seconds after which a sender looks whether its message was taken, if nothing has told it."""
@@ -49,7 +52,7 @@ class Post:
         self._journal = journal
         self._notify = notify
         self._now = now
-        self._taken: set[str] = set()
+        self._taken: dict[str, str] = {}  # by the id of a message, its task
 
     # ------------------------------------------------------------------------ sending
 
@@ -95,9 +98,10 @@ class Post:
 
     # ----------------------------------------------------------------------- receiving
 
-    def forget(self) -> None:
-        """What was taken last may not be durable, and never be."""
-        self._taken.clear()
+    def forget(self, task_ids: Collection[str] | None = None) -> None:
+        """What these tasks, or all, have taken last may not be durable, and never be."""
+        kept = {} if task_ids is None else {k: task for k, task in self._taken.items() if task not in task_ids}
+        self._taken = kept
 
     async def collect(self, owner: Owner) -> None:
         """Bring what has come for the tasks of this replica to where they run.
@@ -112,20 +116,34 @@ class Post:
             letters = select(mail).where(tuple_(mail.c.context_id, mail.c.task_id).in_(ours))
             found = (await connection.execute(letters.order_by(mail.c.sent_at, mail.c.mail_id))).all()
             cancelled = (await connection.scalars(select(tasks.c.task_id).where(these(ours), tasks.c.cancelled))).all()
+        for task_id in cancelled:
+            owner.interrupt(task_id)
         for letter in found:
             if letter.mail_id not in self._taken:
                 await self._deliver(owner, letter)
-        self._taken &= {letter.mail_id for letter in found}
-        for task_id in cancelled:
-            owner.interrupt(task_id)
+        lying = {letter.mail_id for letter in found}
+        self._taken = {each: task for each, task in self._taken.items() if each in lying}
 
     async def _deliver(self, owner: Owner, letter: Row[Any]) -> None:
         known = await self._journal.accepted(letter.key)
         if not self._journal.owns(letter.task_id):
             return
-        if known or await owner.deliver(letter.task_id, message_of_json(letter.message)):
-            await self._journal.took(letter.task_id, letter.mail_id, "" if known else letter.key)
-            self._taken.add(letter.mail_id)
+        if known or (message := _message(letter)) is None:
+            await self._take(letter, "")
+        elif await owner.deliver(letter.task_id, message):
+            await self._take(letter, letter.key)
+
+    async def _take(self, letter: Row[Any], key: str) -> None:
+        await self._journal.took(letter.task_id, letter.mail_id, key)
+        self._taken[letter.mail_id] = letter.task_id
+
+
+def _message(letter: Row[Any]) -> UserMessage | None:
+    try:
+        return message_of_json(letter.message)
+    except Exception:  # a decoder's errors are many
+        logger.exception("A message to task %s cannot be decoded, and is removed", letter.task_id)
+        return None
 
 
 def _is(letter: Mapping[str, str]) -> tuple[ColumnElement[bool], ...]:

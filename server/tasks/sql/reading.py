@@ -37,6 +37,9 @@ GOING = tuple(state.value for state in State if not state.settled)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 
+PORTION = 100
+"""Tasks whose pages are read by one statement: SQLite takes conditions of limited depth."""
+
 HEAD = (
     *(tasks.c.context_id, tasks.c.task_id, tasks.c.owner, tasks.c.state, tasks.c.changed_at),
     *(tasks.c.generation, tasks.c.snapshot, tasks.c.head),
@@ -165,8 +168,8 @@ def _snapshot(row: Row[Any]) -> TaskRecord:
 
 async def _pages(connection: AsyncConnection, rows: Sequence[Row[Any]]) -> dict[str, list[Row[Any]]]:
     found: dict[str, list[Row[Any]]] = defaultdict(list)
-    if rows:
-        chosen = or_(*(_behind(row.context_id, row.task_id, row.snapshot) for row in rows))
+    for first in range(0, len(rows), PORTION):
+        chosen = or_(*(_behind(row.context_id, row.task_id, row.snapshot) for row in rows[first : first + PORTION]))
         query = select(pages).where(chosen).order_by(pages.c.context_id, pages.c.task_id, pages.c.first)
         for page in await connection.execute(query):
             found[page.task_id].append(page)

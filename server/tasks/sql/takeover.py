@@ -184,10 +184,13 @@ class Takeover:
         logger.error("Task %s cannot be taken up, and has failed: %r", claim.task_id, cause, exc_info=unexpected)
         at = self._now()
         failed = StatusChanged(State.FAILED, AgentMessage(str(uuid4()), LOST))
-        ended = {"state": State.FAILED.value, "changed_at": ticks(at), "generation": tasks.c.generation + 1}
+        ours = pages.c.context_id == claim.context_id, pages.c.task_id == claim.task_id
+        last = select(func.coalesce(func.max(pages.c.last), 0)).where(*ours).scalar_subquery()
+        newest = case((tasks.c.generation > last, tasks.c.generation), else_=last)
+        ended = {"state": State.FAILED.value, "changed_at": ticks(at), "generation": newest + 1}
         async with self._database.write() as connection:
-            ours = update(tasks).where(_still(claim)).values(**ended, cancelled=False)
-            generation = await connection.scalar(ours.returning(tasks.c.generation))
+            failing = update(tasks).where(_still(claim)).values(**ended, cancelled=False)
+            generation = await connection.scalar(failing.returning(tasks.c.generation))
             if generation is None:
                 return  # it was lost again
             page = {"context_id": claim.context_id, "task_id": claim.task_id, "first": generation, "last": generation}

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import func, select, update
 
-from server.agent.events import ArtifactChanged, Place, State, StatusChanged, ToolInputAdded, TurnEvent
+from server.agent.events import ArtifactChanged, Place, State, StatusChanged, TextAdded, ToolInputAdded, TurnEvent
 from server.tasks.errors import StreamLost, Unreadable
 from server.tasks.incoming import Incoming
 from server.tasks.listing import TaskQuery
@@ -251,6 +251,32 @@ async def test_a_record_that_cannot_be_read_stops_neither_a_start_nor_the_others
     assert (listed["t1"].state, listed["t1"].owner, listed["t1"].context_id) == (State.FAILED, "", "c-t1")
     assert "cannot be read" in listed["t1"].message.text
     assert await c.house.journal.context("c-t1") == ()
+
+
+async def test_not_even_a_task_that_cannot_be_set_aside_stops_them(several, caplog, monkeypatch) -> None:
+    a = await several.start()
+    ids = await working(a, 4, 10)
+    await a.crash()
+    b = await idle(several)
+    async with b.house._database.write() as connection:
+        await connection.execute(update(tasks).values(head="{").where(tasks.c.task_id == "t1"))
+        await connection.execute(update(pages).values(last=99).where(pages.c.task_id == "t1"))
+        await connection.execute(replicas.delete())
+    c = await several.start(*(HELLO for _ in ids))
+    assert [(await ended(c, task_id)).state for task_id in ids if task_id != "t1"] == [State.COMPLETED] * 3
+    assert (await columns(c, "t1", "state", "generation")) == ("failed", 100)
+
+
+async def test_more_tasks_than_a_statement_has_room_for_are_read(several) -> None:
+    a = await several.start()
+    many = [TaskRecord(f"many-{n}", "many", "", datetime.now(UTC), State.WORKING) for n in range(1100)]
+    for record in many:
+        await a.house.journal.create(record)
+    await a.house.commits.settled()
+    for record in many:
+        await a.house.journal.append(record.task_id, TextAdded(Place(0, 1, 0), "x"))
+    await a.house.commits.settled()
+    assert len(await a.house.journal.context("many")) == 1100
 
 
 async def test_whoever_follows_a_task_that_is_set_aside_is_told_that_it_failed(several) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from server.agent.events import State, UserMessage
+from server.tasks.codec import message_to_json
 from server.tasks.errors import StreamLost, TaskNotFound, Unwritable
 from server.tasks.journal import Following
 from server.tasks.record import Entry, TaskRecord
-from server.tasks.sql.tables import metadata
+from server.tasks.sql.tables import mail, metadata, tasks
 from server.tasks.turns import UNWRITABLE
 from store.changes import ReplaceParts
 from store.document import Document
@@ -91,11 +92,11 @@ def numbered(following: Following, entries: list[Entry]) -> bool:
 
 @pytest.mark.parametrize(
     ("place", "last_chunk", "left"),
-    [(PAGES, True, "one "), (VERSIONS, True, "one "), (DRAFTS, False, "one "), (VERSIONS, False, "one poison")],
+    [(PAGES, True, "one "), (VERSIONS, True, "one "), (DRAFTS, False, "one "), (VERSIONS, False, None)],
     ids=["entries", "versions", "drafts", "what the task has begun"],
 )
 async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_others_go_on(
-    several: Replicas, place: Place, last_chunk: bool, left: str, caplog: pytest.LogCaptureFixture
+    several: Replicas, place: Place, last_chunk: bool, left: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     words = ["two", "three", POISON, "four"]
     holds = [Hold() for _ in words]
@@ -132,8 +133,10 @@ async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_oth
     assert a.house._lease.id == lease
     b = await several.start()  # it has the rows alone
     for replica in (a, b):
-        texts = [await replica.text(context=f"c{number}") for number in range(len(words))]
-        assert texts == ["one two", "one three", left, "one four"]
+        artifacts = [await replica.house.store.list(f"c{number}") for number in range(len(words))]
+        expected = ["one two", "one three", *([left] if left else ()), "one four"]
+        assert [artifact.text for of_context in artifacts for artifact in of_context] == expected
+        assert not any(artifact.open for of_context in artifacts for artifact in of_context)
     assert {record.levelname for record in caplog.records} == {"ERROR"}
     assert "'c2' cannot be written" in caplog.text
     assert "not in here" in caplog.text or "check constraint" in caplog.text
@@ -232,3 +235,50 @@ async def test_what_was_not_committed_is_not_shown_to_who_waits_for_it(several: 
     with pytest.raises(ArtifactNotFound):
         await a.house.store.get(ref)
     assert await a.house.store.list("c") == ()
+
+
+async def test_a_message_that_was_being_taken_when_its_context_was_given_up_is_taken_again(several: Replicas) -> None:
+    hold = Hold()
+    a = await several.start(answer(text("Hm."), hold), answer(text("Heard.")))
+    following = await a.send("Write")
+    task_id = following.snapshot.task_id
+    await hold.reached.wait()
+    await a.house.commits.settled()
+    message = {"context_id": "c", "task_id": task_id, "mail_id": "m", "sent_at": 1, "key": ""}
+    async with a.house._database.write() as connection:
+        letter = message_to_json(UserMessage("m-2", parts("And this")))
+        await connection.execute(mail.insert().values(**message, message=letter))
+    await a.house._post.collect(a.runtime)
+    a.house._unwritable("c", RuntimeError("of another task"))  # before what it has taken is committed
+    assert a.house._post._taken == {}
+    hold.release.set()
+    async with asyncio.timeout(SOON):
+        while not await _told(a, task_id, "And this"):
+            await a.house._take_over()
+            await a.house._post.collect(a.runtime)
+            await asyncio.sleep(0)
+
+
+async def _told(replica: Replica, task_id: str, words: str) -> bool:
+    history = (await replica.record(task_id)).history
+    return any(isinstance(each, UserMessage) and each.parts == parts(words) for each in history)
+
+
+async def test_a_message_that_cannot_be_decoded_is_removed_and_a_cancel_is_carried_out(several: Replicas) -> None:
+    hold = Hold()
+    a = await several.start(answer(text("Hm."), hold))
+    following = await a.send("Write")
+    task_id = following.snapshot.task_id
+    await hold.reached.wait()
+    await a.house.commits.settled()
+    row = {"context_id": "c", "task_id": task_id, "mail_id": "m", "sent_at": 1, "key": "", "message": "{"}
+    async with a.house._database.write() as connection:
+        await connection.execute(mail.insert().values(row))
+        await connection.execute(tasks.update().values(cancelled=True))
+    await a.house._post.collect(a.runtime)
+    async with asyncio.timeout(SOON):
+        await rest(following)
+    assert (await a.record(task_id)).state is State.CANCELED
+    await a.house.commits.settled()
+    async with a.house._database.read() as connection:
+        assert (await connection.execute(mail.select())).all() == []
