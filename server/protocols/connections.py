@@ -43,7 +43,7 @@ _TOO_SLOW: Final = "The request did not come in time"
 class ConnectionLimits:
     """How many connections there may be, and how many seconds each may take for what (rule 1)."""
 
-    max_connections: int = 900
+    max_connections: int
     head: float = 10
     body: float = 30
 
@@ -72,7 +72,7 @@ def _check_head(request: h11.Request) -> None:
 class Connection(H11Protocol):
     """One connection. `with_limits` makes the class that a server is given."""
 
-    limits: ClassVar[ConnectionLimits] = ConnectionLimits()
+    limits: ClassVar[ConnectionLimits]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
-from sqlalchemy import URL, Table, event, make_url
+from sqlalchemy import URL, ColumnElement, Table, event, func, make_url
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -215,6 +215,12 @@ def _sqlite(url: URL, begin: str, connections: int) -> AsyncEngine:
 def insert(connection: AsyncConnection, table: Table) -> Any:
     """An INSERT that knows ON CONFLICT."""
     return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+
+
+def text_size(connection: AsyncConnection, column: ColumnElement[str]) -> ColumnElement[int]:
+    """How long a text is, about: in bytes on PostgreSQL, in characters on SQLite."""
+    # SQLite has octet_length since 3.43 only; PostgreSQL's length would unpack the text.
+    return func.length(column) if connection.dialect.name == "sqlite" else func.octet_length(column)
 
 
 @contextmanager
