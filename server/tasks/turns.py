@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
@@ -160,10 +160,11 @@ class Turns:
             for running in stopping:
                 await running.ended()
 
-    def abandon(self) -> None:
-        """Stop every turn. Their tasks are not this process's any more, so nothing that they say is kept."""
-        for running in self._running.values():
-            running.abandon()
+    def abandon(self, task_ids: Iterable[str] | None = None) -> None:
+        """Stop the turns of these tasks, or every turn (None). Nothing that they say is kept."""
+        for task_id in self._running if task_ids is None else task_ids:
+            if running := self._running.get(task_id):
+                running.abandon()
 
     async def ended(self) -> None:
         """Wait until nothing runs."""

@@ -190,7 +190,7 @@ class House:
             if orphan := await self._takeover.orphan(claim):
                 await self._read_on((claim.task_id,))
                 if self._runs(claim.replica):
-                    owner.resume((replace(orphan, unwritable=unwritable),))
+                    owner.resume(replace(orphan, unwritable=unwritable))
                     self.journal.adopt(orphan.record)
         except Unavailable:
             raise  # it goes astray, and is looked for again
@@ -248,7 +248,7 @@ class House:
         dropped = self.journal.drop(context_id)
         self.store.drop(context_id)
         if self._owner:
-            self._owner.abandon_these(dropped)
+            self._owner.abandon(dropped)
         for task_id, unwritable in dropped.items():
             if unwritable:
                 self._unwritten[task_id] += 1
