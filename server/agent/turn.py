@@ -189,7 +189,7 @@ class _Turn:
 
     async def _round(self) -> Ending | None:
         self._progress = self._progress.next_round()
-        await self._remember(await self._others.news())
+        await self._remember(await self._others.notice())
         call = await self._ask_model()
         if isinstance(call, Ending):
             return call

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 20
 """Tasks that a replica claims in one step."""
 
-LOST = "The server broke down in the middle of this task, and cannot go on with it. Send it again."
+CANNOT_RESUME = "The server broke down in the middle of this task, and cannot go on with it. Send it again."
 
 
 _CLAIM = (tasks.c.context_id, tasks.c.task_id, tasks.c.replica, tasks.c.epoch, tasks.c.resumptions)
@@ -183,7 +183,7 @@ class Takeover:
         cause = reason.__cause__ or reason
         logger.error("Task %s cannot be taken up, and has failed: %r", claim.task_id, cause, exc_info=unexpected)
         at = self._now()
-        failed = StatusChanged(State.FAILED, AgentMessage(str(uuid4()), LOST))
+        failed = StatusChanged(State.FAILED, AgentMessage(str(uuid4()), CANNOT_RESUME))
         ended = {"state": State.FAILED.value, "changed_at": ticks(at), "generation": tasks.c.generation + 1}
         async with self._database.write() as connection:
             ours = update(tasks).where(_still(claim)).values(**ended, cancelled=False)
