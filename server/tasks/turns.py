@@ -4,8 +4,8 @@ Rule 1: nothing stays `working` with nobody working: a turn's last entry is its 
 Rule 2: a turn whose task was abandoned says nothing more, not even that.
 Rule 3: what was left by a crash is first taken back to the last completed call (`agent/resume.py`). It is taken up
         `RESUMPTIONS` times at most; a task that brings down whoever runs it must end.
-Rule 4: only so many turns run at once (`admission.py`); the others wait, as `submitted`. What needs no model (undo,
-        redo, restore, a person's own edit) does not wait: it is done at once.
+Rule 4: only so many turns run at once (`admission.py`); the others wait, as `submitted`, or as they were if they are
+        taken up. What needs no model (undo, redo, restore, a person's own edit) does not wait: it is done at once.
 Rule 5: what waits can be cancelled, written to, handed over and taken over like what runs.
 """
 

@@ -4,6 +4,7 @@ Rule 1: a read sees one consistent state, however many statements it makes.
 Rule 2: on SQLite there is one writer at a time, so nothing here ever finds the file locked by its own process.
 Rule 3: what another try could mend (the server is away, the disk is full, a deadlock) is `Unavailable`; anything else
         is a fault of ours and passes as it is.
+Rule 4: a database that was terminated, and a SQLite file that was removed or replaced, is `Unavailable` at once.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Database:
         """A transaction that reads.
 
         Raises:
-            Unavailable: rule 3.
+            Unavailable: rules 3 and 4.
         """
         self._check()
         with translated():
@@ -90,7 +91,7 @@ class Database:
         """A transaction that writes; it is committed when the block ends without an exception.
 
         Raises:
-            Unavailable: rule 3; nothing was written, or nobody can tell (the connection broke during the commit).
+            Unavailable: rules 3 and 4. Nothing was written, or nobody can tell (the connection broke in the commit).
         """
         async with self._writing(self._writer) as connection:
             yield connection
