@@ -20,8 +20,8 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from bench.client import HOST, ClientError
 from bench.servers import Server
 from bench.sse import Chunked
+from server.agent.intent import CANVAS
 
-CANVAS = "urn:a2a-canvas:canvas:v1"
 NEW = 100
 """Characters of the new text, and of the selected one: the artifact stays as long as it is."""
 TIMES_TEXT, PER_CHUNK = 3, 300

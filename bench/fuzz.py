@@ -33,6 +33,7 @@ from a2a.types import a2a_pb2
 
 from bench.databases import databases, upgrade
 from bench.servers import MEMORY, STOP_TIMEOUT, Server, end, end_in_order, free_port, start
+from server.agent.intent import AGENTSTACK, CANVAS
 
 HANG = 20.0
 STREAM = 0.5
@@ -42,8 +43,6 @@ KEPT = 64 * 2**20
 EACH = 16 * 2**10
 SLOW_END = STOP_TIMEOUT
 
-CANVAS = "urn:a2a-canvas:canvas:v1"
-AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"
 CONTEXT, ARTIFACT = "z\ufffd1", "i\ufffdj"
 STRINGS = [
     "",

@@ -10,13 +10,15 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from server.tasks.admission import MAX_QUEUED, MAX_TURNS
 
 PREFIX = "A2A_CANVAS_"
 
@@ -33,6 +35,15 @@ SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"
 
 class SettingsError(Exception):
     """A setting is unknown, wrong or contradicts another; `str()` is one line that says what to do."""
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def known(value: str) -> str:
+        if value not in words:
+            raise ValueError(f"must be {' or '.join(words)}")
+        return value
+
+    return known
 
 
 class Settings(BaseSettings):
@@ -70,8 +81,8 @@ class Settings(BaseSettings):
     agent_card: Path | None = Field(None, description="the card to start from (default: agent_card.json)")
     advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
     frame_ms: float = Field(25, ge=0, le=1000, description="appends within so many milliseconds are joined; 0: none")
-    max_turns: int = Field(40, ge=1, description="turns that run at once; the others wait")
-    max_queued: int = Field(1000, ge=0, description="tasks that wait for their turn; what is beyond is refused")
+    max_turns: int = Field(MAX_TURNS, ge=1, description="turns that run at once; the others wait")
+    max_queued: int = Field(MAX_QUEUED, ge=0, description="tasks that wait for their turn; what is beyond is refused")
     max_rounds: int = Field(30, ge=1, description="model calls in one turn")
     max_tool_errors: int = Field(5, ge=1, description="failed tool calls in a row")
     max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")
@@ -103,19 +114,8 @@ class Settings(BaseSettings):
             case _:
                 raise ValueError(f"must be memory, {A_FILE} or {A_SERVER}")
 
-    @field_validator("on_disconnect")
-    @classmethod
-    def _known_outcome(cls, value: str) -> str:
-        if value not in ("continue", "cancel"):
-            raise ValueError("must be continue or cancel")
-        return value
-
-    @field_validator("thinking")
-    @classmethod
-    def _known_thinking(cls, value: str) -> str:
-        if value not in ("auto", "off"):
-            raise ValueError("must be auto or off")
-        return value
+    _known_thinking = field_validator("thinking")(_one_of("auto", "off"))
+    _known_outcome = field_validator("on_disconnect")(_one_of("continue", "cancel"))
 
     @field_validator("log_level")
     @classmethod

@@ -27,7 +27,7 @@ class EventedArtifactStore:
         seen: ids of the artifacts that the task has already changed, when its turn goes on after a pause.
 
     Attributes:
-        dealt_with: ids of the artifacts that the task's model has read or written.
+        touched: ids of the artifacts that the task's model has read or written.
         saved: the artifacts of which this turn has made a version, as its last change left them.
     """
 
@@ -37,7 +37,7 @@ class EventedArtifactStore:
         self._seen = set(seen)
         self._drafts: dict[str, Ref] = {}
         self._known: dict[str, tuple[int, ...]] = {}
-        self.dealt_with = set(self._seen)
+        self.touched = set(self._seen)
         self.saved: dict[str, Applied] = {}
 
     async def prepare(self, ref: Ref) -> None:
@@ -64,7 +64,7 @@ class EventedArtifactStore:
 
     def model_read(self, artifact_id: str, version: int) -> None:
         """The model has read the artifact, of which `version` is the current one."""
-        self.dealt_with.add(artifact_id)
+        self.touched.add(artifact_id)
         self.model_knows(artifact_id, version)
 
     def model_knows(self, artifact_id: str, version: int) -> None:
@@ -143,7 +143,7 @@ class EventedArtifactStore:
     async def _changed(self, applied: Applied) -> Applied:
         """Tell of a change that the model has made. One over what it has not seen leaves `known` as it is."""
         artifact_id = applied.artifact.artifact_id
-        self.dealt_with.add(artifact_id)
+        self.touched.add(artifact_id)
         if artifact_id not in self._known or applied.parent in self._known[artifact_id]:
             # A draft's own number is the next change's parent if that closes the draft.
             draft = () if applied.last_chunk else (applied.parent,)

@@ -98,6 +98,12 @@ def lines_of(text: str, span: Span) -> tuple[int, int]:
     return text.count("\n", 0, span.start) + 1, text.count("\n", 0, last) + 1
 
 
+def lines_named(text: str, span: Span) -> str:
+    """The lines that a range touches, in words: `line 3`, `lines 3-5`."""
+    first, last = lines_of(text, span)
+    return f"line {first}" if first == last else f"lines {first}-{last}"
+
+
 def _after_line(text: str, number: int) -> int:
     """Where the line after line `number` begins."""
     return len(text) - len(text.split("\n", number)[-1])

@@ -25,7 +25,7 @@ from anthropic.types import RawMessageStreamEvent
 
 from server.agent import model as m
 from server.agent.llm_events import EventMapper
-from server.agent.llm_params import Optional, ThinkingMode, to_params, without_media, without_thinking
+from server.agent.llm_params import OptionalField, ThinkingMode, to_params, without_media, without_thinking
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ def _number(pattern: re.Pattern[str], error: anthropic.APIStatusError) -> int | 
     return next((int(digits) for digits in found.groups() if digits), None) if found else None
 
 
-def _unknown(error: anthropic.APIStatusError) -> Optional | None:
+def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
     """The optional field that the provider does not know."""
     said = str(error.api_message or "")
     if "eager_input_streaming" in said:
@@ -194,7 +194,7 @@ class ClaudeModel:
         self._thinking = thinking
         self._client = client or _client_from(os.environ)
         self._reported: set[str] = set()
-        self._without: set[Optional] = set()
+        self._without: set[OptionalField] = set()
 
     @property
     def name(self) -> str:

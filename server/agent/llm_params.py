@@ -7,7 +7,7 @@ Rules (the API's, https://platform.claude.com/docs/en/api/messages):
    and the check of thinking blocks both compare everything that stands before.
 3. Thinking goes back as it came or not at all: where a block of an answer cannot, none of that answer does. Nor does
    thinking that nothing follows: an answer must not end with it.
-4. A server that does not know a field that is optional is asked without it (`Optional`).
+4. A server that does not know a field that is optional is asked without it (`OptionalField`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OLDER: Final = re.compile(r"claude-(\d|instant|(opus|sonnet|haiku)-4(-[015])?(-
 _CLAUDE: Final = re.compile(r"(?:^|[/.:])(claude-[^/:]*)")
 """The model's own name in that of Bedrock, Vertex or a gateway: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`."""
 
-Optional = Literal["eager_input_streaming", "cache_control", "display", "thinking"]
+OptionalField = Literal["eager_input_streaming", "cache_control", "display", "thinking"]
 """A field that the API knows and another server may not; `display` is one of `thinking`."""
 
 _EMPTY: Final = {"type": "text", "text": "(The message was empty.)"}
@@ -59,7 +59,7 @@ def to_params(
     model: str,
     max_tokens: int,
     thinking: ThinkingMode = "auto",
-    without: Collection[Optional] = (),
+    without: Collection[OptionalField] = (),
 ) -> dict[str, Any]:
     """The arguments of `messages.create` for a request, without `stream`.
 
@@ -103,7 +103,7 @@ def _thinks_adaptively(model: str) -> bool:
     return found is not None and not _OLDER.match(re.sub(r"-v\d+$", "", re.sub("[.@]", "-", found[1])))
 
 
-def _tool(spec: m.ToolSpec, without: Collection[Optional]) -> dict[str, Any]:
+def _tool(spec: m.ToolSpec, without: Collection[OptionalField]) -> dict[str, Any]:
     tool = {"name": spec.name, "description": spec.description, "input_schema": dict(spec.input_schema)}
     eager = spec.eager and "eager_input_streaming" not in without
     return {**tool, "eager_input_streaming": True} if eager else tool

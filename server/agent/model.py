@@ -18,7 +18,12 @@ from store.edits import Strategy
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text said by either side. A `note` stands among the user's words, but this server has written it."""
+    """Text said by either side.
+
+    Attributes:
+        note: this server's own message between two model calls (`others.py`); the offline models do not take it for
+            the user's.
+    """
 
     text: str
     note: bool = False

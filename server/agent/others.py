@@ -25,7 +25,7 @@ class Others:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._told: dict[str, int] = {}
+        self._notified: dict[str, int] = {}
 
     async def begin(self, request: TurnRequest) -> None:
         """Note what the model knows as the turn begins, or goes on."""
@@ -38,17 +38,17 @@ class Others:
             with suppress(ArtifactNotFound):  # all there was of it was a draft
                 store.model_knows(artifact_id, _known(await store.versions(ref), current, request.later))
 
-    async def news(self) -> Transcript:
+    async def notice(self) -> Transcript:
         """What the model is to be told before it is asked: nothing, or one note."""
         store = self._workspace.store
         current = {each: version for each, (version, _) in (await store.current(self._workspace.context_id)).items()}
         moved = [each for each, version in current.items() if store.known(each) not in (None, version)]
-        new = [each for each in moved if self._told.get(each) != current[each]]
-        self._told |= {each: current[each] for each in new}
+        new = [each for each in moved if self._notified.get(each) != current[each]]
+        self._notified |= {each: current[each] for each in new}
         notes = [
             f"[{await what_changed(self._workspace, each)} Read it before you rewrite it.]"
             for each in new
-            if each in store.dealt_with or await self._is_by_a_person(each, current[each])
+            if each in store.touched or await self._is_by_a_person(each, current[each])
         ]
         return (UserSaid("", (Text("\n".join(notes), note=True),)),) if notes else ()
 

@@ -29,7 +29,7 @@ from server.agent.rewritten import Rewritten
 from server.agent.telling import to_the_end
 from store.document import Applied
 from store.models import Artifact, text_of
-from store.text import lines_of
+from store.text import lines_named
 from tools.base import Workspace
 from tools.edit_stream import EditStream, Target
 
@@ -148,9 +148,7 @@ def _check(rewritten: Rewritten, *, once_more: bool) -> None:
 
 
 def _edited(applied: Applied, target: Target, name: str, remarks: str) -> Ending:
-    first, last = lines_of(target.text, target.span)
-    where = f"line {first}" if first == last else f"lines {first}-{last}"
-    said = f"Edited {name} at {where}: version {applied.version} is saved."
+    said = f"Edited {name} at {lines_named(target.text, target.span)}: version {applied.version} is saved."
     return Ending(ev.State.COMPLETED, f"{said}\n\n{remarks}" if remarks else said)
 
 

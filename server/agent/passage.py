@@ -22,7 +22,7 @@ from server.agent.language import is_prose
 from server.agent.model import ModelMessage, ModelRequest, Passage, Text
 from server.agent.outline import outline_of
 from store.edits import Strategy
-from store.text import Span, lines_of
+from store.text import Span, line_count, lines_named, lines_of
 from tools.artifact_read import to_json
 
 __all__ = [
@@ -86,7 +86,7 @@ def passage_of(
         lines,
         _line_end(text),
         outline_of(text, language, lines_of(text, span)[0]),
-        _place(text, span),
+        f"{lines_named(text, span)} of {line_count(text)}",
     )
 
 
@@ -99,13 +99,6 @@ def _around(text: str, span: Span, language: str) -> Span:
     before = max(len(left) - (begins or [0])[0], SURROUNDINGS)
     after = max((ends or [len(right)])[0], SURROUNDINGS)
     return Span(max(0, span.start - before), min(len(text), span.end + after))
-
-
-def _place(text: str, span: Span) -> str:
-    first, last = lines_of(text, span)
-    lines = text.count("\n") + 1
-    where = f"line {first}" if first == last else f"lines {first}-{last}"
-    return f"{where} of {lines}"
 
 
 def _line_end(text: str) -> Literal["\n", "\r\n"]:

@@ -82,12 +82,13 @@ async def run_turn(
     tools = tuple(tools)
     specs = tuple(ToolSpec(t.name, t.description, t.input_schema, t.eager) for t in tools)
     sizes = sizes or Sizes()
-    room = room_of(window_of(llm), described(SYSTEM, specs), sizes.of(request.context_id))
+    beginning = described(SYSTEM, specs)
+    room = room_of(window_of(llm), beginning, sizes.of(request.context_id))
     evented = EventedArtifactStore(store, listener(emit), request.changed)
     workspace = Workspace(evented, request.context_id, request.task_id, read_limit=read_limit_of(room))
     for artifact_id in request.drafts:
         evented.adopt(workspace.ref(artifact_id))
-    turn = _Turn(request, llm, tools, specs, workspace, emit, new_id, sizes, sleep)
+    turn = _Turn(request, llm, tools, specs, beginning, workspace, emit, new_id, sizes, sleep)
     try:
         ending = await _ending(turn, request.task_id)
         await turn.leave()
@@ -116,6 +117,7 @@ class _Turn:
         llm: LLM,
         tools: tuple[Tool, ...],
         specs: tuple[ToolSpec, ...],
+        beginning: int,
         workspace: Workspace,
         emit: Emit,
         new_id: Callable[[], str],
@@ -126,7 +128,7 @@ class _Turn:
         self._llm = llm
         self._tools = {tool.name: tool for tool in tools}
         self._specs = specs
-        self._beginning = described(SYSTEM, specs)
+        self._beginning = beginning
         self._sizes = sizes
         self._sleep = sleep
         self._media = True
@@ -187,7 +189,7 @@ class _Turn:
 
     async def _round(self) -> Ending | None:
         self._progress = self._progress.next_round()
-        await self._remember(await self._others.news())
+        await self._remember(await self._others.notice())
         call = await self._ask_model()
         if isinstance(call, Ending):
             return call

@@ -53,9 +53,13 @@ def user_message(message: pb.Message) -> UserMessage:
     Raises:
         InvalidParamsError: it is not a user's, has nothing in it, or an id that is too long.
     """
-    for name in ("message_id", "context_id", "task_id"):
-        if len(getattr(message, name)) > MAX_ID:
-            raise InvalidParamsError(f"message.{name} is longer than {MAX_ID} characters.")
+    for name, given in (
+        ("messageId", message.message_id),
+        ("contextId", message.context_id),
+        ("taskId", message.task_id),
+    ):
+        if len(given) > MAX_ID:
+            raise wrong(f"message.{name}", f"must not be longer than {MAX_ID} characters")
     if message.role != pb.ROLE_USER:
         raise InvalidParamsError("message.role must be ROLE_USER: only users send messages to an agent.")
     parts = tuple(_part(part, f"message.parts[{index}]") for index, part in enumerate(message.parts))
@@ -83,7 +87,7 @@ def check_text(message: UserMessage, limit: int, field: str) -> None:
     size += len(json.dumps(_without_put(message.metadata))) if message.metadata else 0
     if size > limit:
         reason = f"has {size} bytes of text and data with its metadata, and may have {limit}; send it as a file"
-        raise InvalidParamsError(f"{field} {reason}.", {"errors": [{"field": field, "message": f"It {reason}."}]})
+        raise wrong(field, reason)
 
 
 def _without_put(metadata: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from a2a.utils.errors import InvalidParamsError
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
@@ -31,9 +30,8 @@ from server.protocols.agui_older import Canvas, OlderRun, canvas_of, in_its_word
 from server.protocols.agui_stream import run_stream
 from server.protocols.callers import owner_of
 from server.protocols.guard import Limits, Refusal, check_content_type, check_json
-from server.protocols.guard_answers import Rest, router_error
+from server.protocols.guard_answers import rest_response, router_error
 from server.protocols.stopping import GRACE, farewell_of
-from server.protocols.unavailable import RETRY, UnavailableError
 from server.tasks.errors import ContextMismatch, TaskNotCancelable
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following
@@ -87,13 +85,12 @@ class _Stream:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         if request.method != "POST":
-            await _refused(router_error(405, request.method), {"Allow": "POST"})(scope, receive, send)
+            await rest_response(router_error(405, request.method), {"Allow": "POST"})(scope, receive, send)
             return
         try:
             run, following = await self._asked(request)
         except Exception as error:
-            refusal = _refusal(error)
-            await _refused(refusal, RETRY if issubclass(refusal.kind, UnavailableError) else None)(scope, receive, send)
+            await rest_response(_refusal(error))(scope, receive, send)
             return
         task_id = following.snapshot.task_id
         self._watched.setdefault(task_id, set()).add(run)
@@ -235,8 +232,3 @@ def _refusal(error: Exception) -> Refusal:
     known = to_a2a_error(error)
     fields = (known.data or {}).get("errors", ())
     return Refusal(type(known), known.message, tuple((field["field"], field["message"]) for field in fields))
-
-
-def _refused(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
-    binding = Rest()
-    return JSONResponse(binding.payload(refusal), binding.status(refusal), headers)

@@ -13,12 +13,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
 from typing import Any, assert_never
 
 from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError, TaskNotFoundError
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -41,9 +40,9 @@ from server.protocols.callers import owner_of
 from server.protocols.conditional import conditional
 from server.protocols.convertors import ANYTHING
 from server.protocols.guard import Refusal
-from server.protocols.guard_answers import Rest, router_error
+from server.protocols.guard_answers import rest_response, router_error
 from server.protocols.stopping import GRACE
-from server.protocols.unavailable import RETRY, UnavailableError, away
+from server.protocols.unavailable import UnavailableError, away
 from server.tasks.journal import Journal
 from store.base import ArtifactStore
 from store.errors import ArtifactNotFound, Unavailable, VersionNotFound
@@ -87,11 +86,11 @@ class _Artifacts:
         try:
             response = await self._answer(Request(scope, receive))
         except _Refused as refused:
-            response = _refusal(refused.refusal, refused.headers)
+            response = rest_response(refused.refusal, refused.headers | NO_GUESSING)
         except (ArtifactNotFound, VersionNotFound) as error:
-            response = _refusal(_not_found(str(error)))
+            response = rest_response(_not_found(str(error)), NO_GUESSING)
         except Unavailable as error:
-            response = _refusal(Refusal(UnavailableError, away(error).message), RETRY)
+            response = rest_response(Refusal(UnavailableError, away(error).message), NO_GUESSING)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -230,11 +229,6 @@ def _negotiated(request: Request, value: dict[str, Any], bare: tuple[Bare, ...] 
 
 def _bare(request: Request, bare: Bare) -> Response:
     return conditional(request, bare.body, bare.media_type, CACHING | HARMLESS)
-
-
-def _refusal(refusal: Refusal, headers: Mapping[str, str] | None = None) -> Response:
-    binding = Rest()
-    return JSONResponse(binding.payload(refusal), binding.status(refusal), {**NO_GUESSING, **(headers or {})})
 
 
 def _not_found(sentence: str) -> Refusal:

@@ -29,7 +29,7 @@ MAX_HEAD: Final = 32 * 1024
 MAX_FIELDS: Final = 100
 """Header fields of a request."""
 
-_FAREWELL: Final = 1.0
+REFUSAL_TIMEOUT: Final = 1.0
 """Seconds that one connection too many has to say something, so that it can be told why it is closed."""
 
 _CROWDED: Final = "This server has as many connections as it takes. Try again in a moment."
@@ -43,7 +43,7 @@ _TOO_SLOW: Final = "The request did not come in time"
 class ConnectionLimits:
     """How many connections there may be, and how many seconds each may take for what (rule 1)."""
 
-    max_connections: int = 900
+    max_connections: int
     head: float = 10
     body: float = 30
 
@@ -72,7 +72,7 @@ def _check_head(request: h11.Request) -> None:
 class Connection(H11Protocol):
     """One connection. `with_limits` makes the class that a server is given."""
 
-    limits: ClassVar[ConnectionLimits] = ConnectionLimits()
+    limits: ClassVar[ConnectionLimits]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -83,7 +83,7 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]
         self._crowded = len(self.connections) > self.limits.max_connections
-        self._wait(min(self.limits.head, _FAREWELL) if self._crowded else self.limits.head)
+        self._wait(min(self.limits.head, REFUSAL_TIMEOUT) if self._crowded else self.limits.head)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait(None)

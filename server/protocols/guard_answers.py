@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,9 +16,11 @@ from a2a.utils.errors import (
     JSONParseError,
     MethodNotFoundError,
 )
+from starlette.responses import JSONResponse
 
 from server.protocols.guard import Refusal
 from server.protocols.guard_calls import RequestId
+from server.protocols.unavailable import RETRY, UnavailableError
 
 INTERNAL = Refusal(InternalError, "Internal error")
 
@@ -59,6 +62,12 @@ class Rest:
 
 
 Binding: TypeAlias = JsonRpc | Rest
+
+
+def rest_response(refusal: Refusal, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """A refusal in REST's form; a retryable one has `Retry-After`."""
+    retry = RETRY if issubclass(refusal.kind, UnavailableError) else {}
+    return JSONResponse(Rest().payload(refusal), Rest().status(refusal), {**(headers or {}), **retry})
 
 
 # The codes of 1.0 that 0.3 has not: its adapter says InternalError for them.

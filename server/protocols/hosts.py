@@ -20,11 +20,10 @@ from urllib.parse import urlsplit
 
 from a2a.utils.errors import InvalidRequestError
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from server.protocols.guard import Refusal
-from server.protocols.guard_answers import Rest
+from server.protocols.guard_answers import rest_response
 from server.settings import EVERYWHERE
 
 LOCALHOST = ("localhost", "127.0.0.1", "::1")
@@ -91,7 +90,7 @@ class HostCheck:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             if refusal := self._hosts.check(headers.get("host"), headers.get("origin")):
-                app = JSONResponse(Rest().payload(refusal), refusal.http_status or 400)
+                app = rest_response(refusal)
         await app(scope, receive, send)
 
 

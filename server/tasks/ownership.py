@@ -8,7 +8,7 @@ Rule 3: what an owner that has lost a task still tries to say is not heard: it i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -54,8 +54,8 @@ class Orphan:
 class Owner(Protocol):
     """What runs the tasks of this replica, as the one who keeps the leases calls it."""
 
-    def resume(self, orphans: Sequence[Orphan]) -> None:
-        """Take up the tasks, which are this replica's now."""
+    def resume(self, orphan: Orphan) -> None:
+        """Take up a task, which is this replica's now."""
         ...
 
     async def deliver(self, task_id: str, message: UserMessage) -> bool:
@@ -66,12 +66,8 @@ class Owner(Protocol):
         """Another replica asks for a task of this one to be cancelled."""
         ...
 
-    def abandon(self) -> None:
-        """Other replicas have taken over every task of this one: stop them, and say nothing."""
-        ...
-
-    def abandon_these(self, task_ids: Iterable[str]) -> None:
-        """Nothing that these say is kept: stop them."""
+    def abandon(self, task_ids: Iterable[str] | None = None) -> None:
+        """Nothing that these tasks say is kept, or every task of this replica (None): stop them, and say nothing."""
         ...
 
 

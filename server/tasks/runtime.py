@@ -213,10 +213,9 @@ class Runtime:
 
     # ------------------------------------------------------- as the keeper of leases asks
 
-    def resume(self, orphans: Sequence[Orphan]) -> None:
-        for orphan in orphans:
-            logger.info("Task %s is taken up from where it was left", orphan.record.task_id)
-            self._turns.resume(orphan)
+    def resume(self, orphan: Orphan) -> None:
+        logger.info("Task %s is taken up from where it was left", orphan.record.task_id)
+        self._turns.resume(orphan)
 
     async def deliver(self, task_id: str, message: UserMessage) -> bool:
         running = self._turns.get(task_id)
@@ -226,13 +225,8 @@ class Runtime:
         if running := self._turns.get(task_id):
             running.interrupt()
 
-    def abandon(self) -> None:
-        self._turns.abandon()
-
-    def abandon_these(self, task_ids: Iterable[str]) -> None:
-        for task_id in task_ids:
-            if running := self._turns.get(task_id):
-                running.abandon()
+    def abandon(self, task_ids: Iterable[str] | None = None) -> None:
+        self._turns.abandon(task_ids)
 
     # ---------------------------------------------------------------- stopping
 

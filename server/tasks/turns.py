@@ -4,8 +4,8 @@ Rule 1: nothing stays `working` with nobody working: a turn's last entry is its 
 Rule 2: a turn whose task was abandoned says nothing more, not even that.
 Rule 3: what was left by a crash is first taken back to the last completed call (`agent/resume.py`). It is taken up
         `RESUMPTIONS` times at most; a task that brings down whoever runs it must end.
-Rule 4: only so many turns run at once (`admission.py`); the others wait, as `submitted`. What needs no model (undo,
-        redo, restore, a person's own edit) does not wait: it is done at once.
+Rule 4: only so many turns run at once (`admission.py`); the others wait, as `submitted`, or as they were if they are
+        taken up. What needs no model (undo, redo, restore, a person's own edit) does not wait: it is done at once.
 Rule 5: what waits can be cancelled, written to, handed over and taken over like what runs.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
@@ -160,10 +160,11 @@ class Turns:
             for running in stopping:
                 await running.ended()
 
-    def abandon(self) -> None:
-        """Stop every turn. Their tasks are not this process's any more, so nothing that they say is kept."""
-        for running in self._running.values():
-            running.abandon()
+    def abandon(self, task_ids: Iterable[str] | None = None) -> None:
+        """Stop the turns of these tasks, or every turn (None). Nothing that they say is kept."""
+        for task_id in self._running if task_ids is None else task_ids:
+            if running := self._running.get(task_id):
+                running.abandon()
 
     async def ended(self) -> None:
         """Wait until nothing runs."""

@@ -5,6 +5,7 @@ Rule 1: an artifact is *held* by one replica from its first change until no draf
 Rule 2: getting hold may wait. The change that follows does not, and it is written, together with all that was said in
         the same step, by the group commit.
 Rule 3: visible means durable: who reads waits until closed versions are committed. A draft is visible at once.
+        `current` does not wait: it is a hint, which a turn asks for before every model call.
 Rule 4: a replica that has lost its hold cannot write: it is `Fenced`, and must forget what it has in memory.
 """
 

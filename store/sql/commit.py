@@ -5,7 +5,8 @@ Rule 1: staging never waits. What is staged between two waits of the event loop 
 Rule 2: what is staged `soon` is written within `interval`; what is staged `now` at once, with everything before it.
         While one transaction is on its way, the next one gathers.
 Rule 3: a transaction that fails for reasons that may pass is tried again until it goes through, and then in the same
-        order; nothing that was staged is left out. Only a replica that has lost its lease gives up what it has staged.
+        order; nothing that was staged is left out. It is given up when the replica has lost its lease, when the server
+        stops and the database does not answer, and by rule 4.
 Rule 4: what cannot be written at all fails alone. Everything that belongs together is of one context, so a transaction
         that fails for another reason is tried once more with a savepoint for each context: those that can be written
         are committed, `failed` is called for the others. If none of several can be, no one of them is to blame, and
@@ -36,7 +37,8 @@ STOP = 2.0
 
 
 class Fenced(Exception):
-    """Somebody else has taken over what this replica was writing: it must not write any more."""
+    """What was staged never will be written: somebody else has taken over what this replica was writing, it was given
+    up (rules 3 and 4), or this server is stopping."""
 
 
 class Written(Exception):
@@ -92,10 +94,11 @@ class GroupCommit:
     """Writes for all participants, in the order in which they joined.
 
     Args:
+        lost: called when another replica has taken over, or nothing can be written (rule 4); everything staged is given
+            up.
         failed: called with a context, and the reason, when what was staged of it cannot be written (rule 4).
         interval: seconds that what is staged `soon` may wait.
         spacing: seconds from one transaction to the next, however much there is to write: the more of it they share.
-        lost: called when another replica has taken over; everything staged is given up.
 
     Attributes:
         commits: how many transactions have been committed.

@@ -4,6 +4,7 @@ Rule 1: a read sees one consistent state, however many statements it makes.
 Rule 2: on SQLite there is one writer at a time, so nothing here ever finds the file locked by its own process.
 Rule 3: what another try could mend (the server is away, the disk is full, a deadlock) is `Unavailable`; anything else
         is a fault of ours and passes as it is.
+Rule 4: a database that was terminated, and a SQLite file that was removed or replaced, is `Unavailable` at once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
 
-from sqlalchemy import URL, Table, event, make_url
+from sqlalchemy import URL, ColumnElement, Table, event, func, make_url
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -78,7 +79,7 @@ class Database:
         """A transaction that reads.
 
         Raises:
-            Unavailable: rule 3.
+            Unavailable: rules 3 and 4.
         """
         self._check()
         with translated():
@@ -90,7 +91,7 @@ class Database:
         """A transaction that writes; it is committed when the block ends without an exception.
 
         Raises:
-            Unavailable: rule 3; nothing was written, or nobody can tell (the connection broke during the commit).
+            Unavailable: rules 3 and 4. Nothing was written, or nobody can tell (the connection broke in the commit).
         """
         async with self._writing(self._writer) as connection:
             yield connection
@@ -215,6 +216,12 @@ def _sqlite(url: URL, begin: str, connections: int) -> AsyncEngine:
 def insert(connection: AsyncConnection, table: Table) -> Any:
     """An INSERT that knows ON CONFLICT."""
     return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+
+
+def text_size(connection: AsyncConnection, column: ColumnElement[str]) -> ColumnElement[int]:
+    """How long a text is, about: in bytes on PostgreSQL, in characters on SQLite."""
+    # SQLite has octet_length since 3.43 only; PostgreSQL's length would unpack the text.
+    return func.length(column) if connection.dialect.name == "sqlite" else func.octet_length(column)
 
 
 @contextmanager

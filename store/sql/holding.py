@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -253,10 +254,10 @@ class Work:
                 self._holds.let_go(held)
 
     def divided(self) -> dict[str, Work]:
-        contexts: dict[str, dict[Held, Write]] = {}
+        by_context: defaultdict[str, dict[Held, Write]] = defaultdict(dict)
         for held, write in self._writes.items():
-            contexts.setdefault(held.key[0], {})[held] = write
-        return {context_id: Work(self._holds, writes) for context_id, writes in contexts.items()}
+            by_context[held.key[0]][held] = write
+        return {context_id: Work(self._holds, writes) for context_id, writes in by_context.items()}
 
     async def release(self, connection: AsyncConnection) -> None:
         await writing.release(connection, [*self._writes.values()])

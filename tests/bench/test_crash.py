@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import crash
-from bench.canvas import CANVAS
 from bench.client import TURN, ClientError
 from bench.crash import Tally
 from bench.crash_errands import House
@@ -16,6 +15,7 @@ from bench.crash_plays import NOTED, SCENES, Play, reached, repeated, script
 from bench.crash_told import Told
 from bench.databases import databases
 from bench.servers import SHIPPED_FRAME_MS, ours
+from server.agent.intent import CANVAS
 from server.agent.script import load_script
 
 STATES = [(scene.name, states) for scene in SCENES for play in scene.plays for states in play.states.values()]

@@ -19,6 +19,7 @@ from store.text import (
     from_codepoints,
     length,
     line_count,
+    lines_named,
     lines_of,
     lines_span,
     splice,
@@ -148,6 +149,11 @@ def test_an_end_just_after_a_line_end_touches_the_line_that_ended() -> None:
     assert lines_of("ab\ncd", Span(0, 3)) == (1, 1)
     assert lines_of("ab\ncd", Span(3, 3)) == (2, 2)
     assert lines_of("ab\r\ncd", Span(0, 5)) == (1, 2)
+
+
+def test_the_lines_of_a_range_can_be_told() -> None:
+    assert lines_named("ab\ncd\nef", Span(3, 4)) == "line 2"
+    assert lines_named("ab\ncd\nef", Span(3, 7)) == "lines 2-3"
 
 
 # -------------------------------------------------------------------------------- splice and difference

@@ -39,10 +39,10 @@ logger = logging.getLogger(__name__)
 TIMING = Timing()
 GRACE = 5.0
 """Seconds that a stop may take."""
-READY = 1.5
+PROBE_TIMEOUT = 1.5
 """Seconds that the database has to answer whether it can be used."""
-TRIES = 2
-"""How often a task of which something could not be written is tried to be ended."""
+MAX_WRITE_FAILURES = 2
+"""How often something of a task may fail to be written; at the next failure the task is set aside."""
 
 
 class House:
@@ -132,7 +132,7 @@ class House:
         if self._probing is None or self._probing.done():
             self._probing = asyncio.create_task(self._probe(), name="probe")
         # It is left to itself: a cancel would wait for the database, too.
-        await asyncio.wait([self._probing], timeout=READY)
+        await asyncio.wait([self._probing], timeout=PROBE_TIMEOUT)
         reason = self._probing.result() if self._probing.done() else "it does not answer"
         return reason or (self.commits.failing.reason if self.commits.failing else None)
 
@@ -190,7 +190,7 @@ class House:
             if orphan := await self._takeover.orphan(claim):
                 await self._read_on((claim.task_id,))
                 if self._runs(claim.replica):
-                    owner.resume((replace(orphan, unwritable=unwritable),))
+                    owner.resume(replace(orphan, unwritable=unwritable))
                     self.journal.adopt(orphan.record)
         except Unavailable:
             raise  # it goes astray, and is looked for again
@@ -254,7 +254,7 @@ class House:
         self.store.drop(context_id)
         self._post.forget(dropped)
         if self._owner:
-            self._owner.abandon_these(dropped)
+            self._owner.abandon(dropped)
         for task_id, unwritable in dropped.items():
             if unwritable:
                 self._unwritten[task_id] += 1
@@ -279,7 +279,7 @@ class House:
             del self._unwritten[task_id]
         elif unwritable > 1:
             await self.store.drop_drafts(context_id, task_id)  # they cannot be closed
-        if claim and unwritable > TRIES:
+        if claim and unwritable > MAX_WRITE_FAILURES:
             await self._set_aside(claim, Unwritable(task_id))
         elif claim and self._owner:
             await self._take_up(claim, self._owner, unwritable)

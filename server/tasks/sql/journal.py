@@ -30,7 +30,7 @@ from server.tasks.sql.tails import Tails
 from server.tasks.sql.writing import Notify, Writing
 from store.errors import Unavailable
 from store.sql.commit import Fenced, GroupCommit
-from store.sql.database import Database
+from store.sql.database import Database, text_size
 
 PATIENCE = 5.0
 """Seconds that a request waits for what it has said to become durable."""
@@ -301,10 +301,9 @@ class SqlJournal:
         """How many tasks of a page there may be read at once."""
         if query.max_bytes is None:
             return query.limit
-        # SQLite has `octet_length` since 3.43 only; PostgreSQL's `length` would have to unpack the text.
-        length = func.octet_length if self._database.dialect == "postgresql" else func.length
-        more = length(tasks.c.artifacts) + length(tasks.c.transcript) if query.artifacts else 0
-        sizes = await connection.scalars(page.with_only_columns(length(tasks.c.head) + more).limit(query.limit))
+        shown = (tasks.c.artifacts, tasks.c.transcript) if query.artifacts else ()
+        size = text_size(connection, tasks.c.head) + sum(text_size(connection, text) for text in shown)
+        sizes = await connection.scalars(page.with_only_columns(size).limit(query.limit))
         return min(query.limit, fitting(sizes, query.max_bytes))
 
 

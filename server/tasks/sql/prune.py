@@ -30,7 +30,7 @@ from server.tasks.incoming import WINDOW
 from server.tasks.sql.reading import ticks
 from server.tasks.sql.tables import contexts, mail, messages, pages, replicas, standings, task_contexts, tasks
 from store.sql import reading
-from store.sql.database import Database
+from store.sql.database import Database, text_size
 from store.sql.differences import content_json
 from store.sql.reading import Key
 from store.sql.rows import Head
@@ -126,11 +126,6 @@ async def _apart(database: Database, what: str) -> AsyncIterator[None]:
         logger.error("%s could not be pruned; it is left for the next time.", what, exc_info=error)
 
 
-def _bytes(connection: AsyncConnection, column: ColumnElement[str]) -> ColumnElement[int]:
-    """How long a text is, about: on PostgreSQL without reading it."""
-    return func.length(column) if connection.dialect.name == "sqlite" else func.octet_length(column)
-
-
 # ---------------------------------------------------------------------------- contexts
 
 
@@ -167,7 +162,7 @@ def _held() -> ColumnElement[bool]:
 async def _size(database: Database, context_id: str) -> int:
     async with database.read() as connection:
         sums = (
-            select(func.sum(_bytes(connection, text))).where(text.table.c.context_id == context_id) for text in TEXTS
+            select(func.sum(text_size(connection, text))).where(text.table.c.context_id == context_id) for text in TEXTS
         )
         return sum([await connection.scalar(query) or 0 for query in sums])
 
@@ -241,7 +236,7 @@ def _portions(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
 async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> dict[Key, int]:
     of_task = pages.c.context_id, pages.c.task_id
     async with database.read() as connection:
-        query = select(*of_task, func.sum(_bytes(connection, pages.c.entries))).where(tuple_(*of_task).in_(some))
+        query = select(*of_task, func.sum(text_size(connection, pages.c.entries))).where(tuple_(*of_task).in_(some))
         sizes = {(row[0], row[1]): int(row[2]) for row in await connection.execute(query.group_by(*of_task))}
     if not dry_run:
         async with database.write() as connection:  # what has ended never goes on
@@ -290,7 +285,7 @@ async def _counted(database: Database, key: Key, before: datetime) -> tuple[int,
 
 
 def _length(connection: AsyncConnection) -> ColumnElement[int]:
-    return _bytes(connection, func.coalesce(versions.c.content, versions.c.replacement))
+    return text_size(connection, func.coalesce(versions.c.content, versions.c.replacement))
 
 
 async def _strip(database: Database, key: Key, before: datetime, closed: Closed) -> tuple[int, int]:

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 20
 """Tasks that a replica claims in one step."""
 
-LOST = "The server broke down in the middle of this task, and cannot go on with it. Send it again."
+CANNOT_RESUME = "The server broke down in the middle of this task, and cannot go on with it. Send it again."
 
 
 _CLAIM = (tasks.c.context_id, tasks.c.task_id, tasks.c.replica, tasks.c.epoch, tasks.c.resumptions)
@@ -183,7 +183,7 @@ class Takeover:
         cause = reason.__cause__ or reason
         logger.error("Task %s cannot be taken up, and has failed: %r", claim.task_id, cause, exc_info=unexpected)
         at = self._now()
-        failed = StatusChanged(State.FAILED, AgentMessage(str(uuid4()), LOST))
+        failed = StatusChanged(State.FAILED, AgentMessage(str(uuid4()), CANNOT_RESUME))
         ours = pages.c.context_id == claim.context_id, pages.c.task_id == claim.task_id
         last = select(func.coalesce(func.max(pages.c.last), 0)).where(*ours).scalar_subquery()
         newest = case((tasks.c.generation > last, tasks.c.generation), else_=last)

@@ -98,12 +98,12 @@ class Writing:
         self._committed(self._batches)
 
     def divided(self) -> dict[str, Writing]:
-        contexts: dict[str, list[Batch]] = {}
+        by_context: defaultdict[str, list[Batch]] = defaultdict(list)
         for batch in self._batches:
-            contexts.setdefault(batch.newest.context_id, []).append(batch)
+            by_context[batch.newest.context_id].append(batch)
         return {
             context_id: Writing(batches, self._replica, self._at, self._notify, self._committed)
-            for context_id, batches in contexts.items()
+            for context_id, batches in by_context.items()
         }
 
     async def release(self, connection: AsyncConnection) -> None:

@@ -137,13 +137,15 @@ def test_a_text_part_without_text_is_still_a_text_part() -> None:
     assert isinstance(user_message(message(HELLO, wire)).parts[1], TextPart)
 
 
-@pytest.mark.parametrize("field", ["message_id", "context_id", "task_id"])
-def test_an_id_that_would_weigh_down_every_event_is_refused(field: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "sent_as"), [("message_id", "messageId"), ("context_id", "contextId"), ("task_id", "taskId")]
+)
+def test_an_id_that_would_weigh_down_every_event_is_refused(field: str, sent_as: str) -> None:
     came = message(HELLO)
     setattr(came, field, "x" * 256)
     user_message(came)
     setattr(came, field, "x" * 257)
-    with pytest.raises(InvalidParamsError, match=f"message.{field} is longer than 256"):
+    with pytest.raises(InvalidParamsError, match=f"message.{sent_as}: must not be longer than 256"):
         user_message(came)
 
 

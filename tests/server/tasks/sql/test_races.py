@@ -1,7 +1,7 @@
 """What happens at the same moment, or just before somebody goes away: nothing is lost, said twice, or left lying."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
@@ -566,10 +566,10 @@ async def test_alone_a_task_that_was_left_lying_waiting_goes_on_to_wait(tmp_path
         await connection.run_sync(metadata.create_all)
 
     class Nobody:
-        resumed: Iterable[object] = ()
+        resumed = False
 
-        def resume(self, orphans) -> None:
-            self.resumed = orphans
+        def resume(self, orphan) -> None:
+            self.resumed = True
 
     def now() -> datetime:
         return datetime.now(UTC)

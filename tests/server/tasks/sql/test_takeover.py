@@ -341,10 +341,10 @@ async def test_a_task_that_cannot_be_resumed_at_all_fails_alone(several) -> None
     b = await idle(several, *(HELLO for _ in ids))
     resume = b.runtime.resume
 
-    def refusing(orphans) -> None:
-        if orphans[0].record.task_id == "t1":
+    def refusing(orphan) -> None:
+        if orphan.record.task_id == "t1":
             raise ValueError("Not in this version")
-        resume(orphans)
+        resume(orphan)
 
     b.runtime.resume = refusing
     await take_over(b)
