@@ -35,6 +35,9 @@ from store.sql.database import Database
 PATIENCE = 5.0
 """Seconds that a request waits for what it has said to become durable."""
 
+SIZES = 4
+"""How many tasks are looked at together to find out how many may be read at once."""
+
 
 class Replica(Protocol):
     """This process among those on the database."""
@@ -304,7 +307,13 @@ class SqlJournal:
         # SQLite has `octet_length` since 3.43 only; PostgreSQL's `length` would have to unpack the text.
         length = func.octet_length if self._database.dialect == "postgresql" else func.length
         more = length(tasks.c.artifacts) + length(tasks.c.transcript) if query.artifacts else 0
-        sizes = await connection.scalars(page.with_only_columns(length(tasks.c.head) + more).limit(query.limit))
+        chosen = page.with_only_columns(length(tasks.c.head) + more).limit(query.limit)
+        sizes: list[int] = []
+        # A few at a time: SQLite reads a text for its length.
+        async for several in (await connection.stream_scalars(chosen)).partitions(SIZES):
+            sizes += several
+            if sum(sizes) > query.max_bytes:
+                break
         return min(query.limit, fitting(sizes, query.max_bytes))
 
 
