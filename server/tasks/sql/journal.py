@@ -310,10 +310,12 @@ class SqlJournal:
         chosen = page.with_only_columns(length(tasks.c.head) + more).limit(query.limit)
         sizes: list[int] = []
         # A few at a time: SQLite reads a text for its length.
-        async for several in (await connection.stream_scalars(chosen)).partitions(SIZES):
+        found = await connection.stream_scalars(chosen)
+        async for several in found.partitions(SIZES):
             sizes += several
             if sum(sizes) > query.max_bytes:
                 break
+        await found.close()
         return min(query.limit, fitting(sizes, query.max_bytes))
 
 
