@@ -15,6 +15,8 @@ FROM python:3.11-slim
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin canvas && install --directory --owner=canvas /data
 COPY --from=build /venv /venv
 WORKDIR /app
+# Two arenas, because each keeps memory of large requests that are over.
+ENV MALLOC_ARENA_MAX=2
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 A2A_CANVAS_DATABASE=sqlite:////data/a2a-canvas.db
 VOLUME /data
 USER 10001

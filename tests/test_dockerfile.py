@@ -117,6 +117,10 @@ def variables() -> dict[str, str]:
     return dict(word.split("=", 1) for words in words_of("ENV") for word in words.split())
 
 
+def test_the_memory_of_requests_that_are_over_is_kept_in_few_places() -> None:
+    assert variables()["MALLOC_ARENA_MAX"] == "2"
+
+
 def test_the_virtual_environment_stands_at_the_same_path_in_both_stages_and_comes_first() -> None:
     assert "python -m venv /venv" in words_of("RUN", BUILD)
     assert "--from=build /venv /venv" in words_of("COPY")

@@ -14,6 +14,17 @@ from server.protocols.extensions import GrpcExtensionsEcho
 from server.protocols.guard import Limits
 from server.protocols.guard_grpc import GuardInterceptor
 
+CONNECTION = {
+    "grpc.max_concurrent_streams": 256,
+    "grpc.server_handshake_timeout_ms": 10_000,
+    "grpc.keepalive_time_ms": 60_000,
+    "grpc.keepalive_timeout_ms": 20_000,
+    "grpc.keepalive_permit_without_calls": 1,
+    "grpc.max_connection_idle_ms": 600_000,
+}
+"""What bounds one connection: the calls on it at once, the rest wait in the client; how long it may take to begin, to
+answer a ping, and to have no call. gRPC has nothing that bounds connections, or the messages on all of them, in sum."""
+
 
 class GrpcError(Exception):
     """gRPC cannot be served; `str()` is one line."""
@@ -38,7 +49,11 @@ def grpc_server(
     """
     server = grpc.aio.server(
         interceptors=[GuardInterceptor(limits, budget), GrpcExtensionsEcho()],
-        options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", limits.max_body_bytes)],
+        options=[
+            ("grpc.so_reuseport", 0),
+            ("grpc.max_receive_message_length", limits.max_body_bytes),
+            *CONNECTION.items(),
+        ],
         maximum_concurrent_rpcs=max_calls,
     )
     add_1_0(GrpcHandler(handler), server)  # type: ignore[no-untyped-call]

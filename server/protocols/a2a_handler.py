@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -17,12 +18,13 @@ from google.protobuf.message import Message
 from server.agent.events import StatusChanged
 from server.protocols.a2a_errors import to_a2a_error
 from server.protocols.a2a_events import Activated, Event, Projection, to_task
-from server.protocols.a2a_list import NOTHING, PAGE_BYTES, can_match, cut, query_of, token_of, with_history
+from server.protocols.a2a_list import NOTHING, PAGE_BYTES, can_match, query_of, token_of, with_history
 from server.protocols.a2a_parts import check_ids, check_text, user_message
 from server.protocols.guard import Limits
 from server.tasks.errors import TaskFinished
 from server.tasks.incoming import Incoming
 from server.tasks.journal import Following
+from server.tasks.listing import TaskPage, TaskQuery, place_of
 from server.tasks.record import TaskRecord
 from server.tasks.runtime import Runtime
 
@@ -162,20 +164,33 @@ class A2AHandler(RequestHandler):
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
         validate_history_length(params)
         query = query_of(params, _owner(context))
-        page = await self._runtime.journal.list(query) if can_match(params) else NOTHING
-        tasks: list[pb.Task] = []
-        size = 0
-        for record in page.records:
-            await asyncio.sleep(0)  # many large tasks take their time, and others must have theirs
-            task = to_task(with_history(record, params.history_length), artifacts=query.artifacts)
-            size += task.ByteSize()
-            if tasks and size > PAGE_BYTES:
-                page = cut(page, len(tasks))
-                break
-            tasks.append(task)
+        tasks, page = await self._page(query, params.history_length) if can_match(params) else ([], NOTHING)
         return pb.ListTasksResponse(
             tasks=tasks, next_page_token=token_of(page), page_size=query.limit, total_size=page.total
         )
+
+    async def _page(self, query: TaskQuery, history: int) -> tuple[list[pb.Task], TaskPage]:
+        """The tasks that fit on a page, as they are sent and as they are shown.
+
+        What is read at once is bounded with the histories that are left out; what is sent, without them.
+        """
+        tasks: list[pb.Task] = []
+        shown: list[TaskRecord] = []
+        size, rest = 0, query
+        while True:
+            page = await self._runtime.journal.list(rest)
+            for record in page.records:
+                await asyncio.sleep(0)  # many large tasks take their time, and others must have theirs
+                record = with_history(record, history)
+                task = to_task(record, artifacts=query.artifacts)
+                size += task.ByteSize()
+                if tasks and size > PAGE_BYTES:
+                    return tasks, TaskPage(tuple(shown), page.total, more=True)
+                tasks.append(task)
+                shown.append(record)
+            if not page.more or len(tasks) == query.limit:
+                return tasks, TaskPage(tuple(shown), page.total, page.more)
+            rest = replace(query, after=place_of(shown[-1]), limit=query.limit - len(tasks))
 
     @_unary
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:

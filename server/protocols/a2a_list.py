@@ -28,7 +28,7 @@ PAGE_SIZE = 50
 PAGE_BYTES = 3 * 2**20
 """Bytes of the tasks on one page, unless the first has more. Clients of gRPC take 4 MiB unless they say otherwise."""
 READ_BYTES = 16 * 2**20
-"""What may be read for one page: more, because histories are read that are not asked for."""
+"""What may be read at once for a page: more, because histories are read that are not asked for."""
 NOTHING = TaskPage((), 0, more=False)
 
 _OF_STATUS = {status: state for state, status in STATES.items()}
@@ -65,11 +65,6 @@ def can_match(params: pb.ListTasksRequest) -> bool:
 def with_history(record: TaskRecord, length: int) -> TaskRecord:
     """The task with the last messages of its history; a list has none unless it is asked for."""
     return replace(record, history=record.history[-length:] if length else ())
-
-
-def cut(page: TaskPage, count: int) -> TaskPage:
-    """A page that ends after `count` tasks, and is not the last."""
-    return TaskPage(page.records[:count], page.total, more=True)
 
 
 def token_of(page: TaskPage) -> str:

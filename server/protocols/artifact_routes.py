@@ -6,6 +6,7 @@ Rule 2: every answer but the event stream has an ETag, and is 304 for whoever ha
 Rule 3: an error is a `google.rpc.Status`, as in A2A's REST binding, and its sentence says what to do next.
 Rule 4: while the database is away it is 503, as in A2A's REST binding.
 Rule 5: the event stream is the journal's and nothing else's, so that what it begins with and what follows agree.
+Rule 6: a large artifact is encoded in a thread, so that nobody waits for it but whoever asks.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, assert_never
 
 from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError, TaskNotFoundError
@@ -24,7 +27,7 @@ from starlette.types import Receive, Scope, Send
 from server.protocols.artifact_bare import HARMLESS, JSON, NO_GUESSING, Bare, NoBare, bare_of, preferred
 from server.protocols.artifact_diff import unified_diff
 from server.protocols.artifact_events import event_stream
-from server.protocols.artifact_json import current_json, listed, version_facts, version_json
+from server.protocols.artifact_json import current_json, listed, size_of, version_facts, version_json
 from server.protocols.artifact_paths import (
     Current,
     Diff,
@@ -47,12 +50,16 @@ from server.tasks.journal import Journal
 from store.base import ArtifactStore
 from store.errors import ArtifactNotFound, Unavailable, VersionNotFound
 from store.ids import valid_id
-from store.models import Content, Ref, Version
+from store.models import Content, Ref, TextPart, Version
+from store.rope import Rope
 
 JSON_NAMES = (JSON, "application/a2a+json")
 DIFF = "text/x-diff"
 CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept"}
 """Kept by nobody but the client, who asks again every time."""
+
+LARGE = 2**20
+"""Bytes of an artifact from which on it is encoded in a thread: up to there it takes milliseconds."""
 
 NO_SUCH_PATH = (
     "No such path. There are /artifacts/{context}, and below it events and {artifact}[/versions[/{n}[/diff]]]."
@@ -111,13 +118,17 @@ class _Artifacts:
                 return event_stream(resource.context_id, following, last, self._grace)
             case Current():
                 artifact = await self._store.get(_ref(resource))
-                return _document(request, current_json(artifact), artifact.content)
+                return await _document(
+                    request, artifact.content, lambda own: current_json(replace(artifact, content=own))
+                )
             case Versions():
                 return _json(request, await self._versions(_ref(resource)))
             case OneVersion():
                 version = await self._version(resource)
                 artifact = await self._store.get(_ref(resource))
-                return _document(request, version_json(artifact, version), version.content)
+                return await _document(
+                    request, version.content, lambda own: version_json(artifact, replace(version, content=own))
+                )
             case Diff():
                 return await self._diff(request, resource)
             case _:
@@ -161,11 +172,7 @@ class _Artifacts:
             raise _Refused(_bad("from", wrong))
         before = (await self._store.version(_ref(resource), old)).content.text if old else ""
         # Elsewhere, because a large diff takes its time.
-        diff = await asyncio.to_thread(
-            unified_diff, before, new.content.text, f"version {old}", f"version {new.number}"
-        )
-        bare = Bare(diff.encode(), f"{DIFF}; charset=utf-8")
-        return _negotiated(request, {"from": old, "to": new.number, "diff": diff}, (bare,))
+        return await asyncio.to_thread(_diff_answer, request, (old, before), (new.number, new.content.text))
 
 
 # ---------------------------------------------------------------------------- requests
@@ -205,8 +212,28 @@ def _json(request: Request, value: dict[str, Any], media_type: str = JSON) -> Re
     return conditional(request, body, media_type, CACHING | NO_GUESSING)
 
 
-def _document(request: Request, value: dict[str, Any], content: Content) -> Response:
-    return _negotiated(request, value, bare_of(content))
+async def _document(request: Request, content: Content, wire: Callable[[Content], dict[str, Any]]) -> Response:
+    """`content`, of which `wire` makes the JSON."""
+
+    def answer(content: Content) -> Response:
+        return _negotiated(request, wire(content), bare_of(content))
+
+    if size_of(content.parts) <= LARGE:
+        return answer(content)
+    return await asyncio.to_thread(answer, _unshared(content))
+
+
+def _unshared(content: Content) -> Content:
+    """The same for another thread: ropes share what reading one and appending to one change."""
+    parts = (replace(part, body=Rope(part.text)) if isinstance(part, TextPart) else part for part in content.parts)
+    return replace(content, parts=tuple(parts))
+
+
+def _diff_answer(request: Request, old: tuple[int, str], new: tuple[int, str]) -> Response:
+    """The diff between two versions, each a number and its text."""
+    diff = unified_diff(old[1], new[1], f"version {old[0]}", f"version {new[0]}")
+    bare = Bare(diff.encode(), f"{DIFF}; charset=utf-8")
+    return _negotiated(request, {"from": old[0], "to": new[0], "diff": diff}, (bare,))
 
 
 def _negotiated(request: Request, value: dict[str, Any], bare: tuple[Bare, ...] | NoBare) -> Response:

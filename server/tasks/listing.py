@@ -27,7 +27,7 @@ class TaskQuery:
         after: tasks that stand behind this place.
         limit: how many at most.
         artifacts: whether the tasks' artifacts are wanted; without, they may be left out.
-        max_bytes: how much may be read for it; one task is always read. None for any amount.
+        max_bytes: how much may be read at once; what was not is `more`. One task is always read. None for any amount.
     """
 
     owner: str

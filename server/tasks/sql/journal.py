@@ -35,6 +35,9 @@ from store.sql.database import Database, text_size
 PATIENCE = 5.0
 """Seconds that a request waits for what it has said to become durable."""
 
+SIZES = 4
+"""How many tasks are looked at together to find out how many may be read at once."""
+
 
 class Replica(Protocol):
     """This process among those on the database."""
@@ -303,7 +306,14 @@ class SqlJournal:
             return query.limit
         shown = (tasks.c.artifacts, tasks.c.transcript) if query.artifacts else ()
         size = text_size(connection, tasks.c.head) + sum(text_size(connection, text) for text in shown)
-        sizes = await connection.scalars(page.with_only_columns(size).limit(query.limit))
+        sizes: list[int] = []
+        # A few at a time: SQLite reads a text for its length.
+        found = await connection.stream_scalars(page.with_only_columns(size).limit(query.limit))
+        async for several in found.partitions(SIZES):
+            sizes += several
+            if sum(sizes) > query.max_bytes:
+                break
+        await found.close()
         return min(query.limit, fitting(sizes, query.max_bytes))
 
 

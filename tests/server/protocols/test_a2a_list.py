@@ -187,5 +187,22 @@ async def test_pages_of_few_bytes_give_every_task_once_in_order(
         if limit == "PAGE_BYTES":
             assert all(len(page) == 1 or sum(task.ByteSize() for task in page) <= 3000 for page in pages)
             assert 1 < len(pages) < len(sizes)
-        elif kept == "sqlite":
-            assert len(pages) > 1
+        else:
+            assert [len(page) for page in pages] == [len(sizes)]  # read in portions, answered in one page
+
+
+@pytest.mark.parametrize("kept", ["memory", "sqlite"])
+async def test_a_history_that_is_left_out_takes_no_room_on_a_page(
+    kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(a2a_handler, "PAGE_BYTES", 5000)
+    monkeypatch.setattr(a2a_list, "READ_BYTES", 5000)
+    way = WAYS[0]
+    async with serving(database="memory" if kept == "memory" else f"sqlite:///{tmp_path}/x.db") as served:
+        client = served.client(*way)
+        ids = [(await sent(served, way, asking("write report" + " " * 4000, context="c"))).id for _ in range(6)]
+        first = await client.list_tasks(pb.ListTasksRequest(context_id="c", page_size=4))
+        second = await client.list_tasks(pb.ListTasksRequest(context_id="c", page_token=first.next_page_token))
+        assert [len(first.tasks), len(second.tasks)] == [4, 2]
+        assert [task.id for page in (first, second) for task in page.tasks] == ids[::-1]
+        assert not second.next_page_token

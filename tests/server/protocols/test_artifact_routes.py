@@ -1,5 +1,6 @@
 """Artifacts as resources: what a client gets for each path, and what it is refused."""
 
+from threading import get_ident
 from typing import Any
 from urllib.parse import quote
 
@@ -11,9 +12,13 @@ from starlette.applications import Starlette
 from starlette.authentication import AuthCredentials, AuthenticationBackend, SimpleUser
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.responses import Response
 
+from server.protocols import artifact_routes
+from server.protocols.artifact_bare import Bare, NoBare, bare_of
+from server.protocols.conditional import conditional
 from store.changes import AppendParts, ReplaceParts, Restore, Undo
-from store.models import DataPart, FilePart, text_part
+from store.models import Content, DataPart, FilePart, text_of, text_part
 from tests.server.protocols.artifact_house import House
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -204,6 +209,37 @@ async def test_what_cannot_be_given_is_refused_with_406_and_what_to_do(house: Ho
     names = "application/json, application/a2a+json, text/markdown; charset=utf-8, text/plain; charset=utf-8"
     other = await house.get("ctx/doc", Accept="image/png")
     assert error_of(other)[::2] == (406, f"This is to be had as {names}.")
+
+
+@pytest.mark.parametrize(
+    "path", ["ctx/doc", "ctx/doc/versions/1", "ctx/doc/versions/1?raw=1", "ctx/doc/versions/1/diff"]
+)
+async def test_a_large_artifact_is_encoded_in_a_thread_which_has_texts_of_its_own(
+    path: str, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Content] = []
+    threads: list[int] = []
+
+    def watched(content: Content) -> tuple[Bare, ...] | NoBare:
+        seen.append(content)
+        return bare_of(content)
+
+    def answered(*args: Any) -> Response:
+        threads.append(get_ident())
+        return conditional(*args)
+
+    monkeypatch.setattr(artifact_routes, "bare_of", watched)
+    monkeypatch.setattr(artifact_routes, "conditional", answered)
+    small = await house.get(path)
+    monkeypatch.setattr(artifact_routes, "LARGE", 1)
+    large = await house.get(path)
+    assert (large.content, large.headers) == (small.content, small.headers)
+    assert threads[-1] != get_ident()
+    if not path.endswith("diff"):
+        assert [thread == get_ident() for thread in threads] == [True, False]
+        shown, apart = seen
+        assert apart == shown
+        assert text_of(apart.parts).body is not text_of(shown.parts).body
 
 
 # ---------------------------------------------------------------------------- caching
