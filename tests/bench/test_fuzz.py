@@ -4,6 +4,7 @@ import pytest
 
 from bench import fuzz
 from bench.servers import MEMORY
+from server.agent.outcomes import LOST
 
 
 @pytest.mark.parametrize("database", ["sqlite", MEMORY])
@@ -21,6 +22,25 @@ def test_a_request_is_made_of_the_seed_and_its_number() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "characters"),
+    [
+        *((kind, rb"\%s" % code) for kind in ("JSON-RPC", "REST", "AG-UI") for code in (b"u0000", b"ud83d", b"udc80")),
+        *((kind, b"\xed\xa0\xbd") for kind in ("JSON-RPC", "REST", "AG-UI")),
+        *((kind, code) for kind in ("REST", "/artifacts", "page") for code in (b"%00", b"%ED%A0%BD", b"%ED%B2%80")),
+        ("gRPC", b"\0j"),
+    ],
+)
+def test_nul_and_lone_surrogates_reach_every_kind_of_string(kind: str, characters: bytes) -> None:
+    requests = (fuzz.request(1, number) for number in range(3000))
+    assert any(characters in asked.target.encode() + asked.body for asked in requests if asked.kind == kind)
+
+
+def test_no_context_gets_more_requests_for_a_longer_run() -> None:
+    contexts = {fuzz.Dice(1, number).context for number in range(1000)}
+    assert len(contexts) == 1000 / fuzz.PER_CONTEXT
+
+
+@pytest.mark.parametrize(
     ("answer", "text", "fault"),
     [
         ("200", "", False),
@@ -29,6 +49,7 @@ def test_a_request_is_made_of_the_seed_and_its_number() -> None:
         ("503", "", True),
         ("500", "", True),
         ("200", '{"error": {"code": -32603, "message": "Internal error"}}', True),
+        ("OK", f"...{LOST}", True),
         ("400", "IndexError: list index out of range", True),
         ("INTERNAL", "", True),
         ("UNAVAILABLE", "", False),

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, PlainValidator, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
-from server.agent.script.values import BadValue, Count, Groups, Positive, Seconds, Strict, Tree, Words
+from server.agent.script.values import BadValue, Count, Groups, Input, Positive, Seconds, Strict, Words
 from server.agent.script.yaml import Path, ScriptError, Source
 
 Items = TypeVar("Items", bound=Sequence[object])
@@ -83,7 +84,7 @@ class Call(Strict):
     """One tool call."""
 
     name: Words
-    input: dict[str, Tree] = Field(default_factory=dict)
+    input: Input = Field(default_factory=dict)
 
 
 class Failure(Strict):
@@ -138,11 +139,15 @@ def _checked(model: type[M], value: object, source: Source, at: Path, names: fro
     try:
         return model.model_validate(value, context={"groups": names})
     except ValidationError as error:
-        found = [(source.known((*at, *one["loc"])), one) for one in error.errors(include_url=False)]
+        found = [(source.known((*at, *_place(one))), one) for one in error.errors(include_url=False)]
     path, first = min(found, key=lambda one: source.lines[one[0]])
     reason = _reason(first["type"], first["msg"], str(first["loc"][-1]) if first["loc"] else "")
     where = ".".join(str(step) for step in path) or "the script"
     raise ScriptError(source.file, source.lines[path], f"{where}: {reason}")
+
+
+def _place(error: ErrorDetails) -> Path:
+    return (*error["loc"], *error.get("ctx", {}).get("path", ()))
 
 
 def _reason(kind: str, message: str, key: str) -> str:

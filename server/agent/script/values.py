@@ -3,7 +3,8 @@
 Rule 1: `{repeat: STRING, times: N}` may stand wherever a string may, within tool input as well.
 Rule 2: `{name}` is replaced in every string, and where a number stands, if the rule's match has a group of
         that name. Other braces stay.
-Rule 3: a number is checked when the script is read; one that depends on a group, when it is played.
+Rule 3: a number, and the id of an artifact in tool input, is checked when the script is read; one that depends on a
+        group, when it is played.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Discriminator, PlainValidator, Tag, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, PlainValidator, Tag, ValidationInfo
+from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
+
+from store.ids import valid_id
 
 Groups = Mapping[str, str]
 """The named groups of a match and what they matched; empty for a group that took no part."""
@@ -69,12 +73,14 @@ def _shown(value: object) -> str:
 
 def _unless_filled_later(check: Callable[[object], float]) -> PlainValidator:
     def number(value: object, info: ValidationInfo) -> object:
-        names: frozenset[str] = (info.context or {}).get("groups", frozenset())
-        if isinstance(value, str) and names.intersection(_GROUP.findall(value)):
-            return value
-        return check(value)
+        return value if isinstance(value, str) and _is_filled_later(value, info) else check(value)
 
     return PlainValidator(number)
+
+
+def _is_filled_later(value: str, info: ValidationInfo) -> bool:
+    names: frozenset[str] = (info.context or {}).get("groups", frozenset())
+    return not names.isdisjoint(_GROUP.findall(value))
 
 
 def _string_or_repeat(value: object) -> str:
@@ -120,6 +126,26 @@ Tree = TypeAliasType(
     " | Annotated[Repeat, Tag('<repeat>')] | Annotated[list[Tree], Tag('<array>')]"
     " | Annotated[dict[str, Tree], Tag('<object>')], Discriminator(_kind_of_json)]",
 )
+
+
+def _with_valid_ids(given: dict[str, Tree], info: ValidationInfo) -> dict[str, Tree]:
+    for path in _IDS:
+        value: Tree = given
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, str) and not _is_filled_later(value, info):
+            try:
+                valid_id(value)
+            except ValueError as error:
+                raise PydanticCustomError("artifact_id", "{reason}", {"reason": str(error), "path": path}) from error
+    return given
+
+
+_IDS = (("artifact_id",), ("artifact", "artifact_id"))
+"""Where tools have the id of an artifact."""
+
+Input = Annotated[dict[str, Tree], AfterValidator(_with_valid_ids)]
+"""The input of a tool. An error's context has the `path` to the id within it."""
 
 
 def fill(value: Words, groups: Groups) -> str:

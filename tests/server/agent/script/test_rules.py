@@ -80,6 +80,18 @@ def test_what_is_left_out_has_a_default(read) -> None:
             8,
             "rules.0.rounds.0.tools.0.input.b.0.times: a whole number of at least 0 is needed, not 'y'",
         ),
+        (
+            rule('     - tools:\n       - name: a\n         input:\n           b: c\n           artifact_id: "{m}\\0"'),
+            8,
+            "rules.0.rounds.0.tools.0.input.artifact_id: must not contain the character NUL",
+        ),
+        (
+            rule(
+                '     - tools:\n       - name: a\n         input:\n          artifact:\n           artifact_id: "i\\n"'
+            ),
+            8,
+            "tools.0.input.artifact.artifact_id: must not contain the control character U+000A",
+        ),
         (rule("     - text: a\n       text: b"), 5, "the key `text` is there twice"),
         (rule("     - text: !!python/name:os.system x"), 4, "is not for scripts"),
         (rule("     - tools:\n       - {name: a, input: {b: &x [*x]}}"), 5, "a value that contains itself"),
@@ -98,6 +110,11 @@ def test_a_broken_script_is_refused_with_file_line_and_reason(read, tmp_path, te
     assert reason in caught.value.reason
     assert str(caught.value) == f"{tmp_path / 's.yaml'}:{line}: {caught.value.reason}"
     assert "\n" not in str(caught.value)
+
+
+def test_an_id_that_depends_on_a_group_is_not_judged_when_the_script_is_read(read) -> None:
+    ((one,),) = (one.tools for one in read(rule('     - tools: [{name: a, input: {artifact_id: "{n}\\n"}}]'))[0].rounds)
+    assert one.input == {"artifact_id": "{n}\n"}
 
 
 def test_of_several_faults_the_first_in_the_file_is_told(read) -> None:
