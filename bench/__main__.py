@@ -25,6 +25,7 @@ from bench import (
     queued,
     replicas,
     sleeper,
+    takeover,
     versions,
 )
 from bench.client import ClientError
@@ -33,7 +34,7 @@ from bench.servers import SHIPPED_FRAME_MS, end_in_order, ours, running, script,
 from bench.sse import StreamError
 
 TIMEOUT = 240
-LONGER = {"durable": 600, "crash": 3600}
+LONGER = {"durable": 600, "takeover": 900, "crash": 3600}
 """Seconds that a scenario may take."""
 
 
@@ -66,6 +67,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     "crowd-durable": lambda quick: crowd_durable.run(crowd_durable.QUICK if quick else crowd_durable.FULL),
     "queued": lambda quick: queued.run(queued.QUICK if quick else queued.FULL),
     "replicas": lambda quick: replicas.run(replicas.QUICK if quick else replicas.FULL),
+    "takeover": lambda quick: takeover.run(takeover.QUICK if quick else takeover.FULL),
     "crash": lambda quick: crash.run(crash.QUICK if quick else crash.FULL, seed=1),
 }
 

@@ -2,6 +2,7 @@
 
 `write N` asks for N equal pieces as fast as possible. `pace N RATE` asks for N pieces, RATE a second, each of them
 the time at which it was produced: one machine has one monotonic clock, so whoever receives a piece knows its age.
+`hold N RATE` asks for N equal pieces as fast as possible, and then for RATE a second without end.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 PIECE = "01234567890123456789"
 SIZE = len(PIECE)
 
-_ORDER = re.compile(r"(write|pace) (\d+)(?: ([\d.]+))?")
+_ORDER = re.compile(r"(write|pace|hold) (\d+)(?: ([\d.]+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,16 @@ class Order:
     Attributes:
         count: how many pieces.
         rate: pieces per second; 0 for as fast as possible.
+        endless: the pieces come as fast as possible, and then others at the rate, without end.
     """
 
     count: int
     rate: float = 0.0
+    endless: bool = False
 
     def __str__(self) -> str:
+        if self.endless:
+            return f"hold {self.count} {self.rate}"
         return f"pace {self.count} {self.rate}" if self.rate else f"write {self.count}"
 
     @classmethod
@@ -43,17 +48,22 @@ class Order:
         match = _ORDER.fullmatch(text)
         if match is None:
             raise ValueError(f"not an order: {text!r}")
-        return cls(int(match[2]), float(match[3] or 0))
+        return cls(int(match[2]), float(match[3] or 0), match[1] == "hold")
 
     async def pieces(self) -> AsyncGenerator[str, None]:
         """The pieces, each when it is due."""
         begun = time.monotonic()
         for number in range(self.count):
-            if self.rate:
+            if self.rate and not self.endless:
                 await asyncio.sleep(max(0.0, begun + number / self.rate - time.monotonic()))
                 yield stamp(time.monotonic_ns())
             else:
+                if self.endless:
+                    await asyncio.sleep(0)  # so that a server with many of them gets to its heartbeat
                 yield PIECE
+        while self.endless:
+            await asyncio.sleep(1 / self.rate)
+            yield PIECE
 
 
 def stamp(at: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Literal
 
 import uvicorn
@@ -41,15 +42,20 @@ class PacedModel:
     thinking: Literal["delta", "accumulated"] = "delta"
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """The first answer is one `artifact_update`; the answer to its result is empty."""
+        """The first answer is one `artifact_update`; the answer to its result is empty.
+
+        Of an order without end it is the same call again, without the first pieces.
+        """
         yield MessageStart()
-        content = request.messages[-1].content
-        if any(isinstance(item, ToolResult) for item in content):
+        order = _order(request)
+        again = any(isinstance(item, ToolResult) for item in request.messages[-1].content)
+        if again and order.endless:
+            order = replace(order, count=0)
+        elif again:
             yield MessageDelta("end_turn")
             yield MessageStop("end_turn")
             return
         yield BlockStart(0, "tool_use", "call", "artifact_update")
-        order = Order.read("".join(item.text for item in content if isinstance(item, Text)))
         for at in range(0, len(OPENING), SIZE):
             yield InputDelta(0, OPENING[at : at + SIZE])
             await asyncio.sleep(1 / order.rate)
@@ -59,6 +65,11 @@ class PacedModel:
         yield BlockStop(0)
         yield MessageDelta("tool_use")
         yield MessageStop("tool_use")
+
+
+def _order(request: ModelRequest) -> Order:
+    """What the conversation began with."""
+    return Order.read("".join(item.text for item in request.messages[0].content if isinstance(item, Text)))
 
 
 def build_app(port: int, frame_ms: float, database: str, max_turns: int) -> Starlette:

@@ -98,7 +98,7 @@ def test_a_watcher_refuses_what_a_stock_client_refuses() -> None:
 # --------------------------------------------------------------------------- pieces
 
 
-@pytest.mark.parametrize("order", [Order(4000), Order(10, 50.0)])
+@pytest.mark.parametrize("order", [Order(4000), Order(10, 50.0), Order(10, 50.0, endless=True)])
 def test_an_order_is_read_from_the_message_that_carries_it(order: Order) -> None:
     assert Order.read(str(order)) == order
 
@@ -109,6 +109,12 @@ async def test_pieces_are_twenty_characters_and_paced_ones_carry_their_time() ->
     assert len(first) == len(PIECE)
     (sooner,), (later,) = stamps(first), stamps(second)
     assert sooner < later
+
+
+async def test_an_order_without_end_goes_on_at_its_rate() -> None:
+    pieces = Order(2, 1000.0, endless=True).pieces()
+    assert [await anext(pieces) for _ in range(4)] == [PIECE] * 4
+    await pieces.aclose()
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import crowd_durable, durable, replicas
+from bench import crowd_durable, durable, replicas, takeover
 from bench.crowd import Crowd
 from bench.databases import Kind, commits, databases, upgrade
 from bench.durable import Plan, Times
@@ -40,6 +40,27 @@ async def test_a_crowd_on_sqlite_is_measured_with_its_commits() -> None:
 async def test_watchers_on_another_replica_have_the_exact_text() -> None:
     report = await replicas.measure(Joiners(6, Order(60, 50)), await upgrade(postgresql_url()))
     assert report.checks[0].holds, report
+
+
+def test_the_largest_gap_is_that_between_two_heartbeats_of_one_server() -> None:
+    beats = takeover.Beats()
+    for rows in ({"one": 1.0, "two": 1.5}, {"one": 2.0, "two": 1.5}, {"one": 2.0, "two": 4.0}):
+        beats.take(rows)
+    assert beats.gaps == {"one": 1.0, "two": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("result", "missed"),
+    [
+        (takeover.Result(5.9, 1.1, 0, 100, 14000.0, 1.0), []),
+        (takeover.Result(6.1, 1.1, 0, 100, 14000.0, 1.0), ["taken up, 1"]),
+        (takeover.Result(5.9, 2.1, 0, 100, 14000.0, 1.0), ["heartbeats, 1"]),
+        (takeover.Result(5.9, 1.1, 1, 99, 14000.0, 1.0), ["leases lost, 1", "resumed once, 1"]),
+    ],
+)
+def test_a_takeover_has_its_targets(result: takeover.Result, missed: list[str]) -> None:
+    report = takeover.report(takeover.FULL, {1: result})
+    assert [check.name for check in report.checks if not check.holds] == missed
 
 
 async def test_tables_that_cannot_be_made_are_an_error_that_says_what_was_said() -> None:

@@ -8,6 +8,7 @@ import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
+from server.agent.model import ModelRequest, ToolResult
 from tests.server.editing import CANVAS, SCRIPT, Doc, canvas_of, folded, made, names, say, selected
 from tests.server.serving import WAYS, Served, asking, said, serving, text_of
 
@@ -195,6 +196,33 @@ async def test_an_operation_while_the_artifact_is_written_is_told_to_try_again(s
     served.gate.open()
     await writing.rest()
     assert (await doc.read())[1] == "three0123456789"
+
+
+async def test_what_a_user_puts_while_a_task_waits_for_an_answer_is_not_overwritten_unread(served: Served) -> None:
+    doc = await made(served, "one", "doc.md", "text/markdown")
+    asked = await doc.run(asking("ask, then write theirs, then mine and theirs", context=doc.context))
+    assert asked.status.state == pb.TASK_STATE_INPUT_REQUIRED
+    served.model.requests.clear()
+    await done(doc, "put", text="mine")
+    answered = doc.stream(asking("this one", context=doc.context, task=asked.id))
+    await answered.next()
+    await served.gate.reached.wait()  # the rewrite has been refused, and the model begins to read
+    [refusal] = results(served.model.requests[-1])
+    assert refusal.is_error
+    assert "version 2 is current, it was version 1" in refusal.content
+    assert await doc.read() == (2, "mine")
+    served.gate.open()
+    await answered.rest()
+    assert answered.task.status.state == COMPLETED
+    [read] = results(served.model.requests[-2])
+    assert (read.is_error, "mine" in read.content) == (False, True)
+    assert await doc.read() == (3, "mine and theirs")
+    assert await doc.versions() == [("agent", 0), ("user", 1), ("agent", 2)]
+
+
+def results(request: ModelRequest) -> list[ToolResult]:
+    """Those that the model is given with it."""
+    return [item for item in request.messages[-1].content if isinstance(item, ToolResult)]
 
 
 async def test_each_task_shows_the_artifact_as_it_left_it(served: Served) -> None:

@@ -1,7 +1,8 @@
 """Whatever a model answers, however the turn ends: the next request of that conversation is accepted.
 
 Random conversations with a strict Messages API: nasty answers, broken and cut streams, cancels, messages that come
-meanwhile, questions, crashes. What a conversation is goes through the journal's JSON after every turn and every crash.
+meanwhile, questions, crashes, what a person changes between and during turns. What a conversation is goes through the
+journal's JSON after every turn and every crash.
 
 A few hundred model calls are made by default; `MODEL_CALLS=2000` makes as many (`make conversations`).
 """
@@ -29,12 +30,14 @@ from server.agent.events import (
 )
 from server.agent.history import user_said
 from server.agent.llm import ClaudeModel
+from server.agent.operate import OperationRequest, run_operation
+from server.agent.operations import Edit, Marked, Operation, Put
 from server.agent.resume import Interrupted, drafts_of, take_back
 from server.agent.turn import TurnLimits, TurnRequest, run_turn
 from server.tasks.codec import record_of_json, record_to_json, transcript_of_json, transcript_to_json
 from server.tasks.record import Entry, TaskRecord, fold
 from store.memory import InMemoryArtifactStore
-from store.models import DataPart, FilePart, Limits, Part, text_part
+from store.models import DataPart, FilePart, Limits, Part, text_of, text_part
 from tests.fakes import Clock, ids, no_time
 from tests.server.agent.messages_api import Answer, Json, MessagesApi, calls, redacted, says, sealed
 from tools.registry import TOOLS
@@ -63,6 +66,7 @@ INPUTS = (
     "1",
 )
 DATA = ("[1, NaN]", "1e999", "{}", str(10**40), '"\\udfff"', "[" * 300 + "]" * 300)
+QUOTES = ("Done.", "tag", "漢", "", "half \ud83d", "half \ufffd", "not there")
 STOPS = ("end_turn", "tool_use", "max_tokens", "refusal", "pause_turn", "stop_sequence", "odd", None)
 
 
@@ -86,7 +90,9 @@ def called(rng: Random, use_id: str | None) -> Json:
     artifact = {"artifact_id": rng.choice(("doc", "other")), "parts": [{"kind": "text", "text": rng.choice(TEXTS)}]}
     data = '{"append": true, "artifact": {"artifact_id": "doc", "parts": [{"kind": "data", "data": %s}]}}'
     many = {"artifact_id": "doc", "parts": [{"kind": "data", "data": n} for n in range(9)]}
-    match rng.randrange(8):
+    lines = {"first_line": rng.choice((1, 2, 0, 99)), "last_line": rng.choice((None, 1, 3, -1))}
+    words = {"old_text": rng.choice(QUOTES), "new_text": rng.choice(TEXTS)}
+    match rng.randrange(14):
         case 0 | 1:
             return calls(use_id, "artifact_update", {"append": rng.random() < 0.5, "artifact": artifact})
         case 2:
@@ -99,6 +105,12 @@ def called(rng: Random, use_id: str | None) -> Json:
             return calls(use_id, "ask_user", {"question": rng.choice(("Which?", ""))})
         case 6:
             return calls(use_id, "artifact_list", {})
+        case 7 | 8:
+            return calls(use_id, "artifact_edit", {"artifact_id": "doc", **words})
+        case 9:
+            return calls(use_id, "artifact_restore", {"artifact_id": "doc", **rng.choice(({}, {"version": 1}))})
+        case 10 | 11:
+            return calls(use_id, "artifact_read", {"artifact_id": rng.choice(("doc", "other")), **lines})
         case _:
             return calls(use_id, "decline_task" if rng.random() < 0.3 else "artifact_list", {"reason": "No."})
 
@@ -157,7 +169,39 @@ def message(rng: Random, message_id: str) -> UserMessage:
     return UserMessage(message_id, tuple(part(rng) for _ in range(rng.choice((1, 1, 1, 2, 3)))))
 
 
+PUTS = ("", "Mine.\n", "Done.\nA tag\n", "漢字 👋 \u2028", "half \ud83d", "One.\r\nTwo.\r\nThree.\r\n" * 50)
+
+
+def operation(rng: Random, artifact_id: str, length: int) -> Operation:
+    """What a person does with an artifact of so many characters."""
+    if rng.random() < 0.7:
+        return Put(artifact_id, rng.choice(PUTS), None)
+    start, end = sorted(rng.randrange(length + 1) for _ in range(2))
+    strategy = rng.choice(("replace", "insert_before", "insert_after"))
+    said = rng.choice(("Louder.", *TEXTS))
+    return Edit(artifact_id, Marked(start, end, "codepoint"), strategy, said, None)
+
+
 # ------------------------------------------------------------------------- the driver
+
+
+async def operate(rng: Random, llm: ClaudeModel, store: Any, new_id: Any) -> TaskRecord | None:
+    """A person's own change, or an edit of a selection, as a task; None if there is nothing that could be changed."""
+    artifacts = [each for each in await store.list("context") if text_of(each.parts) is not None]
+    if not artifacts:
+        return None
+    artifact = rng.choice([each for each in artifacts if not each.open] or artifacts)
+    wanted = operation(rng, artifact.artifact_id, len(artifact.text))
+    said = UserMessage(new_id(), (text_part("Please."),))
+    record = TaskRecord(new_id(), "context", "", Clock()(), history=(said,), transcript=(user_said(said),))
+
+    async def emit(event: TurnEvent) -> None:
+        nonlocal record
+        record = fold(record, Entry(1, record.generation + 1, Clock()(), event))
+
+    request = OperationRequest(wanted, said.message_id, record.task_id, "context")
+    await run_operation(request, llm=llm, store=store, emit=emit, new_id=new_id, sleep=no_time)
+    return record
 
 
 class Task:
@@ -172,6 +216,8 @@ class Task:
         self._rng, self._earlier, self._llm, self._store, self._new_id = rng, earlier, llm, store, new_id
         self._inbox: list[UserMessage] = []
         self._dead = False
+        self.later: list[TaskRecord] = []
+        self._operating: asyncio.Task[None] | None = None
 
     async def live(self) -> None:
         """To its end, or to a question that nobody answers."""
@@ -182,6 +228,7 @@ class Task:
             if self.record.state is State.INPUT_REQUIRED:
                 if self._rng.random() < 0.3:
                     return
+                await self._operate()
                 answered = message(self._rng, self._new_id())
                 self._tell(MessageReceived(answered), Remembered((user_said(answered),)), StatusChanged(State.WORKING))
             else:
@@ -211,6 +258,12 @@ class Task:
                 said = message(self._rng, self._new_id())
                 self._inbox.append(said)
                 self._tell(MessageReceived(said))
+            case "operation":
+                self._operating = asyncio.create_task(self._operate())
+
+    async def _operate(self) -> None:
+        if record := await operate(self._rng, self._llm, self._store, self._new_id):
+            self.later.append(record)
 
     def _die(self) -> None:
         if not self._running.done():
@@ -218,10 +271,12 @@ class Task:
             self._running.cancel()
 
     async def _run(self) -> None:
-        self._kind = self._rng.choice(("", "crash", "cancel", "message", "message"))
+        self._kind = self._rng.choice(("", "crash", "cancel", "message", "message", "operation", "operation"))
         self._left, self._dead = self._rng.choice((1, 3, 6, 12, 25)), False
         self._running = asyncio.create_task(self._turn())
         await asyncio.wait([self._running])
+        if self._operating:
+            await self._operating
         self.ends[self._kind if self._left <= 0 else "undisturbed"] += 1
         if not self._running.cancelled():
             self._running.result()
@@ -239,6 +294,7 @@ class Task:
                 transcript=record.transcript,
                 inbox=self._take,
                 progress=record.progress,
+                later=frozenset(each.task_id for each in self.later),
                 changed=tuple(record.artifacts),
                 drafts=await drafts_of(self._store, "context", record.task_id),
                 limits=TurnLimits(rounds=6, tool_errors_in_a_row=4),
@@ -266,20 +322,31 @@ class Task:
         await take_back(interrupted, self._store, self._emit, tuple(record.artifacts))
 
 
+def kept(record: TaskRecord) -> Transcript:
+    return transcript_of_json(transcript_to_json(record.transcript))
+
+
 async def converse(seed: int, api: MessagesApi, rng: Random) -> Counter[str]:
     """One conversation of some tasks; how their runs ended."""
     llm, store, new_id = ClaudeModel(client=api.client()), InMemoryArtifactStore(Limits(parts=12)), ids()
     earlier: tuple[Transcript, ...] = ()
     ends: Counter[str] = Counter()
     for _ in range(rng.randrange(2, 7)):
+        before = [record] if (record := await operate(rng, llm, store, new_id)) else []
+        earlier = (*earlier, *map(kept, before))
         task = Task(rng, earlier, llm, store, new_id)
         await task.live()
-        earlier = (*earlier, transcript_of_json(transcript_to_json(task.record.transcript)))
+        earlier = (*earlier, kept(task.record), *map(kept, task.later))
+        ends.update(f"operation {each.state.value}" for each in (*before, *task.later))
         ends.update(task.ends)
         ends[task.record.state.value] += 1
         said = task.record.message.text if task.record.message else ""
         assert "Something went wrong in this server" not in said, f"seed {seed}: {said}"
         assert not api.refusals, f"seed {seed}: {api.refusals[0]}"
+    ends["told of a change"] += sum(
+        "Read it before you rewrite it" in json.dumps(each["messages"][-1]) for each in api.requests
+    )
+    ends["edit"] += sum("tools" not in each for each in api.requests)
     return ends
 
 
@@ -293,3 +360,6 @@ async def test_whatever_a_model_answers_the_next_request_is_accepted() -> None:
         seed += 1
     sys.stdout.write(json.dumps({"model calls": made, "conversations": seed - SEED, **ends}) + "\n")
     assert {"crash", "cancel", "message", "completed", "failed", "rejected", "canceled"} <= ends.keys()
+    assert {"operation", "operation completed", "operation rejected"} <= ends.keys()
+    assert ends["told of a change"] > 0
+    assert ends["edit"] > 0
