@@ -19,6 +19,7 @@ import asyncio
 import json
 import logging
 import re
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,7 @@ class Guard:
         self._limits = limits
         self._budget = budget or Budget(limits.max_bodies_bytes)
         self._checking = asyncio.Lock()
+        self._steps = _Steps()
         self._prefix = rest_prefix
         self._rest_path = re.compile(rf"{TENANT}{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
 
@@ -63,6 +65,7 @@ class Guard:
             body = await read_body(scope, receive, self._limits, share)
             if body is None:
                 return
+            await self._steps.next()
             path = scope["path"].removeprefix(scope.get("root_path", ""))
             connection = _Connection(scope, replay(body, receive), share.until_answered(send))
             await self._serve(scope, path, body, connection)
@@ -115,6 +118,29 @@ class Guard:
         call = Rejected(unread) if unread else check_jsonrpc(body, version, self._limits)
         answer = JsonRpc(call.id, call.legacy)
         return (answer, call.refusal) if isinstance(call, Rejected) else answer
+
+
+class _Steps:
+    """Lets one request pass in each step of the event loop, so that a burst of them does not hold up what runs."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def next(self) -> None:
+        """Wait for a step of one's own, in order."""
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            loop.call_soon(self._pass)
+        passed: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(passed)
+        await passed
+
+    def _pass(self) -> None:
+        passed = self._waiting.popleft()
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._pass)
+        if not passed.done():  # else its sender has gone
+            passed.set_result(None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -563,3 +563,30 @@ async def test_bytes_are_base64_or_refused_with_their_place(raw: str) -> None:
 def test_a_context_that_is_called_as_the_prefix_is_no_tenant() -> None:
     assert find_rest_route("GET", "/acme/rest/tasks", "/rest")
     assert find_rest_route("GET", "/artifacts/rest/tasks", "/rest") is None
+
+
+async def test_of_many_requests_at_once_one_passes_in_each_step_of_the_loop_in_order() -> None:
+    passed: list[tuple[int, int]] = []
+    steps = 0
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        passed.append((int(scope["path"][1:]), steps))
+
+    async def one(guard: Guard, number: int) -> None:
+        scope = {"type": "http", "method": "GET", "path": f"/{number}", "headers": [], "query_string": b""}
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        await guard(scope, receive, receive)  # type: ignore[arg-type]
+
+    guard = Guard(app, limits=LIMITS)
+    sent = [asyncio.create_task(one(guard, number)) for number in range(20)]
+    await asyncio.sleep(0)
+    sent[3].cancel()  # its sender has gone
+    while not all(each.done() for each in sent):
+        await asyncio.sleep(0)
+        steps += 1
+    assert [number for number, _ in passed] == [number for number in range(20) if number != 3]
+    at = [step for _, step in passed]
+    assert len(set(at)) == len(at)
