@@ -228,7 +228,9 @@ class Holds:
         me = self._holder.id
         found = await reading.head(connection, key, lock=True)
         if found is None:
-            await writing.insert_head(connection, key, Head(incarnation=new_incarnation()))
+            new = Head(holder=me, incarnation=new_incarnation())
+            if await writing.insert_head(connection, key, new):
+                return Stored(Document(key[1]), new)
             found = await reading.head(connection, key, lock=True) or Head()
         if found.holder not in (None, me) and await self._holder.alive(connection, found.holder):
             raise _Elsewhere(found.draft_task)

@@ -53,9 +53,10 @@ class Write:
         return changes(self.before, self.document, self.changed, self.keeps)
 
 
-async def insert_head(connection: AsyncConnection, key: Key, head: Head) -> None:
-    """Make an artifact's row, unless there is one."""
-    await connection.execute(insert(connection, artifacts).values(_row(key, head)).on_conflict_do_nothing())
+async def insert_head(connection: AsyncConnection, key: Key, head: Head) -> bool:
+    """Make an artifact's row, unless there is one; whether there was none."""
+    new = insert(connection, artifacts).values(_row(key, head)).on_conflict_do_nothing()
+    return (await connection.execute(new)).rowcount == 1
 
 
 async def hold(connection: AsyncConnection, key: Key, holder: str) -> None:
