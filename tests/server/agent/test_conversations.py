@@ -360,6 +360,6 @@ async def test_whatever_a_model_answers_the_next_request_is_accepted() -> None:
         seed += 1
     sys.stdout.write(json.dumps({"model calls": made, "conversations": seed - SEED, **ends}) + "\n")
     assert {"crash", "cancel", "message", "completed", "failed", "rejected", "canceled"} <= ends.keys()
-    assert {"operation", "operation completed", "operation rejected"} <= ends.keys()
+    assert {"operation", "operation completed"} <= ends.keys()
     assert ends["told of a change"] > 0
     assert ends["edit"] > 0
