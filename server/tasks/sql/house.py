@@ -192,6 +192,8 @@ class House:
                 if self._runs(claim.replica):
                     owner.resume(replace(orphan, unwritable=unwritable))
                     self.journal.adopt(orphan.record)
+            else:
+                del self._unwritten[claim.task_id]  # it waits as before
         except Unavailable:
             raise  # it goes astray, and is looked for again
         except Exception as error:  # of this task alone
@@ -264,7 +266,7 @@ class House:
                 failing.add_done_callback(self._failing.discard)
 
     async def _fail(self, context_id: str, task_id: str) -> None:
-        """End a task of which something could not be written; if that cannot be done either, the next start tries."""
+        """End a task of which something could not be written; if that cannot be done either, it goes astray."""
         try:
             await patiently(partial(self._retake, context_id, task_id), partial(asyncio.sleep, RETRY))
         except Exception:
@@ -274,14 +276,15 @@ class House:
 
     async def _retake(self, context_id: str, task_id: str) -> None:
         claim = await self._takeover.reclaim(context_id, task_id)
-        unwritable = self._unwritten[task_id]
         if claim is None:
             del self._unwritten[task_id]
-        elif unwritable > 1:
+            return
+        unwritable = self._unwritten[task_id]
+        if unwritable > 1:
             await self.store.drop_drafts(context_id, task_id)  # they cannot be closed
-        if claim and unwritable > MAX_WRITE_FAILURES:
+        if unwritable > MAX_WRITE_FAILURES:
             await self._set_aside(claim, Unwritable(task_id))
-        elif claim and self._owner:
+        elif self._owner:
             await self._take_up(claim, self._owner, unwritable)
 
     # -------------------------------------------------------------------------- news
