@@ -145,9 +145,9 @@ class EventedArtifactStore:
         artifact_id = applied.artifact.artifact_id
         self.touched.add(artifact_id)
         if artifact_id not in self._known or applied.parent in self._known[artifact_id]:
-            # A draft's own number is the next change's parent if that closes the draft.
-            draft = () if applied.last_chunk else (applied.parent,)
-            self._known[artifact_id] = (*draft, applied.version)
+            # While a draft is open its parent is current. Its own number is the parent of a change that closes it.
+            is_draft = not applied.last_chunk
+            self._known[artifact_id] = (applied.parent, applied.version) if is_draft else (applied.version,)
         if applied.last_chunk:
             self.saved[artifact_id] = applied
         return await self._tell(applied)

@@ -361,5 +361,6 @@ async def test_whatever_a_model_answers_the_next_request_is_accepted() -> None:
     sys.stdout.write(json.dumps({"model calls": made, "conversations": seed - SEED, **ends}) + "\n")
     assert {"crash", "cancel", "message", "completed", "failed", "rejected", "canceled"} <= ends.keys()
     assert {"operation", "operation completed"} <= ends.keys()
+    assert "operation rejected" in ends or made < 2000  # one in a hundred calls or so
     assert ends["told of a change"] > 0
     assert ends["edit"] > 0
