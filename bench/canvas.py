@@ -17,10 +17,10 @@ from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from google.protobuf.json_format import MessageToDict, ParseDict
 
+from a2a_canvas.server.agent.intent import CANVAS
 from bench.client import HOST, ClientError
 from bench.servers import Server
 from bench.sse import Chunked
-from server.agent.intent import CANVAS
 
 NEW = 100
 """Characters of the new text, and of the selected one: the artifact stays as long as it is."""

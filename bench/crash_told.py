@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from a2a_canvas.server.agent.intent import CANVAS
 from bench.client import TURN, ClientError, texts
 from bench.crash_plays import Play, reached, repeated
-from server.agent.intent import CANVAS
 
 FaultKind = Literal["missing", "working", "twice", "text", "broken"]
 """Something acknowledged is not there; a task does not end; a call or an operation was made twice; a text is not what

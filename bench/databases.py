@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench.servers import ROOT
-from tests.databases import private_postgresql, why_not
+from tests.database_fixtures import private_postgresql, why_not
 
 Kind = Literal["sqlite", "postgresql"]
 New = Callable[[], str]
@@ -45,7 +45,7 @@ async def upgrade(url: str) -> str:
         RuntimeError: it failed; the message has what was said.
     """
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "server", "db", "upgrade", "--database", url),
+        *(sys.executable, "-m", "a2a_canvas", "db", "upgrade", "--database", url),
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

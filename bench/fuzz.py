@@ -35,10 +35,10 @@ import httpx
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
 
+from a2a_canvas.server.agent.endings import LOST
+from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS
 from bench.databases import databases, upgrade
 from bench.servers import MEMORY, Server, end, end_in_order, free_port, start
-from server.agent.intent import AGENTSTACK, CANVAS
-from server.agent.outcomes import LOST
 
 HANG = 20.0
 STREAM = 0.5
@@ -453,7 +453,7 @@ async def _against(url: str, count: int, seed: int) -> Result:
         script = _script(Path(folder))
         options = ["--model", f"script:{script}", "--grpc-port", str(rpc), "--database", url, "--log-level", "warning"]
         process = await start(
-            lambda port: ["-m", "server", "serve", "--port", str(port), *options], port := free_port(), said
+            lambda port: ["-m", "a2a_canvas", "serve", "--port", str(port), *options], port := free_port(), said
         )
         try:
             client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=HANG)

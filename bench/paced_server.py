@@ -15,8 +15,7 @@ from typing import Literal
 import uvicorn
 from starlette.applications import Starlette
 
-from bench.pace import SIZE, Order
-from server.agent.model import (
+from a2a_canvas.server.agent.model import (
     BlockStart,
     BlockStop,
     InputDelta,
@@ -28,8 +27,9 @@ from server.agent.model import (
     Text,
     ToolResult,
 )
-from server.app import build_app as build
-from server.settings import load
+from a2a_canvas.server.app import build_app as build
+from a2a_canvas.server.settings import load
+from bench.pace import SIZE, Order
 
 OPENING = '{"append": false, "artifact": {"artifact_id": "text", "parts": [{"kind": "text", "text": "'
 CLOSING = '"}]}}'

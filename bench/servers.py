@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from server.settings import Settings
+from a2a_canvas.server.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -79,7 +79,7 @@ def ours(frame_ms: float, script: Path, database: str = MEMORY) -> Command:
 
     def command(port: int) -> Sequence[str]:
         options = ["--model", f"script:{script}", "--port", str(port), "--frame-ms", str(frame_ms)]
-        return ["-m", "server", "serve", *options, "--database", database, "--log-level", "warning"]
+        return ["-m", "a2a_canvas", "serve", *options, "--database", database, "--log-level", "warning"]
 
     return command
 

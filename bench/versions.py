@@ -22,18 +22,18 @@ from pathlib import Path
 from statistics import median
 from typing import Literal
 
+from a2a_canvas.server.agent.events import State, UserMessage
+from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, Text
+from a2a_canvas.server.agent.models.playback import answer
+from a2a_canvas.server.tasks.incoming import Incoming
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
+from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.store.changes import EditText, ReplaceParts
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import JsonValue, Ref, text_part
+from a2a_canvas.store.text.spans import Span, splice
 from bench.report import Check, Report
-from server.agent.events import State, UserMessage
-from server.agent.intent import CANVAS
-from server.agent.model import ModelEvent, ModelRequest, Text
-from server.agent.playback import answer
-from server.tasks.incoming import Incoming
-from server.tasks.journal import InMemoryJournal
-from server.tasks.runtime import Runtime
-from store.changes import EditText, ReplaceParts
-from store.memory import InMemoryArtifactStore
-from store.models import JsonValue, Ref, text_part
-from store.text import Span, splice
 
 MEGA = 1e6
 MILLI = 1e3

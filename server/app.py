@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -15,30 +14,30 @@ from a2a.types import a2a_pb2 as pb
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from server.agent import llm as claude
-from server.agent import rehearsal
-from server.agent.frames import FramedLLM
-from server.agent.model import LLM
-from server.agent.script import load_script
-from server.agent.turn import TurnLimits
-from server.keeping import Keeping, keeping_of
-from server.protocols.a2a_card import REST_PREFIX, Addresses, card_route, load_card
-from server.protocols.a2a_grpc import grpc_server
-from server.protocols.a2a_handler import A2AHandler
-from server.protocols.agui_routes import AgUi, agui_routes
-from server.protocols.artifact_routes import artifact_routes
-from server.protocols.bodies import Budget
-from server.protocols.extensions import ExtensionsEcho
-from server.protocols.guard import Limits as BodyLimits
-from server.protocols.guard_http import Guard
-from server.protocols.health import health_route, ready_route
-from server.protocols.hosts import HostCheck, Hosts
-from server.protocols.stopping import Stop, Stopping
-from server.settings import Settings, SettingsError
-from server.tasks.admission import Admission
-from server.tasks.runtime import Runtime
-from store.base import ArtifactStore
-from tools.registry import TOOLS
+from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.agent.models import claude
+from a2a_canvas.server.agent.models import demo as rehearsal
+from a2a_canvas.server.agent.models.frames import FramedLLM
+from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.agent.turn.turn import TurnLimits
+from a2a_canvas.server.backend import Keeping, keeping_of
+from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
+from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
+from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
+from a2a_canvas.server.protocols.agui.routes import AgUi, agui_routes
+from a2a_canvas.server.protocols.artifacts.artifact_routes import artifact_routes
+from a2a_canvas.server.protocols.edge.health import health_route, ready_route
+from a2a_canvas.server.protocols.edge.shutdown import Stop, Stopping
+from a2a_canvas.server.protocols.guard.bodies import Budget
+from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts
+from a2a_canvas.server.protocols.guard.http import Guard
+from a2a_canvas.server.protocols.guard.rules import Limits as BodyLimits
+from a2a_canvas.server.settings import Settings, SettingsError
+from a2a_canvas.server.tasks.runtime.admission import Admission
+from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.tools.registry import TOOLS
 
 SCRIPT = "script:"
 
@@ -136,7 +135,7 @@ def build_card(settings: Settings, llm: LLM) -> pb.AgentCard:
 def _default_card() -> Path:
     """Where the card is: in the working directory, else in the checkout, else where the wheel put it."""
     here = Path("agent_card.json")
-    shipped = (Path(__file__).parents[1] / here, Path(sys.prefix, "share", "a2a-canvas") / here)
+    shipped = (Path(__file__).parents[1] / here,)
     return next((path for path in (here, *shipped) if path.exists()), here)
 
 

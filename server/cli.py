@@ -22,20 +22,20 @@ from typing import TextIO
 
 import uvicorn
 
-from server.agent.model import LLM
-from server.agent.rehearsal import NOTICE, Rehearsal
-from server.agent.script import ScriptError
-from server.app import build_app, choose_llm
-from server.client.arguments import Parser, add_commands, command
-from server.client.connection import CannotBeDone
-from server.client.send import DEFAULT_URL, SendOptions, send
-from server.database import DatabaseError, open_database
-from server.database_cli import add_db, database_command
-from server.options import add_options, given_options
-from server.protocols.a2a_card import CardError
-from server.protocols.connections import ConnectionLimits, with_limits
-from server.protocols.stopping import Server
-from server.settings import EVERYWHERE, Settings, SettingsError, authority, load, without_password
+from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.agent.models.demo import NOTICE, Rehearsal
+from a2a_canvas.server.agent.models.script import ScriptError
+from a2a_canvas.server.app import build_app, choose_llm
+from a2a_canvas.server.client.arguments import Parser, add_commands, command
+from a2a_canvas.server.client.connection import CannotBeDone
+from a2a_canvas.server.client.send import DEFAULT_URL, SendOptions, send
+from a2a_canvas.server.database import DatabaseError, open_database
+from a2a_canvas.server.database_cli import add_db, database_command
+from a2a_canvas.server.option_flags import add_options, given_options
+from a2a_canvas.server.protocols.a2a_v1.card import CardError
+from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, with_limits
+from a2a_canvas.server.protocols.edge.shutdown import Server
+from a2a_canvas.server.settings import EVERYWHERE, Settings, SettingsError, authority, load, without_password
 
 CUT = 1
 """Seconds beyond its grace after which a server that stops cuts off whoever does not even take the end of an answer."""
@@ -172,7 +172,7 @@ def program(called: str) -> str:
     """How a user calls this program: what was typed, as far as the system tells."""
     path = Path(called)
     if path.name == "__main__.py":
-        return "python -m server"
+        return "python -m a2a_canvas"
     # The system hands on the whole path of what it found on the PATH.
     return path.name if shutil.which(path.name) == called else shlex.quote(called)
 

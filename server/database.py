@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from server.migrations import SchemaError, prepare
-from server.settings import Settings, without_password
-from store.errors import Unavailable
-from store.sql.database import Database
-from store.sql.lock import DatabaseInUse, FileLock
+from a2a_canvas.server.migrations import SchemaError, prepare
+from a2a_canvas.server.settings import Settings, without_password
+from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.lock import DatabaseInUse, FileLock
 
 
 class DatabaseError(Exception):

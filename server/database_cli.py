@@ -6,13 +6,13 @@ import argparse
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from server.database import DatabaseError, closed_on_failure, connect
-from server.keeping import keep_of
-from server.migrations import check, upgrade
-from server.options import add_options, given_options
-from server.settings import Settings, load
-from server.tasks.sql.prune import Pruned, prune
-from store.sql.database import Database
+from a2a_canvas.server.backend import keep_of
+from a2a_canvas.server.database import DatabaseError, closed_on_failure, connect
+from a2a_canvas.server.migrations import check, upgrade
+from a2a_canvas.server.option_flags import add_options, given_options
+from a2a_canvas.server.settings import Settings, load
+from a2a_canvas.server.tasks.sql.journal.prune import Pruned, prune
+from a2a_canvas.store.sql.database import Database
 
 KEEP = ("keep_journals", "keep_versions", "keep_contexts")
 

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from server.tasks.admission import MAX_QUEUED, MAX_TURNS
+from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
 
 PREFIX = "A2A_CANVAS_"
 

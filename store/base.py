@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from store.changes import AppendParts, Change, ReplaceParts
-from store.document import Applied
-from store.models import Artifact, Parts, Ref, Version
+from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
+from a2a_canvas.store.document import Applied
+from a2a_canvas.store.models import Artifact, Parts, Ref, Version
 
 
 class ArtifactStore(Protocol):

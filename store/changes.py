@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, OutsideText, TooManyParts
-from store.models import Kind, Limits, Part, Parts, TextPart, repaired, text_of, text_part
-from store.text import Span
+from a2a_canvas.store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, OutsideText, TooManyParts
+from a2a_canvas.store.models import Kind, Limits, Part, Parts, TextPart, repaired, text_of, text_part
+from a2a_canvas.store.text.spans import Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from typing import Any, get_args, get_origin
 from cattrs import Converter
 from cattrs.strategies import configure_tagged_union
 
-from store.models import JsonValue, Part
-from store.rope import Rope
+from a2a_canvas.store.models import JsonValue, Part
+from a2a_canvas.store.text.rope import Rope
 
 
 def make_converter() -> Converter:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from store.errors import VersionNotFound, VersionPruned
-from store.models import Artifact, Author, Content, Parts, Version
+from a2a_canvas.store.errors import VersionNotFound, VersionPruned
+from a2a_canvas.store.models import Artifact, Author, Content, Parts, Version
 
 
 @dataclass(frozen=True, slots=True)

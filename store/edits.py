@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from store.text import Unit
+from a2a_canvas.store.text.spans import Unit
 
 Strategy = Literal["replace", "insert_before", "insert_after"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
-from store.base import ArtifactStore
-from store.changes import Change, EditText
-from store.document import Applied
-from store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted
-from store.models import Artifact, Ref, Version
+from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.changes import Change, EditText
+from a2a_canvas.store.document import Applied
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted
+from a2a_canvas.store.models import Artifact, Ref, Version
 
 Listen = Callable[[Applied | EditEvent], Awaitable[None]]
 

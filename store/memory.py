@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from store import mutation
-from store.changes import Change
-from store.document import Applied, Document
-from store.errors import ArtifactNotFound
-from store.models import Artifact, Limits, Ref, Version
+from a2a_canvas.store import mutation
+from a2a_canvas.store.changes import Change
+from a2a_canvas.store.document import Applied, Document
+from a2a_canvas.store.errors import ArtifactNotFound
+from a2a_canvas.store.models import Artifact, Limits, Ref, Version
 
 
 class InMemoryArtifactStore:

@@ -10,8 +10,8 @@ from typing import ClassVar, Literal
 
 from typing_extensions import TypeAliasType
 
-from store.rope import Rope
-from store.text import Span
+from a2a_canvas.store.text.rope import Rope
+from a2a_canvas.store.text.spans import Span
 
 JsonValue = TypeAliasType("JsonValue", "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None")
 Metadata = Mapping[str, JsonValue]

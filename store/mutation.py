@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from store.changes import (
+from a2a_canvas.store.changes import (
     AppendParts,
     Change,
     EditText,
@@ -33,15 +33,15 @@ from store.changes import (
     compact,
     group,
 )
-from store.document import Applied, Document, Draft
-from store.errors import (
+from a2a_canvas.store.document import Applied, Document, Draft
+from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
     NothingToRedo,
     NothingToUndo,
     VersionConflict,
 )
-from store.models import (
+from a2a_canvas.store.models import (
     Author,
     Content,
     Limits,

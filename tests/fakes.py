@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeVar
 
-from server.agent.events import LlmCallCompleted, StatusChanged, TurnEvent, UserMessage
-from server.agent.model import (
+from a2a_canvas.server.agent.events import LlmCallCompleted, StatusChanged, TurnEvent, UserMessage
+from a2a_canvas.server.agent.model import (
     BlockStart,
     BlockStop,
     InputDelta,
@@ -26,7 +26,7 @@ from server.agent.model import (
     ThinkingDelta,
     Usage,
 )
-from store.models import Parts, text_part
+from a2a_canvas.store.models import Parts, text_part
 
 Step = ModelEvent | Exception | asyncio.Event | Callable[[], Awaitable[object]]
 """What a scripted stream does next: say something, break, or wait."""

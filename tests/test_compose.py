@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from server.cli import parser
-from server.settings import PREFIX, Settings
+from a2a_canvas.server.cli import parser
+from a2a_canvas.server.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())

@@ -23,7 +23,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from server.settings import PREFIX, Settings
+from a2a_canvas.server.settings import PREFIX, Settings
 
 ROOT = Path(__file__).parent.parent
 BUILD, FINAL = 0, 1

@@ -31,33 +31,41 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2A_ERROR_MAPPING, JSON_RPC_ERROR_CODE_MAP, InternalError
 from google.protobuf.json_format import MessageToDict
 
-from server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
-from server.agent.intent import CANVAS
-from server.agent.operations import InvalidOperation
-from server.agent.rehearsal import Rehearsal
-from server.agent.script import load_script
-from server.app import Clock, build_app, build_runtime
-from server.cli import main, parser
-from server.protocols import a2a_canvas, a2a_turn
-from server.protocols.a2a_events import Activated, Event, Projection
-from server.protocols.artifact_paths import Current, Diff, Events, Listing, OneVersion, Versions, resource_of
-from server.protocols.unavailable import RETRY, UnavailableError
-from server.settings import PREFIX, Settings, load, option, span
-from server.tasks.incoming import Incoming
-from server.tasks.listing import TaskQuery
-from server.tasks.record import Entry, TaskRecord, fold
-from server.tasks.runtime import Runtime
-from server.tasks.sql.house import TIMING
-from server.tasks.sql.tables import metadata as schema
-from server.tasks.sql.wakeups import POLL
-from server.tasks.turns import RESUMPTIONS
-from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
-from store.models import DataPart, text_part
-from store.sql.commit import SPACING, GroupCommit
-from store.sql.database import READERS, WRITERS
-from tests.databases import postgresql_url
-from tests.server.serving import Stream, asking, serving, with_turn_events
-from tools.registry import TOOLS
+from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
+from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.agent.models.demo import Rehearsal
+from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.agent.operations import InvalidOperation
+from a2a_canvas.server.app import Clock, build_app, build_runtime
+from a2a_canvas.server.cli import main, parser
+from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
+from a2a_canvas.server.protocols.a2a_v1.projection import Activated, Event, Projection
+from a2a_canvas.server.protocols.artifacts.paths import (
+    Current,
+    Diff,
+    Events,
+    Listing,
+    OneVersion,
+    Versions,
+    resource_of,
+)
+from a2a_canvas.server.protocols.edge.unavailable import RETRY, UnavailableError
+from a2a_canvas.server.settings import PREFIX, Settings, load, option, span
+from a2a_canvas.server.tasks.incoming import Incoming
+from a2a_canvas.server.tasks.listing import TaskQuery
+from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.tasks.runtime.turns import RESUMPTIONS
+from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
+from a2a_canvas.server.tasks.sql.replica.notifications import POLL
+from a2a_canvas.server.tasks.sql.replica.sql_backend import TIMING
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.models import DataPart, text_part
+from a2a_canvas.store.sql.commit import SPACING, GroupCommit
+from a2a_canvas.store.sql.database import READERS, WRITERS
+from a2a_canvas.tools.registry import TOOLS
+from tests.database_fixtures import postgresql_url
+from tests.server.app_server import Stream, asking, serving, with_turn_events
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -253,8 +261,8 @@ EDIT_EVENTS = (
 
 
 def test_the_specification_of_turn_v1_has_every_event_and_no_other() -> None:
-    source = Path(a2a_turn.__file__).read_text()
-    said = set(re.findall(r'\bwire\(\s*"(\w+)"', source)) | {a2a_canvas.turn_data(event)[0] for event in EDIT_EVENTS}
+    source = Path(turn_ext.__file__).read_text()
+    said = set(re.findall(r'\bwire\(\s*"(\w+)"', source)) | {canvas_ext.turn_data(event)[0] for event in EDIT_EVENTS}
     specified = {name for row in rows(EXTENSIONS, "The events") for name in re.findall(r"`(\w+)`", row[0])}
     assert specified == said
 
@@ -264,9 +272,9 @@ def test_both_specifications_have_every_field_of_an_edit() -> None:
     canvas = {row[0]: row[1] for row in rows(EXTENSIONS, "What watchers are told")}
     assert len(canvas) == len(EDIT_EVENTS)
     for event in EDIT_EVENTS:
-        event_type, data = a2a_canvas.turn_data(event)
+        event_type, data = canvas_ext.turn_data(event)
         assert set(re.findall(r"`(\w+)`", turn[f"`{event_type}`"])) == set(data)
-        told = a2a_canvas.edit(event)["edit"]
+        told = canvas_ext.edit(event)["edit"]
         assert set(re.findall(r"`(\w+)`", canvas[f"`{told.pop('phase')}`"])) == set(told)
 
 
@@ -812,7 +820,7 @@ def test_the_edit_is_told_as_the_readme_shows_it(answers: list[tuple[Curl, Answe
 def test_the_specification_of_canvas_v1_has_what_is_told_of_every_artifact_update() -> None:
     event = ArtifactChanged("a", "", "", append=False, parts=(), last_chunk=True, version=1, author="agent", parent=0)
     [row] = [row for row in rows(EXTENSIONS, "canvas:v1") if row[0] == "an artifact update"]
-    assert set(re.findall(r"`(\w+)`", row[1])) == {*a2a_canvas.of_change(event), "epoch", "generation"}
+    assert set(re.findall(r"`(\w+)`", row[1])) == {*canvas_ext.of_change(event), "epoch", "generation"}
 
 
 @pytest.mark.parametrize("method", ["SendStreamingMessage", "SubscribeToTask"])

@@ -15,14 +15,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from store.errors import LimitReached, PassageLost, StoreError
-from store.models import Artifact, text_of
-from tools.artifact_edit_find import find_once
-from tools.artifact_edit_input import DESCRIPTION, ArtifactEditInput, Head
-from tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
-from tools.edit_stream import EditStream, Target
-from tools.json_events import Delta, JsonError, JsonEvent, Once, Value
-from tools.json_stream import JsonStream
+from a2a_canvas.store.errors import LimitReached, PassageLost, StoreError
+from a2a_canvas.store.models import Artifact, text_of
+from a2a_canvas.tools.artifact_edit_find import find_once
+from a2a_canvas.tools.artifact_edit_input import DESCRIPTION, ArtifactEditInput, Head
+from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
+from a2a_canvas.tools.edit_stream import EditStream, Target
+from a2a_canvas.tools.json_events import Delta, JsonError, JsonEvent, Once, Value
+from a2a_canvas.tools.json_stream import JsonStream
 
 NAME = "artifact_edit"
 

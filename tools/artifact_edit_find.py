@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from heapq import nlargest
 from itertools import islice
 
-from store.text import Span, lines_of
+from a2a_canvas.store.text.spans import Span, lines_of
 
 COUNTED = 1000
 """Occurrences are counted up to here."""

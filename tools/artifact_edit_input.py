@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from store.models import repaired
-from tools.artifact_input import ArtifactId
+from a2a_canvas.store.models import repaired
+from a2a_canvas.tools.artifact_input import ArtifactId
 
 DESCRIPTION = """\
 Change one passage of an artifact's text and nothing else. The user watches the new text grow in its place.

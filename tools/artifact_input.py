@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from store.ids import valid_id
-from tools.parts import Encodable, PartInput
+from a2a_canvas.store.ids import valid_id
+from a2a_canvas.tools.part_inputs import Encodable, PartInput
 
 DESCRIPTION = """\
 Write an artifact: a document, program, file or data set that the user watches growing while you write it.

@@ -6,11 +6,11 @@ import json
 
 from pydantic import BaseModel, Field
 
-from store.errors import StoreError, VersionConflict
-from store.models import Artifact, Content, DataPart, JsonValue, Part, TextPart, Version
-from store.text import Span, difference, lines_of
-from tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
-from tools.parts import part_output
+from a2a_canvas.store.errors import StoreError, VersionConflict
+from a2a_canvas.store.models import Artifact, Content, DataPart, JsonValue, Part, TextPart, Version
+from a2a_canvas.store.text.spans import Span, difference, lines_of
+from a2a_canvas.tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
+from a2a_canvas.tools.part_inputs import part_output
 
 EXCERPT = 600
 """Characters of a passage that somebody else has changed that are shown, of how it was and of how it is."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from store.changes import Restore, Undo
-from store.errors import LimitReached, StoreError
-from tools.artifact_input import ArtifactId
-from tools.artifact_read import reason_of
-from tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
+from a2a_canvas.store.changes import Restore, Undo
+from a2a_canvas.store.errors import LimitReached, StoreError
+from a2a_canvas.tools.artifact_input import ArtifactId
+from a2a_canvas.tools.artifact_read import reason_of
+from a2a_canvas.tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
 
 
 class RestoreInput(BaseModel):

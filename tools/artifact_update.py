@@ -18,16 +18,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from store.changes import AppendParts, ReplaceParts
-from store.document import Applied
-from store.errors import LimitReached, StoreError
-from store.models import Kind, Part, Ref, text_part
-from tools.artifact_input import DESCRIPTION, ArtifactUpdateInput, Head
-from tools.artifact_read import reason_of
-from tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
-from tools.json_events import Begin, Delta, JsonError, JsonEvent, Once, Path, Value
-from tools.json_stream import JsonStream
-from tools.parts import TextInput, carriable, part_input
+from a2a_canvas.store.changes import AppendParts, ReplaceParts
+from a2a_canvas.store.document import Applied
+from a2a_canvas.store.errors import LimitReached, StoreError
+from a2a_canvas.store.models import Kind, Part, Ref, text_part
+from a2a_canvas.tools.artifact_input import DESCRIPTION, ArtifactUpdateInput, Head
+from a2a_canvas.tools.artifact_read import reason_of
+from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
+from a2a_canvas.tools.json_events import Begin, Delta, JsonError, JsonEvent, Once, Path, Value
+from a2a_canvas.tools.json_stream import JsonStream
+from a2a_canvas.tools.part_inputs import TextInput, carriable, part_input
 
 NAME = "artifact_update"
 

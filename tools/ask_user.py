@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from tools.base import Ask, Decline, Outcome, WholeInputTool, Workspace
+from a2a_canvas.tools.base import Ask, Decline, Outcome, WholeInputTool, Workspace
 
 NotBlank = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 

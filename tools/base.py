@@ -18,8 +18,8 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
 
-from store.evented import EventedArtifactStore
-from store.models import Author, Ref
+from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.models import Author, Ref
 
 
 @dataclass(frozen=True, slots=True)

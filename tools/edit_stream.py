@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from store.changes import EditText
-from store.document import Applied
-from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
-from store.errors import PassageLost, VersionConflict
-from store.models import Author, repaired
-from store.text import Span, Unit, from_codepoints, length
-from store.tracking import track
-from tools.base import Workspace
+from a2a_canvas.store.changes import EditText
+from a2a_canvas.store.document import Applied
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
+from a2a_canvas.store.errors import PassageLost, VersionConflict
+from a2a_canvas.store.models import Author, repaired
+from a2a_canvas.store.text.spans import Span, Unit, from_codepoints, length
+from a2a_canvas.store.text.tracking import track
+from a2a_canvas.tools.base import Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from store.models import JsonValue
+from a2a_canvas.store.models import JsonValue
 
 Path = tuple[str | int, ...]
 """Keys and list indices from the top; `()` is the top-level value."""

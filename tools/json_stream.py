@@ -20,8 +20,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from store.models import JsonValue
-from tools.json_events import Begin, Delta, JsonError, JsonEvent, Path, Value
+from a2a_canvas.store.models import JsonValue
+from a2a_canvas.tools.json_events import Begin, Delta, JsonError, JsonEvent, Path, Value
 
 
 class _State(StrEnum):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tools.artifact_edit import ArtifactEdit
-from tools.artifact_read import artifact_list, artifact_read
-from tools.artifact_restore import artifact_restore
-from tools.artifact_update import ArtifactUpdate
-from tools.ask_user import ask_user, decline_task
-from tools.base import Tool
+from a2a_canvas.tools.artifact_edit import ArtifactEdit
+from a2a_canvas.tools.artifact_read import artifact_list, artifact_read
+from a2a_canvas.tools.artifact_restore import artifact_restore
+from a2a_canvas.tools.artifact_update import ArtifactUpdate
+from a2a_canvas.tools.ask_user import ask_user, decline_task
+from a2a_canvas.tools.base import Tool
 
 TOOLS: tuple[Tool, ...] = (
     ArtifactUpdate(),

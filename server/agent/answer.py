@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar, assert_never
 
-from server.agent import events as ev
-from server.agent.blocks import BlockError
-from server.agent.model import (
+from a2a_canvas.server.agent import events as ev
+from a2a_canvas.server.agent.blocks import BlockError
+from a2a_canvas.server.agent.model import (
     BlockStart,
     BlockStop,
     InputDelta,
@@ -30,9 +30,9 @@ from server.agent.model import (
     ThinkingDelta,
     Usage,
 )
-from server.agent.progress import Progress
-from server.agent.thinking import ThinkingDeltas
-from store.models import repaired
+from a2a_canvas.server.agent.progress import Progress
+from a2a_canvas.server.agent.thinking import ThinkingDeltas
+from a2a_canvas.store.models import repaired
 
 Kind = Literal["text", "thinking", "tool_use"]
 

@@ -11,8 +11,8 @@ import codecs
 import re
 from typing import Final
 
-from server.agent.model import Attachment
-from store.models import repaired
+from a2a_canvas.server.agent.model import Attachment
+from a2a_canvas.store.models import repaired
 
 _UNKNOWN: Final = ("", "application/octet-stream", "binary/octet-stream")
 _TEXTS: Final = re.compile(

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from server.agent.model import Content, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
-from store.edits import EditEvent
-from store.models import NO_METADATA, Author, Metadata, Parts
+from a2a_canvas.server.agent.model import Content, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
+from a2a_canvas.store.edits import EditEvent
+from a2a_canvas.store.models import NO_METADATA, Author, Metadata, Parts
 
 
 class State(StrEnum):

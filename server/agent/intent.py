@@ -14,13 +14,13 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from server.agent.events import UserMessage
-from server.agent.operations import Converse, Edit, Focus, Go, Intent, InvalidOperation, Marked, Put
-from store.changes import Redo, Restore, Undo
-from store.edits import Strategy
-from store.ids import MAX_ID, valid_id
-from store.models import TextPart
-from store.text import Unit
+from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.agent.operations import Converse, Edit, Focus, Go, Intent, InvalidOperation, Marked, Put
+from a2a_canvas.store.changes import Redo, Restore, Undo
+from a2a_canvas.store.edits import Strategy
+from a2a_canvas.store.ids import MAX_ID, valid_id
+from a2a_canvas.store.models import TextPart
+from a2a_canvas.store.text.spans import Unit
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 """docs/extensions.md."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from store.edits import Strategy
+from a2a_canvas.store.edits import Strategy
 
 # ---------------------------------------------------------------- what goes in
 

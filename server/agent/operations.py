@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from store.changes import Redo, Restore, Undo
-from store.edits import Strategy
-from store.text import Unit
+from a2a_canvas.store.changes import Redo, Restore, Undo
+from a2a_canvas.store.edits import Strategy
+from a2a_canvas.store.text.spans import Unit
 
 
 class InvalidOperation(Exception):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from server.agent.blocks import Blocks
-from server.agent.phases import Phase
+from a2a_canvas.server.agent.blocks import Blocks
+from a2a_canvas.server.agent.phases import Phase
 
 
 @dataclass(frozen=True, slots=True)

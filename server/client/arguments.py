@@ -9,11 +9,22 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from server.client import versions
-from server.client.connection import CannotBeDone
-from server.client.edit import operate
-from server.client.operations import REDO, REDO_STEP, UNDO, UNDO_STEP, Edit, Lines, Match, Operation, put, restore
-from server.client.options import DEFAULT_URL, Where
+from a2a_canvas.server.client import versions
+from a2a_canvas.server.client.connection import CannotBeDone
+from a2a_canvas.server.client.edit import operate
+from a2a_canvas.server.client.operations import (
+    REDO,
+    REDO_STEP,
+    UNDO,
+    UNDO_STEP,
+    Edit,
+    Lines,
+    Match,
+    Operation,
+    put,
+    restore,
+)
+from a2a_canvas.server.client.send_options import DEFAULT_URL, Where
 
 Command = Coroutine[Any, Any, int]
 Run = Callable[[argparse.Namespace, Where, TextIO, TextIO], Command]

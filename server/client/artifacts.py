@@ -11,9 +11,9 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import TransportProtocol
 from google.protobuf.json_format import ParseDict, ParseError
 
-from server.client.connection import CONNECT, SendError
-from server.protocols.artifact_paths import Current, Resource, path_of
-from store.models import JsonValue
+from a2a_canvas.server.client.connection import CONNECT, SendError
+from a2a_canvas.server.protocols.artifacts.paths import Current, Resource, path_of
+from a2a_canvas.store.models import JsonValue
 
 _TIMEOUT = httpx.Timeout(CONNECT, read=60)
 

@@ -23,7 +23,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import TransportProtocol
 from a2a.utils.errors import A2AError
 
-from server.client.reading import TURN
+from a2a_canvas.server.client.fold import TURN
 
 CONNECT = 10.0
 """Seconds until a server that does not answer counts as none."""

@@ -20,20 +20,20 @@ from typing import Any, TextIO, assert_never
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from server.agent.intent import CANVAS
-from server.client import connection
-from server.client.artifacts import Artifacts, NotServed, address, text_of
-from server.client.connection import ConnectionLost, SendError
-from server.client.ending import ended
-from server.client.exchange import Exchange, Pause
-from server.client.operations import Edit, Lines, Match, Operation, edit_lines, edit_match, message
-from server.client.options import Where
-from server.client.output import exact, json_line
-from server.client.passages import Step, steps
-from server.client.reading import ENDED_BADLY, TURN, Seen, events
-from server.client.shown import ArtifactUpdate, Failure, FinalReply, Status
-from server.client.terminal import Terminal
-from server.protocols.artifact_paths import Current, OneVersion
+from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.artifacts import Artifacts, NotServed, address, text_of
+from a2a_canvas.server.client.connection import ConnectionLost, SendError
+from a2a_canvas.server.client.edit_steps import Step, steps
+from a2a_canvas.server.client.ending import ended
+from a2a_canvas.server.client.exchange import Exchange, Pause
+from a2a_canvas.server.client.fold import ENDED_BADLY, TURN, Seen, events
+from a2a_canvas.server.client.operations import Edit, Lines, Match, Operation, edit_lines, edit_match, message
+from a2a_canvas.server.client.output import exact, json_line
+from a2a_canvas.server.client.send_options import Where
+from a2a_canvas.server.client.shown import ArtifactUpdate, Failure, FinalReply, Status
+from a2a_canvas.server.client.terminal import Terminal
+from a2a_canvas.server.protocols.artifacts.paths import Current, OneVersion
 
 
 async def operate(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from server.client.connection import SendError
-from server.client.shown import Failure
-from server.client.terminal import Terminal
+from a2a_canvas.server.client.connection import SendError
+from a2a_canvas.server.client.shown import Failure
+from a2a_canvas.server.client.terminal import Terminal
 
 INTERRUPTED = 130
 """The exit code of a program that was stopped by Ctrl+C, as shells have it."""

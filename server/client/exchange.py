@@ -17,9 +17,9 @@ from a2a.client import A2AClientError, Client, ClientCallContext
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InternalError, MethodNotFoundError, TaskNotFoundError, UnsupportedOperationError
 
-from server.client import connection
-from server.client.connection import ConnectionLost, SendError, TaskForgotten
-from server.client.reading import BROKE_OFF, TURN, Seen, asked_again, fold
+from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.connection import ConnectionLost, SendError, TaskForgotten
+from a2a_canvas.server.client.fold import BROKE_OFF, TURN, Seen, asked_again, fold
 
 Pause = Callable[[float], Awaitable[object]]
 """Waits that many seconds, between tries."""

@@ -17,11 +17,11 @@ from uuid import uuid4
 
 from a2a.types import a2a_pb2 as pb
 
-from server.agent.intent import CANVAS
-from server.client.connection import CannotBeDone
-from server.client.shown import fit, one_line
-from store.edits import Strategy
-from store.text import Span
+from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.client.connection import CannotBeDone
+from a2a_canvas.server.client.shown import fit, one_line
+from a2a_canvas.store.edits import Strategy
+from a2a_canvas.store.text.spans import Span
 
 _MOST = 10
 """Lines that are named of a text that stands in many places."""

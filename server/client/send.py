@@ -15,15 +15,15 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotFoundError, UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict
 
-from server.client import connection
-from server.client.connection import ConnectionLost
-from server.client.ending import ended
-from server.client.exchange import Exchange, Pause
-from server.client.options import DEFAULT_URL, SendOptions
-from server.client.output import json_line
-from server.client.reading import ENDED_BADLY, Seen, events
-from server.client.shown import Facts, Failure, FinalReply, Line, Status
-from server.client.terminal import Terminal
+from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.connection import ConnectionLost
+from a2a_canvas.server.client.ending import ended
+from a2a_canvas.server.client.exchange import Exchange, Pause
+from a2a_canvas.server.client.fold import ENDED_BADLY, Seen, events
+from a2a_canvas.server.client.output import json_line
+from a2a_canvas.server.client.send_options import DEFAULT_URL, SendOptions
+from a2a_canvas.server.client.shown import Facts, Failure, FinalReply, Line, Status
+from a2a_canvas.server.client.terminal import Terminal
 
 __all__ = ["DEFAULT_URL", "SendOptions", "send"]
 

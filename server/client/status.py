@@ -9,7 +9,7 @@ row's last character instead of behind it.
 
 from __future__ import annotations
 
-from server.client.shown import fit, one_line, tail
+from a2a_canvas.server.client.shown import fit, one_line, tail
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 # Down and up again makes room below, even in the last row; only then is the cursor's place a place to come back to.

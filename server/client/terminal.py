@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO, assert_never
 
-from server.client.shown import (
+from a2a_canvas.server.client.shown import (
     ArtifactUpdate,
     Event,
     Facts,
@@ -29,7 +29,7 @@ from server.client.shown import (
     label,
     one_line,
 )
-from server.client.status import StatusLine
+from a2a_canvas.server.client.status import StatusLine
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 _RULE = 40

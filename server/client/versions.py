@@ -12,15 +12,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from typing import Any, TextIO
 
-from server.client import connection
-from server.client.artifacts import Artifacts, NotServed, address, wire_of
-from server.client.ending import ended
-from server.client.options import Where
-from server.client.output import exact, json_line
-from server.client.reading import artifact_event
-from server.client.shown import Failure, FinalReply, Line, Status, cells, clean, one_line, size_of
-from server.client.terminal import Terminal
-from server.protocols.artifact_paths import Current, Diff, Listing, OneVersion, Versions
+from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.artifacts import Artifacts, NotServed, address, wire_of
+from a2a_canvas.server.client.ending import ended
+from a2a_canvas.server.client.fold import artifact_event
+from a2a_canvas.server.client.output import exact, json_line
+from a2a_canvas.server.client.send_options import Where
+from a2a_canvas.server.client.shown import Failure, FinalReply, Line, Status, cells, clean, one_line, size_of
+from a2a_canvas.server.client.terminal import Terminal
+from a2a_canvas.server.protocols.artifacts.paths import Current, Diff, Listing, OneVersion, Versions
 
 _BOLD, _RED, _GREEN, _CYAN, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
 _NONE = "–"

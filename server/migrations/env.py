@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from server.migrations.schema import REVISIONS
+from a2a_canvas.server.migrations.schema import REVISIONS
 
 context.configure(connection=context.config.attributes["connection"], version_table=REVISIONS, transactional_ddl=True)
 context.run_migrations()

@@ -16,7 +16,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
-from store.sql.database import Database
+from a2a_canvas.store.sql.database import Database
 
 REVISIONS = "schema_revision"
 """The table that says which schema a database has."""

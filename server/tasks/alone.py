@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from server.agent.events import UserMessage
-from server.tasks.journal import Journal
-from server.tasks.record import TaskRecord
+from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.tasks.journal.journal import Journal
+from a2a_canvas.server.tasks.record import TaskRecord
 
 
 class Alone:

@@ -9,7 +9,7 @@ from typing import Any
 
 from cattrs.strategies import configure_tagged_union
 
-from server.agent.events import (
+from a2a_canvas.server.agent.events import (
     AgentMessage,
     ArtifactChanged,
     Item,
@@ -20,10 +20,10 @@ from server.agent.events import (
     TurnEvent,
     UserMessage,
 )
-from server.agent.model import Content, Text, Thinking, ToolUse
-from server.tasks.record import Entry, TaskArtifact, TaskRecord
-from store.codec import decode, encode, make_converter
-from store.models import TextPart
+from a2a_canvas.server.agent.model import Content, Text, Thinking, ToolUse
+from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord
+from a2a_canvas.store.codec import decode, encode, make_converter
+from a2a_canvas.store.models import TextPart
 
 _CONVERTER = make_converter()
 # Inner unions first: a hook is made of those that its members have by then.

@@ -14,7 +14,7 @@ TaskError
 
 from __future__ import annotations
 
-from server.agent.events import State
+from a2a_canvas.server.agent.events import State
 
 
 class TaskError(Exception):

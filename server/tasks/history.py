@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 
-from server.agent.events import State, Transcript
-from server.tasks.record import TaskRecord
+from a2a_canvas.server.agent.events import State, Transcript
+from a2a_canvas.server.tasks.record import TaskRecord
 
 
 def earlier(tasks: Iterable[TaskRecord], record: TaskRecord) -> tuple[Transcript, ...]:

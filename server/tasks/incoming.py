@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from server.agent.events import UserMessage
-from store.changes import Change
-from store.codec import CONVERTER
+from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.store.changes import Change
+from a2a_canvas.store.codec import CONVERTER
 
 WINDOW = timedelta(hours=24)
 

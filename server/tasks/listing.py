@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 
-from server.agent.events import State
-from server.tasks.record import TaskRecord
+from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.record import TaskRecord
 
 Place = tuple[datetime, str]
 """Where a task stands in the order: when its status changed, and its id."""

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from server.agent.events import UserMessage
-from server.tasks.record import TaskRecord
+from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.tasks.record import TaskRecord
 
 
 class Abandoned(asyncio.CancelledError):

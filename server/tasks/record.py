@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, assert_never
 
-from server.agent.blocks import Blocks
-from server.agent.events import (
+from a2a_canvas.server.agent.blocks import Blocks
+from a2a_canvas.server.agent.events import (
     AgentMessage,
     ArtifactChanged,
     AssistantSaid,
@@ -33,12 +33,12 @@ from server.agent.events import (
     TurnEvent,
     UserMessage,
 )
-from server.agent.phases import Phase
-from server.agent.progress import Progress
-from store.changes import AppendParts, apply, compact
-from store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
-from store.models import Author, Content, Parts
-from store.rope import Rope
+from a2a_canvas.server.agent.phases import Phase
+from a2a_canvas.server.agent.progress import Progress
+from a2a_canvas.store.changes import AppendParts, apply, compact
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
+from a2a_canvas.store.models import Author, Content, Parts
+from a2a_canvas.store.text.rope import Rope
 
 
 @dataclass(frozen=True, slots=True)

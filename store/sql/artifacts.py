@@ -18,19 +18,19 @@ from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from store import mutation
-from store.changes import Change
-from store.document import Applied, Document
-from store.errors import ArtifactBusy, ArtifactNotFound, StoreError, Unavailable
-from store.models import Artifact, Limits, Ref, Version
-from store.sql import reading
-from store.sql.commit import Fenced, GroupCommit
-from store.sql.database import Database
-from store.sql.holding import PATIENCE, Held, Holder, Holds, Work, line
-from store.sql.reading import Cache, Standing, key_of, standing
-from store.sql.rows import Head
-from store.sql.tables import carried
-from store.sql.writing import Write
+from a2a_canvas.store import mutation
+from a2a_canvas.store.changes import Change
+from a2a_canvas.store.document import Applied, Document
+from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, StoreError, Unavailable
+from a2a_canvas.store.models import Artifact, Limits, Ref, Version
+from a2a_canvas.store.sql import reading
+from a2a_canvas.store.sql.artifact_lease import PATIENCE, Held, Holder, Holds, Work, line
+from a2a_canvas.store.sql.commit import Fenced, GroupCommit
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.reading import Cache, Standing, key_of, standing
+from a2a_canvas.store.sql.rows import Head
+from a2a_canvas.store.sql.tables import carried
+from a2a_canvas.store.sql.writing import Write
 
 _NOT_COMMITTED = "what was written last is not committed"
 

@@ -23,8 +23,8 @@ from typing import Protocol
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from store.errors import Unavailable
-from store.sql.database import Database, translated
+from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.sql.database import Database, translated
 
 logger = logging.getLogger(__name__)
 

@@ -22,8 +22,8 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from store.errors import Unavailable
-from store.sql.file import DatabaseFile
+from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.sql.file import DatabaseFile
 
 Dialect = Literal["sqlite", "postgresql"]
 

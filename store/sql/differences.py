@@ -11,11 +11,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from store.codec import encode
-from store.document import Document
-from store.models import Content, Kind, Part, Parts, TextPart, Version, repaired, text_of, text_part
-from store.sql.rows import WHOLE, Head, Piece, Stored, VersionRow
-from store.text import splice
+from a2a_canvas.store.codec import encode
+from a2a_canvas.store.document import Document
+from a2a_canvas.store.models import Content, Kind, Part, Parts, TextPart, Version, repaired, text_of, text_part
+from a2a_canvas.store.sql.rows import WHOLE, Head, Piece, Stored, VersionRow
+from a2a_canvas.store.text.spans import splice
 
 
 @dataclass(frozen=True, slots=True)

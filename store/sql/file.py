@@ -15,7 +15,7 @@ import os
 import stat
 from pathlib import Path
 
-from store.errors import Unavailable
+from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 

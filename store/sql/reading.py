@@ -16,10 +16,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, Table, and_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from store.document import Document
-from store.models import Author, Content, Ref
-from store.sql.rows import Head, Piece, Stored, VersionRow, content, stored
-from store.sql.tables import artifacts, carried, drafts, versions
+from a2a_canvas.store.document import Document
+from a2a_canvas.store.models import Author, Content, Ref
+from a2a_canvas.store.sql.rows import Head, Piece, Stored, VersionRow, content, stored
+from a2a_canvas.store.sql.tables import artifacts, carried, drafts, versions
 
 Key = tuple[str, str]
 """Context id, artifact id, as the rows have them: made by `key_of`."""

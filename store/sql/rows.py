@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
 
-from store.changes import AppendParts, apply
-from store.codec import decode
-from store.document import Document, Draft
-from store.models import Author, Content, Passage, TextPart, Version
-from store.text import Span
+from a2a_canvas.store.changes import AppendParts, apply
+from a2a_canvas.store.codec import decode
+from a2a_canvas.store.document import Document, Draft
+from a2a_canvas.store.models import Author, Content, Passage, TextPart, Version
+from a2a_canvas.store.text.spans import Span
 
 WHOLE = 32
 """Every so manieth version in a chain of edits is kept whole."""

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy
 from sqlalchemy import BigInteger, Boolean, Column, DateTime, Integer, MetaData, Table, TypeDecorator, func
 
-from store.models import repaired
+from a2a_canvas.store.models import repaired
 
 metadata = MetaData()
 

@@ -9,13 +9,13 @@ from typing import Any
 from sqlalchemy import bindparam, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from store.document import Document
-from store.sql.commit import Fenced
-from store.sql.database import insert
-from store.sql.differences import Changes, changes
-from store.sql.reading import Key
-from store.sql.rows import Head, Stored
-from store.sql.tables import artifacts, drafts, versions
+from a2a_canvas.store.document import Document
+from a2a_canvas.store.sql.commit import Fenced
+from a2a_canvas.store.sql.database import insert
+from a2a_canvas.store.sql.differences import Changes, changes
+from a2a_canvas.store.sql.reading import Key
+from a2a_canvas.store.sql.rows import Head, Stored
+from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
 _KEYED = artifacts.c.context_id == bindparam("of_context"), artifacts.c.artifact_id == bindparam("of_artifact")
 _UPDATE = (

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.agent.models.script import load_script
 from bench import crash
 from bench.client import TURN, ClientError
 from bench.crash import Tally
@@ -15,8 +17,6 @@ from bench.crash_plays import NOTED, SCENES, Play, reached, repeated, script
 from bench.crash_told import Told
 from bench.databases import databases
 from bench.servers import SHIPPED_FRAME_MS, ours
-from server.agent.intent import CANVAS
-from server.agent.script import load_script
 
 STATES = [(scene.name, states) for scene in SCENES for play in scene.plays for states in play.states.values()]
 GROWING = [states for name, states in STATES if name != "edited"]

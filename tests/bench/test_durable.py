@@ -16,7 +16,7 @@ from bench.joiners import Result
 from bench.pace import Order, stamp
 from bench.replicas import Heard
 from bench.servers import PORTS, free_port, running, theirs_on
-from tests.databases import postgresql_url
+from tests.database_fixtures import postgresql_url
 
 
 async def test_ours_and_theirs_write_the_exact_text_to_sqlite() -> None:

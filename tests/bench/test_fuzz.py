@@ -2,9 +2,9 @@
 
 import pytest
 
+from a2a_canvas.server.agent.endings import LOST
 from bench import fuzz
 from bench.servers import MEMORY
-from server.agent.outcomes import LOST
 
 
 @pytest.mark.parametrize("database", ["sqlite", MEMORY])

@@ -12,11 +12,11 @@ import pytest
 import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 
-from tests.server.editing import AGENTSTACK, CANVAS, selected
-from tests.server.editing import SCRIPT as CANVAS_SCRIPT
-from tests.server.protocols.agui.checking import HERE, missing, verify
-from tests.server.running import PATH, Json, Run, Thread, shown
-from tests.server.serving import SCRIPT, Served, Stream, asking, history_of, serving, text_of
+from tests.server.agui_client import PATH, Json, Run, Thread, shown
+from tests.server.app_server import SCRIPT, Served, Stream, asking, history_of, serving, text_of
+from tests.server.canvas_client import AGENTSTACK, CANVAS, selected
+from tests.server.canvas_client import SCRIPT as CANVAS_SCRIPT
+from tests.server.protocols.agui.agui_verifier import HERE, missing, verify
 from tests.server.test_canvas import CODE, LOOP, POOLS, WORDS
 from tests.server.test_shutdown import STOPPED, in_process
 

@@ -24,7 +24,7 @@ from a2a.utils.errors import (
 )
 from sse_starlette import EventSourceResponse
 
-from tests.server.serving import WAYS, Served, Stream, asking, envelope, history_of, said, sent, serving, text_of
+from tests.server.app_server import WAYS, Served, Stream, asking, envelope, history_of, said, sent, serving, text_of
 
 Way = tuple[str, str]
 every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)

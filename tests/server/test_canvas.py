@@ -14,8 +14,9 @@ from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from a2a.utils.errors import UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict, MessageToJson
 
-from server.agent.model import ModelRequest, Text
-from tests.server.editing import (
+from a2a_canvas.server.agent.model import ModelRequest, Text
+from tests.server.app_server import TURN, WAYS, Served, Stream, asking, said, serving, text_of
+from tests.server.canvas_client import (
     AGENTSTACK,
     CANVAS,
     SCRIPT,
@@ -32,7 +33,6 @@ from tests.server.editing import (
     watching,
     with_metadata,
 )
-from tests.server.serving import TURN, WAYS, Served, Stream, asking, said, serving, text_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Way = tuple[str, str]

@@ -9,8 +9,8 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
 from google.protobuf.json_format import MessageToDict
 
-from tests.server.editing import AGENTSTACK, CANVAS, SCRIPT, Doc, made, say, selected, with_metadata
-from tests.server.serving import WAYS, Served, asking, envelope, serving
+from tests.server.app_server import WAYS, Served, asking, envelope, serving
+from tests.server.canvas_client import AGENTSTACK, CANVAS, SCRIPT, Doc, made, say, selected, with_metadata
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Way = tuple[str, str]

@@ -11,11 +11,11 @@ import pytest_asyncio
 import uvicorn
 from a2a.types import a2a_pb2 as pb
 
-from server.agent.rehearsal import Rehearsal
-from server.app import build_app
-from server.settings import Settings
-from tests.server.editing import CANVAS, Doc, with_metadata
-from tests.server.serving import WAYS, Gate, Served, WatchedModel, asking, free_port, said, text_of
+from a2a_canvas.server.agent.models.demo import Rehearsal
+from a2a_canvas.server.app import build_app
+from a2a_canvas.server.settings import Settings
+from tests.server.app_server import WAYS, Gate, Served, WatchedModel, asking, free_port, said, text_of
+from tests.server.canvas_client import CANVAS, Doc, with_metadata
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Way = tuple[str, str]

@@ -8,9 +8,9 @@ import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from server.agent.model import ModelRequest, ToolResult
-from tests.server.editing import CANVAS, SCRIPT, Doc, canvas_of, folded, made, names, say, selected
-from tests.server.serving import WAYS, Served, asking, said, serving, text_of
+from a2a_canvas.server.agent.model import ModelRequest, ToolResult
+from tests.server.app_server import WAYS, Served, asking, said, serving, text_of
+from tests.server.canvas_client import CANVAS, SCRIPT, Doc, canvas_of, folded, made, names, say, selected
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Way = tuple[str, str]

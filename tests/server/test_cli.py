@@ -15,14 +15,14 @@ from typing import Any
 import httpx
 import pytest
 
-from server.agent.rehearsal import NOTICE, Rehearsal
-from server.agent.script import load_script
-from server.cli import banner, main, program
-from server.client.send import SendOptions
-from server.settings import PREFIX, Settings
-from tests.server.editing import SCRIPT as CANVAS_SCRIPT
-from tests.server.editing import made
-from tests.server.serving import free_port, serving
+from a2a_canvas.server.agent.models.demo import NOTICE, Rehearsal
+from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.cli import banner, main, program
+from a2a_canvas.server.client.send import SendOptions
+from a2a_canvas.server.settings import PREFIX, Settings
+from tests.server.app_server import free_port, serving
+from tests.server.canvas_client import SCRIPT as CANVAS_SCRIPT
+from tests.server.canvas_client import made
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
@@ -141,7 +141,7 @@ def test_a_host_that_is_none_is_one_line_and_exit_code_1(capsys: pytest.CaptureF
 
 def test_the_version_is_that_of_the_package() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "server", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-m", "a2a_canvas", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert (done.stdout, done.stderr) == (VERSION + "\n", "")
 
@@ -228,7 +228,7 @@ def test_a_program_is_called_as_its_user_called_it(
     [
         (".venv/bin/a2a-canvas", ".venv/bin/a2a-canvas"),
         ("my tools/a2a-canvas", "'my tools/a2a-canvas'"),
-        (f"{ROOT}/server/__main__.py", "python -m server"),
+        (f"{ROOT}/a2a_canvas/__main__.py", "python -m a2a_canvas"),
     ],
 )
 def test_a_program_is_called_by_what_can_be_typed_again(called: str, shown: str) -> None:
@@ -251,7 +251,7 @@ def test_send_is_told_everything_that_was_typed(monkeypatch: pytest.MonkeyPatch)
         chosen.append(options)
         return 1
 
-    monkeypatch.setattr("server.cli.send", send)
+    monkeypatch.setattr("a2a_canvas.server.cli.send", send)
     monkeypatch.setattr("sys.argv", [".venv/bin/a2a-canvas"])
     assert main(["send", "hello", "--url", "http://h", "--context", "c", "--task", "t", "--json"]) == 1
     assert chosen == [SendOptions("hello", "http://h", "c", "t", True, ".venv/bin/a2a-canvas")]
@@ -265,7 +265,7 @@ async def test_an_artifact_is_written_edited_compared_and_undone_from_the_comman
 
         async def typed(*arguments: str) -> tuple[int | None, str, str]:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "server", *arguments, *there),
+                *(sys.executable, "-m", "a2a_canvas", *arguments, *there),
                 cwd=ROOT,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -293,7 +293,7 @@ async def test_serve_serves_until_it_is_told_to_stop(tmp_path: Path, file: str) 
     arguments = ["--port", str(port), "--grpc-port", str(grpc_port), "--model", f"script:{SCRIPT}"]
     arguments += ["--database", database]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "server", "serve", *arguments),
+        *(sys.executable, "-m", "a2a_canvas", "serve", *arguments),
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

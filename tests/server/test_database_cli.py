@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from server.cli import main
-from server.migrations import REVISIONS, newest
-from server.settings import PREFIX
-from store.sql.lock import FileLock
-from tests.databases import execute, postgresql_url, private_postgresql, sqlite_url
-from tests.server.serving import free_port
+from a2a_canvas.server.cli import main
+from a2a_canvas.server.migrations import REVISIONS, newest
+from a2a_canvas.server.settings import PREFIX
+from a2a_canvas.store.sql.lock import FileLock
+from tests.database_fixtures import execute, postgresql_url, private_postgresql, sqlite_url
+from tests.server.app_server import free_port
 
 ROOT = Path(__file__).parents[2]
 SERVE = ("serve", "--model", "rehearsal", "--port")
@@ -147,7 +147,7 @@ def test_a_server_keeps_others_from_its_file_until_it_is_killed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = sqlite_url(tmp_path)
-    command = [sys.executable, "-m", "server", *SERVE, str(free_port()), "--database", url]
+    command = [sys.executable, "-m", "a2a_canvas", *SERVE, str(free_port()), "--database", url]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         try:
             assert process.stderr

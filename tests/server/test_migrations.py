@@ -17,16 +17,16 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, column, inspect, table, text
 
-from server.migrations import REVISIONS, SchemaError, check, newest, prepare, upgrade
-from server.migrations.schema import _config
-from store.changes import EditText
-from store.models import Content, text_part
-from store.sql.database import Database
-from store.sql.differences import content_json
-from store.text import Span
-from tests.databases import postgresql_url, sqlite_url
-from tests.store.making import by
-from tests.store.sql.keeping import Replica, keeping
+from a2a_canvas.server.migrations import REVISIONS, SchemaError, check, newest, prepare, upgrade
+from a2a_canvas.server.migrations.schema import _config
+from a2a_canvas.store.changes import EditText
+from a2a_canvas.store.models import Content, text_part
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.differences import content_json
+from a2a_canvas.store.text.spans import Span
+from tests.database_fixtures import postgresql_url, sqlite_url
+from tests.store.artifact_builders import by
+from tests.store.sql.sql_fixtures import Replica, keeping
 
 ROOT = Path(__file__).parents[2]
 Url = Callable[[Path], str]
@@ -54,8 +54,8 @@ async def tables_of(database: Database) -> list[str]:
 
 @BOTH
 async def test_an_upgraded_database_is_what_the_code_expects(url: Url, tmp_path: Path) -> None:
-    from server.tasks.sql import tables as _tasks  # they add themselves to the metadata
-    from store.sql.tables import metadata
+    from a2a_canvas.server.tasks.sql.journal import journal_tables as _tasks  # they add themselves to the metadata
+    from a2a_canvas.store.sql.tables import metadata
 
     assert _tasks
 
@@ -234,7 +234,7 @@ async def test_a_newer_schema_is_refused_and_left_as_it_is(url: Url, tmp_path: P
 async def test_an_older_schema_is_refused_on_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(postgresql_url()) as database:
         await upgrade(database)
-        monkeypatch.setattr("server.migrations.schema.newest", lambda: "9999")
+        monkeypatch.setattr("a2a_canvas.server.migrations.schema.newest", lambda: "9999")
         with pytest.raises(SchemaError) as caught:
             await prepare(database)
         assert f"is of an older schema ({newest()}). Run a2a-canvas db upgrade first" in str(caught.value)

@@ -14,7 +14,7 @@ from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc as grpc03
 from a2a.types import a2a_pb2 as pb
 from a2a.types import a2a_pb2_grpc as grpc10
 
-from tests.server.serving import (
+from tests.server.app_server import (
     TURN,
     WAYS,
     Served,

@@ -10,9 +10,9 @@ import pytest
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from server.agent.events import State
-from tests.server.running import Thread
-from tests.server.serving import TURN, WAYS, Served, Stream, asking, said, sent, serving, with_turn_events
+from a2a_canvas.server.agent.events import State
+from tests.server.agui_client import Thread
+from tests.server.app_server import TURN, WAYS, Served, Stream, asking, said, sent, serving, with_turn_events
 
 WAITING = "Waiting: number 1 in the queue…"
 Way = tuple[str, str]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from server.cli import parser
-from server.settings import PREFIX, Settings, SettingsError, load, option, span, without_password
+from a2a_canvas.server.cli import parser
+from a2a_canvas.server.settings import PREFIX, Settings, SettingsError, load, option, span, without_password
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 VALUES: dict[str, tuple[str, Any]] = {

@@ -20,14 +20,13 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 from starlette.types import Message, Scope
 
-from server.agent.script import load_script
-from server.app import build_app
-from server.protocols.stopping import Server, Stop, Stopping
-from server.settings import Settings
-from store.sql import database
-from tests.databases import Link, postgresql_url
-from tests.server.faults.servers import with_tables
-from tests.server.serving import (
+from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.app import build_app
+from a2a_canvas.server.protocols.edge.shutdown import Server, Stop, Stopping
+from a2a_canvas.server.settings import Settings
+from a2a_canvas.store.sql import database
+from tests.database_fixtures import Link, postgresql_url
+from tests.server.app_server import (
     SCRIPT,
     WAYS,
     Gate,
@@ -41,6 +40,7 @@ from tests.server.serving import (
     sent,
     text_of,
 )
+from tests.server.faults.server_processes import with_tables
 
 ROOT = Path(__file__).parents[2]
 HTTP = [way for way in WAYS if way[0] != "GRPC"]
@@ -98,7 +98,7 @@ async def test_a_signal_fails_what_works_tells_every_watcher_and_leaves_with_cod
     ports = ("--port", str(port), "--grpc-port", str(grpc_port))
     options = (*ports, "--model", f"script:{SCRIPT}", "--database", "memory")
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "server", "serve", *options),
+        *(sys.executable, "-m", "a2a_canvas", "serve", *options),
         cwd=ROOT,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,

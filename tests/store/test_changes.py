@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.changes import AppendParts, Change, EditText, ReplaceParts, apply, check, group
-from store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, OutsideText, TooManyParts
-from store.models import DataPart, FilePart, Limits, Part, Parts, TextPart, text_part
-from store.text import Span
-from tests.store.making import KINDS, PART_TUPLES, PARTS, TEXTS, appending, kinds, replacing, text
+from a2a_canvas.store.changes import AppendParts, Change, EditText, ReplaceParts, apply, check, group
+from a2a_canvas.store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, OutsideText, TooManyParts
+from a2a_canvas.store.models import DataPart, FilePart, Limits, Part, Parts, TextPart, text_part
+from a2a_canvas.store.text.spans import Span
+from tests.store.artifact_builders import KINDS, PART_TUPLES, PARTS, TEXTS, appending, kinds, replacing, text
 
 # ---------------------------------------------------------------------------------------- the naive model
 

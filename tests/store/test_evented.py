@@ -13,15 +13,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
-from store.document import Applied
-from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
-from store.errors import ArtifactBusy, ArtifactNotFound, EmptyUpdate, StoreError, VersionConflict
-from store.evented import EventedArtifactStore
-from store.memory import InMemoryArtifactStore
-from store.models import FilePart, Limits, Ref
-from store.text import Span
-from tests.store.making import KINDS, PARTS, StockClient, appending, by, delta, replacing, result, text
+from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
+from a2a_canvas.store.document import Applied
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, EmptyUpdate, StoreError, VersionConflict
+from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import FilePart, Limits, Ref
+from a2a_canvas.store.text.spans import Span
+from tests.store.artifact_builders import KINDS, PARTS, StockClient, appending, by, delta, replacing, result, text
 
 TASKS = ("t1", "t2")
 TASK, ARTIFACT = st.sampled_from(TASKS), st.sampled_from(["a", "b"])

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.ids import valid_id
-from store.sql.tables import carried
+from a2a_canvas.store.ids import valid_id
+from a2a_canvas.store.sql.tables import carried
 
 
 @pytest.mark.parametrize("unfit", [*map(chr, range(32)), "\ud800"], ids=ascii)

@@ -11,10 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from store import mutation
-from store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
-from store.document import Applied, Document
-from store.errors import (
+from a2a_canvas.store import mutation
+from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
+from a2a_canvas.store.document import Applied, Document
+from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
     ArtifactTooLarge,
@@ -26,10 +26,10 @@ from store.errors import (
     VersionConflict,
     VersionNotFound,
 )
-from store.memory import InMemoryArtifactStore
-from store.models import Artifact, FilePart, Limits, Ref, TextPart, Version
-from store.text import Span, difference
-from tests.store.making import appending, by, delta, replacing, result, text
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import Artifact, FilePart, Limits, Ref, TextPart, Version
+from a2a_canvas.store.text.spans import Span, difference
+from tests.store.artifact_builders import appending, by, delta, replacing, result, text
 
 # ---------------------------------------------------------------------------------------- the naive model
 

@@ -8,10 +8,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from store.base import ArtifactStore, append_parts, replace_parts
-from store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
-from store.document import Applied
-from store.errors import (
+from a2a_canvas.store.base import ArtifactStore, append_parts, replace_parts
+from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
+from a2a_canvas.store.document import Applied
+from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
     ArtifactTooLarge,
@@ -25,12 +25,12 @@ from store.errors import (
     VersionConflict,
     VersionNotFound,
 )
-from store.evented import EventedArtifactStore
-from store.memory import InMemoryArtifactStore
-from store.models import Artifact, DataPart, FilePart, Limits, Ref, Version
-from store.text import Span
-from tests.store.making import StockClient, appending, by, delta, replacing, text
-from tests.store.sql.keeping import Replica, keeping, postgresql_database, sqlite_database
+from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import Artifact, DataPart, FilePart, Limits, Ref, Version
+from a2a_canvas.store.text.spans import Span
+from tests.store.artifact_builders import StockClient, appending, by, delta, replacing, text
+from tests.store.sql.sql_fixtures import Replica, keeping, postgresql_database, sqlite_database
 
 
 @asynccontextmanager

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.base import ArtifactStore
-from store.changes import AppendParts, Change, EditText, ReplaceParts
-from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
-from store.errors import ArtifactNotFound, ArtifactTooLarge
-from store.memory import InMemoryArtifactStore
-from store.models import Artifact, FilePart, Limits, Version
-from store.text import Span
-from tests.store.making import appending, by, delta, replacing, result, text
-from tests.tools.calling import Watcher, call, cut, dumped, fragments, shuffled, workspace
-from tools.artifact_edit import ArtifactEdit
-from tools.base import Done, Failed, Outcome, ToolStream
+from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.changes import AppendParts, Change, EditText, ReplaceParts
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.errors import ArtifactNotFound, ArtifactTooLarge
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import Artifact, FilePart, Limits, Version
+from a2a_canvas.store.text.spans import Span
+from a2a_canvas.tools.artifact_edit import ArtifactEdit
+from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream
+from tests.store.artifact_builders import appending, by, delta, replacing, result, text
+from tests.tools.tool_calls import Watcher, call, cut, dumped, fragments, shuffled, workspace
 
 EDIT = ArtifactEdit()
 State = tuple[Artifact, tuple[Version, ...]] | None

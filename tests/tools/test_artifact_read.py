@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from store.changes import ReplaceParts, Undo
-from store.memory import InMemoryArtifactStore
-from store.models import DataPart, FilePart
-from tests.store.making import appending, by, delta, replacing, text
-from tests.tools.calling import call, workspace
-from tools.artifact_read import ABANDONED, artifact_list, artifact_read
-from tools.artifact_update import ArtifactUpdate
-from tools.base import Done, Failed, Tool
+from a2a_canvas.store.changes import ReplaceParts, Undo
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import DataPart, FilePart
+from a2a_canvas.tools.artifact_read import ABANDONED, artifact_list, artifact_read
+from a2a_canvas.tools.artifact_update import ArtifactUpdate
+from a2a_canvas.tools.base import Done, Failed, Tool
+from tests.store.artifact_builders import appending, by, delta, replacing, text
+from tests.tools.tool_calls import call, workspace
 
 
 @pytest.fixture

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from store.changes import AppendParts, ReplaceParts, Restore, Undo
-from store.errors import ArtifactTooLarge
-from store.memory import InMemoryArtifactStore
-from store.models import FilePart
-from tests.store.making import by, replacing, text
-from tests.tools.calling import Watcher, call, workspace
-from tools.artifact_read import artifact_read
-from tools.artifact_restore import artifact_restore
-from tools.base import Done, Failed, Outcome
+from a2a_canvas.store.changes import AppendParts, ReplaceParts, Restore, Undo
+from a2a_canvas.store.errors import ArtifactTooLarge
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import FilePart
+from a2a_canvas.tools.artifact_read import artifact_read
+from a2a_canvas.tools.artifact_restore import artifact_restore
+from a2a_canvas.tools.base import Done, Failed, Outcome
+from tests.store.artifact_builders import by, replacing, text
+from tests.tools.tool_calls import Watcher, call, workspace
 
 
 async def written(*contents: str) -> InMemoryArtifactStore:

@@ -12,17 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.base import ArtifactStore
-from store.changes import AppendParts, Change, ReplaceParts
-from store.errors import ArtifactNotFound, ArtifactTooLarge, MediaTypeConflict
-from store.evented import EventedArtifactStore
-from store.memory import InMemoryArtifactStore
-from store.models import Artifact, DataPart, FilePart, Limits, Part, Version, text_part
-from tests.store.making import JSON, StockClient, appending, by, replacing, result, text
-from tests.tools.calling import call, cut, dumped, fragments, shuffled, workspace
-from tools.artifact_read import artifact_read
-from tools.artifact_update import ArtifactUpdate
-from tools.base import Done, Failed, Outcome, ToolStream
+from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
+from a2a_canvas.store.errors import ArtifactNotFound, ArtifactTooLarge, MediaTypeConflict
+from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import Artifact, DataPart, FilePart, Limits, Part, Version, text_part
+from a2a_canvas.tools.artifact_read import artifact_read
+from a2a_canvas.tools.artifact_update import ArtifactUpdate
+from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream
+from tests.store.artifact_builders import JSON, StockClient, appending, by, replacing, result, text
+from tests.tools.tool_calls import call, cut, dumped, fragments, shuffled, workspace
 
 UPDATE = ArtifactUpdate()
 State = tuple[Artifact, tuple[Version, ...]] | None

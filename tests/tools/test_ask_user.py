@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tests.tools.calling import call
-from tools.ask_user import ask_user, decline_task
-from tools.base import Ask, Decline, Failed, Outcome, Tool
+from a2a_canvas.tools.ask_user import ask_user, decline_task
+from a2a_canvas.tools.base import Ask, Decline, Failed, Outcome, Tool
+from tests.tools.tool_calls import call
 
 BOTH: list[tuple[Tool, str, type[Ask] | type[Decline]]] = [
     (ask_user, "question", Ask),

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, ValidationError
 
-from store.errors import ArtifactTooLarge
-from store.models import Ref
-from tests.store.making import JSON, result
-from tests.tools.calling import call, dumped, fragments, workspace
-from tools.base import Done, Failed, Outcome, WholeInputTool, Workspace, explain, not_json
+from a2a_canvas.store.errors import ArtifactTooLarge
+from a2a_canvas.store.models import Ref
+from a2a_canvas.tools.base import Done, Failed, Outcome, WholeInputTool, Workspace, explain, not_json
+from tests.store.artifact_builders import JSON, result
+from tests.tools.tool_calls import call, dumped, fragments, workspace
 
 
 class Order(BaseModel):

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.changes import EditText, Undo
-from store.document import Applied
-from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
-from store.errors import ArtifactBusy, ArtifactTooLarge, PassageLost
-from store.memory import InMemoryArtifactStore
-from store.models import Artifact, Limits, Ref
-from store.text import Span, Unit, from_codepoints
-from tests.store.making import appending, by, delta, replacing, result
-from tests.tools.calling import Watcher, workspace
-from tools.edit_stream import EditStream, Target, updated_content
+from a2a_canvas.store.changes import EditText, Undo
+from a2a_canvas.store.document import Applied
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
+from a2a_canvas.store.errors import ArtifactBusy, ArtifactTooLarge, PassageLost
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import Artifact, Limits, Ref
+from a2a_canvas.store.text.spans import Span, Unit, from_codepoints
+from a2a_canvas.tools.edit_stream import EditStream, Target, updated_content
+from tests.store.artifact_builders import appending, by, delta, replacing, result
+from tests.tools.tool_calls import Watcher, workspace
 
 TEXTS = st.text("ab é😀\r\n", max_size=8)
 STRATEGIES = st.sampled_from(get_args(Strategy))

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store.models import JsonValue
-from tools.json_events import Begin, Delta, JsonError, JsonEvent, Path, Value
-from tools.json_stream import JsonStream
+from a2a_canvas.store.models import JsonValue
+from a2a_canvas.tools.json_events import Begin, Delta, JsonError, JsonEvent, Path, Value
+from a2a_canvas.tools.json_stream import JsonStream
 
 # ------------------------------------------------------------------ the oracle and the ways of cutting
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tools.registry import TOOLS
+from a2a_canvas.tools.registry import TOOLS
 
 
 def test_each_tool_has_a_name_of_its_own_a_description_and_an_object_as_schema() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from server.agent.answer import Answer, Block
-from server.agent.blocks import BlockError
-from server.agent.events import (
+from a2a_canvas.server.agent.answer import Answer, Block
+from a2a_canvas.server.agent.blocks import BlockError
+from a2a_canvas.server.agent.events import (
     BlockStopped,
     LlmCallCompleted,
     MessageDelta,
@@ -13,7 +13,7 @@ from server.agent.events import (
     TextBlockStarted,
     ThinkingAdded,
 )
-from server.agent.model import (
+from a2a_canvas.server.agent.model import (
     BlockStart,
     BlockStop,
     InputDelta,
@@ -24,7 +24,7 @@ from server.agent.model import (
     ThinkingDelta,
     Usage,
 )
-from server.agent.progress import Progress
+from a2a_canvas.server.agent.progress import Progress
 from tests.fakes import Told, answer, broken, text, thinking, tool
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.agent.blocks import BlockError, Blocks
+from a2a_canvas.server.agent.blocks import BlockError, Blocks
 
 STEPS = st.tuples(st.sampled_from(["start", "delta", "stop"]), st.integers(0, 3))
 CALLS = st.lists(st.lists(STEPS, max_size=20))

@@ -5,9 +5,9 @@ from typing import get_args
 
 import pytest
 
-from server.agent import events
-from server.agent.events import State, TurnEvent
-from store.edits import EditEvent
+from a2a_canvas.server.agent import events
+from a2a_canvas.server.agent.events import State, TurnEvent
+from a2a_canvas.store.edits import EditEvent
 
 VALUES = {"UserMessage", "AgentMessage", "UserSaid", "AssistantSaid", "Place"}
 

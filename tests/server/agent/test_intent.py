@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.agent.events import UserMessage
-from server.agent.intent import AGENTSTACK, CANVAS, instruction_of, intent_of
-from server.agent.operations import Converse, Edit, Focus, Go, InvalidOperation, Marked, Put
-from store.changes import Redo, Restore, Undo
-from store.models import DataPart, Parts, text_part
+from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS, instruction_of, intent_of
+from a2a_canvas.server.agent.operations import Converse, Edit, Focus, Go, InvalidOperation, Marked, Put
+from a2a_canvas.store.changes import Redo, Restore, Undo
+from a2a_canvas.store.models import DataPart, Parts, text_part
 
 SHORTER: Parts = (text_part("Shorter"),)
 RANGE = {"start": 2, "end": 5}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.agent.phases import TABLE, Phase, PhaseError, Signal, advance
+from a2a_canvas.server.agent.phases import TABLE, Phase, PhaseError, Signal, advance
 
 
 def walk(signals: list[Signal]) -> tuple[list[Phase], list[int]]:

@@ -8,9 +8,20 @@ from typing import Any
 
 import pytest
 
-from server.cli import main
-from server.client.operations import REDO, REDO_STEP, UNDO, UNDO_STEP, Edit, Lines, Match, Operation, put, restore
-from server.client.options import Where
+from a2a_canvas.server.cli import main
+from a2a_canvas.server.client.operations import (
+    REDO,
+    REDO_STEP,
+    UNDO,
+    UNDO_STEP,
+    Edit,
+    Lines,
+    Match,
+    Operation,
+    put,
+    restore,
+)
+from a2a_canvas.server.client.send_options import Where
 
 C = ["--context", "c"]
 
@@ -27,9 +38,9 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
         return run
 
-    monkeypatch.setattr("server.client.arguments.operate", record("operate"))
+    monkeypatch.setattr("a2a_canvas.server.client.arguments.operate", record("operate"))
     for name in ("artifacts", "show", "versions", "diff"):
-        monkeypatch.setattr(f"server.client.versions.{name}", record(name))
+        monkeypatch.setattr(f"a2a_canvas.server.client.versions.{name}", record(name))
     monkeypatch.setattr("sys.argv", ["./a2a-canvas"])
 
     def typed(*arguments: str) -> tuple[Any, ...]:

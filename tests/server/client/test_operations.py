@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server.agent.intent import intent_of
-from server.agent.operations import Edit as EditIntent
-from server.agent.operations import Go, Marked, Put
-from server.client.connection import CannotBeDone
-from server.client.operations import (
+from a2a_canvas.server.agent.intent import intent_of
+from a2a_canvas.server.agent.operations import Edit as EditIntent
+from a2a_canvas.server.agent.operations import Go, Marked, Put
+from a2a_canvas.server.client.connection import CannotBeDone
+from a2a_canvas.server.client.operations import (
     REDO,
     REDO_STEP,
     UNDO,
@@ -26,9 +26,9 @@ from server.client.operations import (
     put,
     restore,
 )
-from server.protocols.a2a_parts import user_message
-from store.changes import Redo, Restore, Undo
-from store.text import Span
+from a2a_canvas.server.protocols.a2a_v1.parts import user_message
+from a2a_canvas.store.changes import Redo, Restore, Undo
+from a2a_canvas.store.text.spans import Span
 
 TEXT = "one\ntwo 🦀 two\nthree\n"
 

@@ -32,10 +32,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from server.client.reading import TURN, Seen, events, fold
-from server.client.send import SendOptions, send
-from server.client.shown import ArtifactUpdate, Data, File, Reply, Status
-from tests.server.serving import serving as serving_canvas
+from a2a_canvas.server.client.fold import TURN, Seen, events, fold
+from a2a_canvas.server.client.send import SendOptions, send
+from a2a_canvas.server.client.shown import ArtifactUpdate, Data, File, Reply, Status
+from tests.server.app_server import serving as serving_canvas
 
 REPORT = "── report.md ───────────────────────────\n"
 RULE = "─" * 40 + "\n"
@@ -629,7 +629,7 @@ async def test_a_task_id_that_is_a_shell_command_comes_quoted() -> None:
 
 
 async def test_the_way_to_answer_is_named_as_the_program_was_called() -> None:
-    for program in ("a2a-canvas", ".venv/bin/a2a-canvas", "python -m server"):
+    for program in ("a2a-canvas", ".venv/bin/a2a-canvas", "python -m a2a_canvas"):
         async with serving(Script([[task("INPUT_REQUIRED", "Which?")]]).app) as url:
             got = await run(url, program=program)
         assert got.out.endswith(f'Answer with: {program} send --task t1 --url {url} "…"\n')

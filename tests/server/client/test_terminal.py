@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from server.client.shown import (
+from a2a_canvas.server.client.shown import (
     ArtifactUpdate,
     Data,
     Event,
@@ -28,7 +28,7 @@ from server.client.shown import (
     one_line,
     tail,
 )
-from server.client.terminal import Terminal
+from a2a_canvas.server.client.terminal import Terminal
 from tests.server.client.emulator import Emulator
 
 WIPE, DIM, PLAIN = "\r\x1b[K", "\x1b[2m", "\x1b[0m"

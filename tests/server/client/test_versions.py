@@ -19,15 +19,15 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from server.client.artifacts import address
-from server.client.options import Where
-from server.client.shown import cells
-from server.client.versions import aligned, artifacts, coloured, diff, line_breaks_marked, show, versions
-from server.protocols.artifact_diff import unified_diff
+from a2a_canvas.server.client.artifacts import address
+from a2a_canvas.server.client.send_options import Where
+from a2a_canvas.server.client.shown import cells
+from a2a_canvas.server.client.versions import aligned, artifacts, coloured, diff, line_breaks_marked, show, versions
+from a2a_canvas.server.protocols.artifacts.diff import unified_diff
+from tests.server.app_server import Served, serving
+from tests.server.canvas_client import SCRIPT, Doc, made, say
 from tests.server.client.test_send import Result, Screen, card, card_route, unused_url
 from tests.server.client.test_send import serving as serving_app
-from tests.server.editing import SCRIPT, Doc, made, say
-from tests.server.serving import Served, serving
 
 Reading = Callable[..., Awaitable[int]]
 

@@ -15,12 +15,12 @@ import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
 
-from tests.databases import Server as Postgresql
-from tests.databases import cut_connections, private_postgresql
-from tests.server.faults.judging import assert_written
-from tests.server.faults.plays import BEGUN, WRITE, Json
-from tests.server.faults.servers import PATIENCE, Server, eventually, house, message, with_tables
-from tests.server.faults.watching import INTERNAL_ERROR, Refused, Stream, Told
+from tests.database_fixtures import Server as Postgresql
+from tests.database_fixtures import cut_connections, private_postgresql
+from tests.server.faults.fault_scripts import BEGUN, WRITE, Json
+from tests.server.faults.outcome_checks import assert_written
+from tests.server.faults.server_processes import PATIENCE, Server, eventually, house, message, with_tables
+from tests.server.faults.watching_client import INTERNAL_ERROR, Refused, Stream, Told
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

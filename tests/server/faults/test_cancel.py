@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.databases import postgresql_url
-from tests.server.faults.messages_api import MODEL, START, behind, messages_api, speaks, writes
-from tests.server.faults.plays import CANCELED, WORKING, Json
-from tests.server.faults.servers import PATIENCE, house, with_tables
-from tests.server.faults.watching import Told
+from tests.database_fixtures import postgresql_url
+from tests.server.faults.fake_messages_api import MODEL, START, behind, messages_api, speaks, writes
+from tests.server.faults.fault_scripts import CANCELED, WORKING, Json
+from tests.server.faults.server_processes import PATIENCE, house, with_tables
+from tests.server.faults.watching_client import Told
 
 WRITTEN = "As far as it has come"
 INSIDE: list[tuple[list[Json], Callable[[Told], object]]] = [

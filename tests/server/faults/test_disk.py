@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.databases import sqlite_url
-from tests.server.faults.judging import assert_written
-from tests.server.faults.plays import BEGUN, COMPLETED, WRITE
-from tests.server.faults.servers import Server, house, message
-from tests.server.faults.watching import INTERNAL_ERROR, Refused, Told
+from tests.database_fixtures import sqlite_url
+from tests.server.faults.fault_scripts import BEGUN, COMPLETED, WRITE
+from tests.server.faults.outcome_checks import assert_written
+from tests.server.faults.server_processes import Server, house, message
+from tests.server.faults.watching_client import INTERNAL_ERROR, Refused, Told
 
 FULL = Callable[[Server], Callable[[], object]]
 """Takes the room from a server; what comes back gives it back."""

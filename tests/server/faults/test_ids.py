@@ -12,8 +12,8 @@ from a2a.client.errors import A2AClientError
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 
-from tests.databases import sqlite_url
-from tests.server.faults.servers import Server, envelope, house, message
+from tests.database_fixtures import sqlite_url
+from tests.server.faults.server_processes import Server, envelope, house, message
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"

@@ -12,9 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.databases import sqlite_url
-from tests.server.faults.judging import assert_written
-from tests.server.faults.messages_api import (
+from tests.database_fixtures import sqlite_url
+from tests.server.faults.fake_messages_api import (
     CALL,
     MODEL,
     START,
@@ -25,7 +24,7 @@ from tests.server.faults.messages_api import (
     speaks,
     writes,
 )
-from tests.server.faults.plays import (
+from tests.server.faults.fault_scripts import (
     ANSWERED,
     ASK,
     BEGUN,
@@ -38,8 +37,9 @@ from tests.server.faults.plays import (
     WORKING,
     WRITE,
 )
-from tests.server.faults.servers import PATIENCE, House, Server, house, message
-from tests.server.faults.watching import INTERNAL_ERROR, Refused, Told, envelope
+from tests.server.faults.outcome_checks import assert_written
+from tests.server.faults.server_processes import PATIENCE, House, Server, house, message
+from tests.server.faults.watching_client import INTERNAL_ERROR, Refused, Told, envelope
 
 GRACE = 3
 KILL, TERM = signal.SIGKILL, signal.SIGTERM

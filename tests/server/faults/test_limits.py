@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.server.faults.servers import PATIENCE, Server, house
+from tests.server.faults.server_processes import PATIENCE, Server, house
 
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]

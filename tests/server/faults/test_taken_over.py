@@ -13,12 +13,12 @@ import pytest
 import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 
-from tests.databases import execute, postgresql_url
-from tests.server.faults.judging import assert_written
-from tests.server.faults.plays import BEGUN, TEXTS, WRITE, WRITTEN
-from tests.server.faults.servers import PATIENCE, House, eventually, house, with_tables
-from tests.server.faults.watching import Refused, Told
-from tests.server.serving import Stream, said
+from tests.database_fixtures import execute, postgresql_url
+from tests.server.app_server import Stream, said
+from tests.server.faults.fault_scripts import BEGUN, TEXTS, WRITE, WRITTEN
+from tests.server.faults.outcome_checks import assert_written
+from tests.server.faults.server_processes import PATIENCE, House, eventually, house, with_tables
+from tests.server.faults.watching_client import Refused, Told
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -11,10 +11,10 @@ import pytest
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 
-from server.tasks.turns import UNWRITABLE
-from tests.databases import sqlite_url
-from tests.server.faults.servers import eventually
-from tests.server.serving import Stream, asking, said
+from a2a_canvas.server.tasks.runtime.turns import UNWRITABLE
+from tests.database_fixtures import sqlite_url
+from tests.server.app_server import Stream, asking, said
+from tests.server.faults.server_processes import eventually
 from tests.server.test_shutdown import HTTP, in_process
 
 RULE = (

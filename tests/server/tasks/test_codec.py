@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.agent import events as ev
-from server.agent.model import Text, Thinking, ToolResult, ToolUse, Usage
-from server.tasks import codec
-from server.tasks.record import Entry, OpenEdit, TaskArtifact, TaskRecord
-from store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
-from store.models import Content, DataPart, FilePart, text_part
-from store.rope import Rope
-from tests.store.making import PART_TUPLES
+from a2a_canvas.server.agent import events as ev
+from a2a_canvas.server.agent.model import Text, Thinking, ToolResult, ToolUse, Usage
+from a2a_canvas.server.tasks import codec
+from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskArtifact, TaskRecord
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
+from a2a_canvas.store.models import Content, DataPart, FilePart, text_part
+from a2a_canvas.store.text.rope import Rope
+from tests.store.artifact_builders import PART_TUPLES
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 PLACE = ev.Place(3, 2, 1)

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from server.agent.events import State, Transcript, UserSaid
-from server.agent.model import Text
-from server.tasks.history import earlier, is_history
-from server.tasks.record import TaskRecord
+from a2a_canvas.server.agent.events import State, Transcript, UserSaid
+from a2a_canvas.server.agent.model import Text
+from a2a_canvas.server.tasks.history import earlier, is_history
+from a2a_canvas.server.tasks.record import TaskRecord
 
 TOLD = [State.INPUT_REQUIRED, State.COMPLETED, State.CANCELED, State.FAILED, State.REJECTED]
 

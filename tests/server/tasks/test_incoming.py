@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from server.agent.events import UserMessage
-from server.tasks.incoming import WINDOW, Incoming, Repeats
-from store.changes import Redo, ReplaceParts, Restore, Undo
-from store.models import DataPart, FilePart, text_part
+from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.tasks.incoming import WINDOW, Incoming, Repeats
+from a2a_canvas.store.changes import Redo, ReplaceParts, Restore, Undo
+from a2a_canvas.store.models import DataPart, FilePart, text_part
 from tests.fakes import Clock, said
 
 MESSAGE = UserMessage("m-1", (text_part("Go"), DataPart({"a": [1]}), FilePart(content=b"x")), {"k": "v"})

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.agent.events import State
-from server.tasks.listing import TaskPage, TaskQuery, page_of, place_of
-from server.tasks.record import TaskRecord
+from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, page_of, place_of
+from a2a_canvas.server.tasks.record import TaskRecord
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 

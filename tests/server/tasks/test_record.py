@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.agent.blocks import Blocks
-from server.agent.events import (
+from a2a_canvas.server.agent.blocks import Blocks
+from a2a_canvas.server.agent.events import (
     AgentMessage,
     ArtifactChanged,
     AssistantSaid,
@@ -28,13 +28,13 @@ from server.agent.events import (
     ToolUseStarted,
     TurnEvent,
 )
-from server.agent.model import Text, ToolResult, Usage
-from server.agent.phases import Phase
-from server.tasks.record import Entry, OpenEdit, TaskRecord, fold
-from store.changes import AppendParts, apply
-from store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
-from store.models import DataPart, TextPart, text_part
-from store.rope import Rope
+from a2a_canvas.server.agent.model import Text, ToolResult, Usage
+from a2a_canvas.server.agent.phases import Phase
+from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskRecord, fold
+from a2a_canvas.store.changes import AppendParts, apply
+from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
+from a2a_canvas.store.models import DataPart, TextPart, text_part
+from a2a_canvas.store.text.rope import Rope
 from tests.fakes import parts, said
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

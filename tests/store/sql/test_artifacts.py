@@ -14,23 +14,30 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from store import mutation
-from store.base import ArtifactStore
-from store.changes import EditText, Redo, ReplaceParts, Restore, Undo
-from store.document import Document
-from store.errors import ArtifactBusy, ArtifactNotFound, StoreError, Unavailable, VersionConflict, VersionPruned
-from store.models import Artifact, FilePart, Limits, Ref
-from store.sql import holding, reading
-from store.sql.artifacts import standing
-from store.sql.commit import Fenced
-from store.sql.database import Database
-from store.sql.reading import Cache
-from store.sql.rows import Head, Stored
-from store.sql.tables import artifacts, drafts, versions
-from store.text import Span
-from tests.store.making import appending, by, delta, replacing, result
-from tests.store.sql.keeping import Kept, Replica, keeping, postgresql_database, sqlite_database
-from tests.store.sql.steps import STEPS, Step, do, done
+from a2a_canvas.store import mutation
+from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.changes import EditText, Redo, ReplaceParts, Restore, Undo
+from a2a_canvas.store.document import Document
+from a2a_canvas.store.errors import (
+    ArtifactBusy,
+    ArtifactNotFound,
+    StoreError,
+    Unavailable,
+    VersionConflict,
+    VersionPruned,
+)
+from a2a_canvas.store.models import Artifact, FilePart, Limits, Ref
+from a2a_canvas.store.sql import artifact_lease, reading
+from a2a_canvas.store.sql.artifacts import standing
+from a2a_canvas.store.sql.commit import Fenced
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.reading import Cache
+from a2a_canvas.store.sql.rows import Head, Stored
+from a2a_canvas.store.sql.tables import artifacts, drafts, versions
+from a2a_canvas.store.text.spans import Span
+from tests.store.artifact_builders import appending, by, delta, replacing, result
+from tests.store.sql.random_steps import STEPS, Step, do, done
+from tests.store.sql.sql_fixtures import Kept, Replica, keeping, postgresql_database, sqlite_database
 
 Databases = Callable[[], AbstractAsyncContextManager[Database]]
 
@@ -385,7 +392,7 @@ async def test_what_was_prepared_and_not_changed_is_let_go(
     two: tuple[Kept, Kept], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
-    monkeypatch.setattr(holding, "UNUSED", 0.1)
+    monkeypatch.setattr(artifact_lease, "UNUSED", 0.1)
     await one.store.prepare(by("t1"))
     assert (await other.store.apply(by("t2"), appending("x", last_chunk=True))).version == 1
 
@@ -394,8 +401,8 @@ async def test_one_attempt_serves_all_who_ask_at_once_and_goes_on_when_they_leav
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
-    monkeypatch.setattr(holding.Holds, "_take", counted(holding.Holds._take, begun))
-    monkeypatch.setattr(holding, "UNUSED", 0.1)
+    monkeypatch.setattr(artifact_lease.Holds, "_take", counted(artifact_lease.Holds._take, begun))
+    monkeypatch.setattr(artifact_lease, "UNUSED", 0.1)
     async with keeping(database, first(database)) as kept:
         asking = [asyncio.create_task(kept.store.apply(by("t1"), appending("x"))) for _ in range(5)]
         leaving = asyncio.create_task(kept.store.prepare(by("t1", "b")))
@@ -429,7 +436,7 @@ async def test_the_draft_of_a_task_that_came_over_is_waited_for_until_its_replic
 
 async def test_who_is_not_let_in_is_told_to_try_again(two: tuple[Kept, Kept], monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = two
-    monkeypatch.setattr(holding, "PATIENCE", 0.1)
+    monkeypatch.setattr(artifact_lease, "PATIENCE", 0.1)
     await one.store.apply(by("t1"), replacing("A"))
     await one.commits.settled()
     with pytest.raises(Unavailable, match="does not let go of artifact 'a'"):
@@ -663,7 +670,7 @@ class Slow:
 
 
 async def test_who_is_unused_while_it_is_let_go_is_let_go_once(two: tuple[Kept, Kept], monkeypatch) -> None:
-    monkeypatch.setattr(holding, "UNUSED", 0.05)
+    monkeypatch.setattr(artifact_lease, "UNUSED", 0.05)
     one, slow = two[0], Slow()
     await one.store.prepare(by("t1"))
     with pytest.raises(StoreError):
@@ -671,7 +678,7 @@ async def test_who_is_unused_while_it_is_let_go_is_let_go_once(two: tuple[Kept, 
     one.commits.join(slow)
     one.commits.now()
     await slow.reached.wait()
-    asyncio.get_running_loop().call_later(2 * holding.UNUSED, slow.release.set)
+    asyncio.get_running_loop().call_later(2 * artifact_lease.UNUSED, slow.release.set)
     await one.store.apply(by("t1"), replacing("A", last_chunk=True))
     await one.commits.settled()
     assert one.lost == 0
@@ -718,7 +725,7 @@ async def test_who_cannot_get_hold_is_told_so_and_lets_others_run(kept: Kept, mo
         return
 
     monkeypatch.setattr(kept.store._holds, "take", nothing)
-    monkeypatch.setattr("store.sql.artifacts.PATIENCE", 0.05)
+    monkeypatch.setattr("a2a_canvas.store.sql.artifacts.PATIENCE", 0.05)
     others = asyncio.Event()
     asyncio.get_running_loop().call_soon(others.set)
     with pytest.raises(Unavailable):

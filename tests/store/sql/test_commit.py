@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from store.errors import Unavailable
-from store.sql import commit
-from store.sql.commit import Fenced, GroupCommit, Written
-from store.sql.database import Database
+from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.sql import commit
+from a2a_canvas.store.sql.commit import Fenced, GroupCommit, Written
+from a2a_canvas.store.sql.database import Database
 
 
 class Page:

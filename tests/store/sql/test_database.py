@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
-from store.errors import Unavailable
-from store.sql.database import Database
-from tests.databases import cut_connections, postgresql_url, private_postgresql, sqlite_url
+from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.sql.database import Database
+from tests.database_fixtures import cut_connections, postgresql_url, private_postgresql, sqlite_url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from store.errors import Unavailable
-from store.sql.database import Database
-from tests.databases import sqlite_url
+from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.sql.database import Database
+from tests.database_fixtures import sqlite_url
 
 
 @pytest.fixture

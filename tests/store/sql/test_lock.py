@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from store.sql.lock import DatabaseInUse, FileLock
+from a2a_canvas.store.sql.lock import DatabaseInUse, FileLock
 
 ROOT = Path(__file__).parents[3]
 HOLDING = """
 import sys
 from pathlib import Path
-from store.sql.lock import FileLock
+from a2a_canvas.store.sql.lock import FileLock
 lock = FileLock(Path(sys.argv[1]))
 lock.take()
 print("held", flush=True)

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from store import mutation
-from store.changes import AppendParts, Change, EditText, Redo, Restore, Undo
-from store.document import Document
-from store.errors import VersionPruned
-from store.models import DataPart, FilePart
-from store.sql.differences import Changes, appended, changes
-from store.sql.rows import WHOLE, Head, Piece, Stored, VersionRow, content, stored
-from store.text import Span
-from tests.store.making import appending, by, delta, replacing, text
-from tests.store.sql.steps import LIMITS, STEPS, Step, done
+from a2a_canvas.store import mutation
+from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, Restore, Undo
+from a2a_canvas.store.document import Document
+from a2a_canvas.store.errors import VersionPruned
+from a2a_canvas.store.models import DataPart, FilePart
+from a2a_canvas.store.sql.differences import Changes, appended, changes
+from a2a_canvas.store.sql.rows import WHOLE, Head, Piece, Stored, VersionRow, content, stored
+from a2a_canvas.store.text.spans import Span
+from tests.store.artifact_builders import appending, by, delta, replacing, text
+from tests.store.sql.random_steps import LIMITS, STEPS, Step, done
 
 
 class Rows:

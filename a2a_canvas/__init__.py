@@ -1,0 +1,1 @@
+"""An agent server that speaks A2A and streams artifacts while they are written."""

@@ -1,0 +1,164 @@
+"""An edit of a selection by the model: one model call whose reply is the passage's new text.
+
+Rule 1: the reply streams into an `EditStream`. Nothing but the passage changes, and that only when the reply is whole.
+Rule 2: a stream that breaks is asked for again after a pause, at most twice; each try is an edit of its own.
+Rule 3: so is a reply of which nobody can tell what is the passage and what is not (`rewritten.py`).
+Rule 4: so is one without any text, once: it is no answer, and nothing is deleted without the word for it.
+Rule 5: whatever ends the edit before it is whole aborts it: an error, a cancel, a reply that was cut off. Once the
+        change is made nothing waits any more, to the task's last word.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from a2a_canvas.server.agent import events as ev
+from a2a_canvas.server.agent.answer import Answer, Block
+from a2a_canvas.server.agent.blocks import BlockError
+from a2a_canvas.server.agent.edit.edit_prompt import edit_request, passage_of
+from a2a_canvas.server.agent.edit.edit_reply import Rewritten
+from a2a_canvas.server.agent.edit.fences import inside_fence
+from a2a_canvas.server.agent.endings import TRIES, Ending, pause_before, retryable, stopped, why
+from a2a_canvas.server.agent.language import is_markdown, language_of
+from a2a_canvas.server.agent.listener import to_the_end
+from a2a_canvas.server.agent.model import LLM, ModelError, ModelRequest, Passage, Usage
+from a2a_canvas.server.agent.operations import Edit
+from a2a_canvas.server.agent.progress import Progress
+from a2a_canvas.store.document import Applied
+from a2a_canvas.store.models import Artifact, text_of
+from a2a_canvas.store.text.spans import lines_named
+from a2a_canvas.tools.base import Workspace
+from a2a_canvas.tools.edit_stream import EditStream, Target
+
+NOT_ALONE = (
+    "The model did not return the passage alone, so nothing was changed. "
+    "Ask again, in other words or for less at a time."
+)
+"""Said of a reply in which the passage's end cannot be told from what the model said beside it."""
+
+NO_TEXT = (
+    "The model returned no text, so nothing was changed. "
+    "Ask again, in other words; if the passage is to go, ask to delete it."
+)
+"""Said of a reply that is empty: thinking alone, a tool call, nothing at all."""
+
+
+class NoText(ModelError):
+    """The reply has no text."""
+
+    def __init__(self, *, retryable: bool) -> None:
+        super().__init__(NO_TEXT, retryable=retryable)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes: the model, the artifacts it works on, whom it tells, and how it waits before another try."""
+
+    llm: LLM
+    workspace: Workspace
+    emit: ev.Emit
+    sleep: Callable[[float], Awaitable[object]]
+
+
+async def rewrite(
+    edit: Edit, artifact: Artifact, target: Target, message_id: str, writer: Writer, progress: Progress
+) -> Ending:
+    """Have the passage at `target` rewritten, and say how that ended.
+
+    Args:
+        progress: where the task stood before.
+
+    Raises:
+        StoreError: the change was refused; the edit has been aborted.
+        asyncio.CancelledError: the edit has been aborted.
+    """
+    passage = _passage(edit, artifact, target)
+    request = edit_request(passage, message_id)
+    fenced = is_markdown(passage.language) and inside_fence(target.text[: target.span.start])
+    progress = progress.next_round()
+    silent = False
+    for tries_left in reversed(range(TRIES)):
+        stream = EditStream(writer.workspace, target, edit.strategy)
+        rewritten = Rewritten(passage, inside_fence=fenced)
+        reply = _Reply(progress, writer, rewritten, stream)
+        try:
+            await stream.start()
+            await _write(request, reply, rewritten, stream, writer.llm)
+            if ending := stopped(reply.stop_reason):
+                await to_the_end(stream.abort())
+                return ending
+            _check(rewritten, once_more=not silent)
+            return _edited(await stream.complete(), stream.target, passage.name, rewritten.remarks)
+        except (ModelError, BlockError) as error:
+            again = bool(tries_left) and retryable(error)
+            silent = silent or isinstance(error, NoText)
+            await to_the_end(stream.abort(again=again))
+            if not again:
+                return Ending(ev.State.FAILED, why(error))
+            await _pause(pause_before(tries_left, error, random.random()), writer, stream)
+        except BaseException:
+            await to_the_end(stream.abort())
+            raise
+        finally:
+            progress = reply.progress
+    raise AssertionError("unreachable")
+
+
+async def _pause(seconds: float, writer: Writer, stream: EditStream) -> None:
+    try:
+        await writer.sleep(seconds)
+    except BaseException:  # there is no other try
+        await to_the_end(stream.show())
+        raise
+
+
+def _passage(edit: Edit, artifact: Artifact, target: Target) -> Passage:
+    text = text_of(artifact.parts)
+    assert text  # a passage of it has been selected
+    return passage_of(
+        target.text,
+        target.span,
+        name=artifact.title,
+        language=language_of(artifact.name, text.media_type, text.metadata),
+        instruction=edit.instruction,
+        strategy=edit.strategy,
+        lines=edit.marked.line_start is not None,
+    )
+
+
+async def _write(request: ModelRequest, reply: _Reply, rewritten: Rewritten, stream: EditStream, llm: LLM) -> None:
+    try:
+        async with aclosing(llm.stream(request)) as events:
+            async for event in events:
+                await reply.take(event)
+        reply.check_ended()
+    finally:
+        await reply.end("error", Usage())
+    await stream.feed(rewritten.flush())
+
+
+def _check(rewritten: Rewritten, *, once_more: bool) -> None:
+    if not rewritten.alone:
+        raise ModelError(NOT_ALONE, retryable=True)
+    if rewritten.empty:
+        raise NoText(retryable=once_more)
+
+
+def _edited(applied: Applied, target: Target, name: str, remarks: str) -> Ending:
+    said = f"Edited {name} at {lines_named(target.text, target.span)}: version {applied.version} is saved."
+    return Ending(ev.State.COMPLETED, f"{said}\n\n{remarks}" if remarks else said)
+
+
+class _Reply(Answer[Block]):
+    """What the model answers: its text goes into the edit. There are no tools."""
+
+    def __init__(self, progress: Progress, writer: Writer, rewritten: Rewritten, stream: EditStream) -> None:
+        super().__init__(progress, writer.emit, writer.llm.thinking, Block)
+        self._rewritten = rewritten
+        self._stream = stream
+
+    async def _text(self, block: Block, delta: str) -> None:
+        await self._stream.feed(self._rewritten.feed(delta))

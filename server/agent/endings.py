@@ -1,0 +1,117 @@
+"""What follows from a tool call's outcome and from a model call's end, for the model, watchers and the turn. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from a2a_canvas.server.agent.blocks import BlockError
+from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged, ToolFailed, ToolSucceeded
+from a2a_canvas.server.agent.model import ModelError, StopReason, ToolResult
+from a2a_canvas.store.document import Applied
+from a2a_canvas.store.models import NO_METADATA, Metadata
+from a2a_canvas.tools.base import Ask, Decline, Done, Failed, Outcome
+
+LOST = "Something went wrong in this server; the operator's log has the details."
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a turn ends, or pauses. `metadata` goes with the text."""
+
+    state: State
+    text: str = ""
+    metadata: Metadata = field(default_factory=lambda: NO_METADATA)
+
+    def status(self, new_id: Callable[[], str]) -> StatusChanged:
+        """What the task is told to be."""
+        said = AgentMessage(new_id(), self.text, metadata=self.metadata) if self.text else None
+        return StatusChanged(self.state, said)
+
+
+def closing(ending: Ending, rounds: int, saved: Iterable[Applied]) -> Ending:
+    """`ending` with words of this server's, if the model's last answer had none after it had called tools.
+
+    Args:
+        rounds: how many answers of the model there were.
+        saved: what the turn has made of artifacts.
+    """
+    if ending.state is not State.COMPLETED or ending.text or rounds < 2:
+        return ending
+    written = [f"{applied.artifact.title}, version {applied.version}" for applied in saved]
+    return replace(ending, text=f"Wrote {'; '.join(written)}." if written else "Done; no artifact was changed.")
+
+
+def told(index: int, tool_use_id: str, outcome: Outcome) -> tuple[ToolResult | None, ToolSucceeded | ToolFailed]:
+    """The result that the model is given, and the event. No result yet for a question: it will be the answer."""
+    match outcome:
+        case Done(content=content):
+            return ToolResult(tool_use_id, content), ToolSucceeded(index, tool_use_id, content)
+        case Failed(content=content):
+            return ToolResult(tool_use_id, content, is_error=True), ToolFailed(index, tool_use_id, content)
+        case Ask():
+            return None, ToolSucceeded(index, tool_use_id, "The user has been asked.")
+        case Decline():
+            declined = "The task was declined."
+            return ToolResult(tool_use_id, declined), ToolSucceeded(index, tool_use_id, declined)
+        case _:
+            assert_never(outcome)
+
+
+def given_back(outcomes: Iterable[Outcome]) -> Ending | None:
+    """The ending or pause that tools asked for: to decline wins over to ask."""
+    questions: list[str] = []
+    for outcome in outcomes:
+        match outcome:
+            case Decline(reason=reason):
+                return Ending(State.REJECTED, reason)
+            case Ask(question=question):
+                questions.append(question)
+            case Done() | Failed():
+                pass
+            case _:
+                assert_never(outcome)
+    return Ending(State.INPUT_REQUIRED, "\n".join(questions)) if questions else None
+
+
+def stopped(reason: StopReason) -> Ending | None:
+    """The ending that the model's reason to stop brings about."""
+    match reason:
+        case "max_tokens":
+            return Ending(State.FAILED, "The answer was cut off at the model's output limit. Ask for less at a time.")
+        case "refusal":
+            return Ending(State.REJECTED, "The model declined to answer this request.")
+        case _:
+            return None
+
+
+TRIES = 3
+"""A model call is made once, and again at most twice."""
+PAUSES = (0.5, 2.0)
+"""Seconds, about, before the second and the third try."""
+LONGEST_PAUSE = 30.0
+"""Seconds that a provider may ask for."""
+
+
+def retryable(error: ModelError | BlockError) -> bool:
+    """Whether the model may be asked again."""
+    return isinstance(error, BlockError) or error.retryable
+
+
+def pause_before(tries_left: int, error: ModelError | BlockError, jitter: float) -> float:
+    """The seconds to wait before the model is asked again.
+
+    Args:
+        tries_left: how many there are, with the one that is waited for.
+        jitter: 0 to 1, at random, so that turns which broke together do not come back together.
+    """
+    wanted = error.retry_after if isinstance(error, ModelError) and error.retry_after else 0
+    return min(max(PAUSES[-tries_left] * (0.75 + jitter / 2), wanted), LONGEST_PAUSE)
+
+
+def why(error: ModelError | BlockError) -> str:
+    """What a user is told of a model call that failed."""
+    if isinstance(error, ModelError):
+        return error.reason
+    return "The model's answer was not understood; the operator's log has the details."

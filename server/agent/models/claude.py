@@ -1,0 +1,292 @@
+"""Claude, or whatever else speaks the Messages API at `ANTHROPIC_BASE_URL`, behind the `LLM` protocol.
+
+Rules:
+
+1. Tries do not multiply. What fails before the response headers has been retried by the SDK: not retryable.
+   What breaks after them (a transport error, an SSE `error` event, unreadable data, an end without a stop
+   reason) nobody has retried: retryable, and all alike. What comes after a stop reason breaks nothing.
+2. No key reaches a reason: of the provider only its error message is repeated, trimmed, our keys taken out.
+3. No other module imports `anthropic`.
+4. What a provider refuses and does not need is left out and the call made again: an optional field for as long as
+   this process runs; thinking and files of the conversation in this call.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import AsyncGenerator, Mapping
+from typing import Final, Literal, cast
+
+import anthropic
+import httpx2
+from anthropic.types import RawMessageStreamEvent
+
+from a2a_canvas.server.agent import model as m
+from a2a_canvas.server.agent.models.claude_events import EventMapper
+from a2a_canvas.server.agent.models.claude_params import (
+    OptionalField,
+    ThinkingMode,
+    to_params,
+    without_media,
+    without_thinking,
+)
+
+log = logging.getLogger(__name__)
+
+DEFAULT_MODEL: Final = "claude-sonnet-5-5"
+
+CONTEXT_WINDOW: Final = 200_000
+"""Tokens that a request and its answer may have together."""
+
+_NO_KEY: Final = "none"
+"""Stands for a key where a server needs none: the SDK does not call without."""
+_SECRET: Final = 12
+"""Characters of a key that is one. What stands for a key at a server that needs none is shorter, and may be a word."""
+
+_RawStream = anthropic.AsyncStream[RawMessageStreamEvent]
+
+# -------------------------------------------------------------------- failures
+
+_TOO_LONG: Final = (
+    "The request is too long for the model: send less at a time, or raise --context-window if it takes more."
+)
+_SAYS_TOO_LONG: Final = re.compile(
+    r"prompt is too long|exceed context limit|context (length|window|size)|input is too long|too many (input )?tokens",
+    re.IGNORECASE,
+)
+_MOST: Final = re.compile(
+    r"tokens > (\d+) maximum|\+ \d+ > (\d+)|context length is (\d+)|context size \((\d+)", re.IGNORECASE
+)
+_COUNTED: Final = re.compile(
+    r"(\d+) tokens > |limit: (\d+) \+|(\d+) in the messages|(\d+) input tokens|request \((\d+) tokens|"
+    r"resulted in (\d+) tokens",
+    re.IGNORECASE,
+)
+"""In the words of Anthropic, vLLM and llama.cpp: the tokens that there may be, and those of the request."""
+_SMALLEST: Final = 1_024
+"""Tokens: what says that it has less means something else."""
+_SAYS_UNKNOWN: Final = re.compile(r"extra inputs|not permitted|unknown|unexpected|unrecognized|support", re.IGNORECASE)
+_REASONS: Final[Mapping[int, str]] = {
+    400: "The model provider refused the request{said}",
+    401: "The model provider refused the API key: check ANTHROPIC_API_KEY.",
+    402: "The model provider asks for payment: check the account's credit.",
+    403: "The model provider refused the API key: check ANTHROPIC_API_KEY and what it gives access to.",
+    404: "The model provider does not know the model {model}: choose another with --model.",
+    422: "The model provider refused the request{said}",
+    429: "The model provider's rate limit has been reached: try again later.",
+    529: "The model provider is overloaded: try again later.",
+}
+_FAILED: Final = "The model provider failed (HTTP {status}): try again later."
+_ODD: Final = "The model provider answered with HTTP {status}{said}"
+_BROKEN: Final = "The connection to the model provider broke before the answer was complete."
+
+
+def _refused(error: Exception, model: str, client: anthropic.AsyncAnthropic) -> m.ModelError:
+    """The error of a call that got no stream."""
+    host = client.base_url.netloc.decode("ascii", "replace")
+    match error:
+        case anthropic.APITimeoutError():
+            reason = f"The model provider at {host} did not answer in time."
+        case anthropic.APIConnectionError():
+            reason = f"The model provider at {host} cannot be reached: check the network and ANTHROPIC_BASE_URL."
+        case anthropic.APIStatusError() if _says_too_long(error):
+            return m.TooLong(_TOO_LONG, _number(_COUNTED, error))
+        case anthropic.APIStatusError(status_code=status):
+            form = _REASONS.get(status, _FAILED if status >= 500 else _ODD)
+            reason = form.format(status=status, model=model, said=_quoted(error, client))
+        case _:
+            reason = f"The model provider could not be asked ({type(error).__name__})."
+    return m.ModelError(reason, retryable=False)
+
+
+def _broken(error: Exception, client: anthropic.AsyncAnthropic) -> m.ModelError:
+    """The error of a call whose stream did not come to its end."""
+    match error:
+        case anthropic.APIStatusError(type="overloaded_error"):
+            reason = _REASONS[529]
+        case anthropic.APIStatusError():
+            reason = f"The model provider broke off its answer{_quoted(error, client)}"
+        case _:
+            reason = _BROKEN
+    return m.ModelError(reason, retryable=True, retry_after=_retry_after(error))
+
+
+def _retry_after(error: Exception) -> float | None:
+    headers = error.response.headers if isinstance(error, anthropic.APIStatusError) else {}
+    try:
+        return float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(headers["retry-after"])
+    except (KeyError, ValueError):  # it may be a date
+        return None
+
+
+def _quoted(error: anthropic.APIStatusError, client: anthropic.AsyncAnthropic) -> str:
+    """The provider's own words, as the end of a sentence."""
+    said = " ".join(str(error.api_message or "").split())
+    for secret in (client.api_key, client.auth_token):
+        said = said.replace(secret, "[key]") if secret and len(secret) >= _SECRET else said
+    return f": {said[:300]}" if said else "."
+
+
+def _says_too_long(error: anthropic.APIStatusError) -> bool:
+    said = str(error.api_message or "")
+    return error.status_code == 413 or (error.status_code == 400 and bool(_SAYS_TOO_LONG.search(said)))
+
+
+def _number(pattern: re.Pattern[str], error: anthropic.APIStatusError) -> int | None:
+    found = pattern.search(str(error.api_message or ""))
+    return next((int(digits) for digits in found.groups() if digits), None) if found else None
+
+
+def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
+    """The optional field that the provider does not know."""
+    said = str(error.api_message or "")
+    if "eager_input_streaming" in said:
+        return "eager_input_streaming"
+    if _SAYS_UNKNOWN.search(said):
+        if "cache_control" in said:
+            return "cache_control"
+        if "thinking" in said and "display" in said:
+            return "display"
+    return "thinking" if "thinking" in said and not said.startswith("messages.") else None
+
+
+# ------------------------------------------------------------------- the model
+
+
+def available(environ: Mapping[str, str]) -> bool:
+    """Whether the environment names a provider: a key, or a server that may need none."""
+    return any(environ.get(name, "").strip() for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"))
+
+
+def _client_from(environ: Mapping[str, str]) -> anthropic.AsyncAnthropic:
+    # Left to itself, the SDK takes an empty ANTHROPIC_BASE_URL for an address and refuses to call without a key.
+    key = environ.get("ANTHROPIC_API_KEY", "").strip()
+    token = None if key else environ.get("ANTHROPIC_AUTH_TOKEN", "").strip() or None
+    address = environ.get("ANTHROPIC_BASE_URL", "").strip() or "https://api.anthropic.com"
+    if not re.match(r"https?://[^/:@\s]", address):
+        raise ValueError("ANTHROPIC_BASE_URL is not an address: it must look like http://127.0.0.1:11434")
+    return anthropic.AsyncAnthropic(api_key=None if token else key or _NO_KEY, auth_token=token, base_url=address)
+
+
+class ClaudeModel:
+    """A model behind the Messages API.
+
+    Args:
+        model: its name at the provider.
+        max_tokens: the most that one call may generate, thinking included.
+        thinking: see `ThinkingMode`.
+        context_window: the tokens that a request and its answer may have together. It gets smaller if the provider
+            says that it is; the answer has half of it at most.
+        client: how to reach the provider; by default as ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL say.
+
+    Raises:
+        ValueError: ANTHROPIC_BASE_URL is not an address.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str = DEFAULT_MODEL,
+        max_tokens: int = 32_000,
+        thinking: ThinkingMode = "auto",
+        context_window: int = CONTEXT_WINDOW,
+        client: anthropic.AsyncAnthropic | None = None,
+    ) -> None:
+        self._model = model
+        self._max_output = max_tokens
+        self._context_window = context_window
+        self._thinking = thinking
+        self._client = client or _client_from(os.environ)
+        self._reported: set[str] = set()
+        self._without: set[OptionalField] = set()
+
+    @property
+    def name(self) -> str:
+        return self._model
+
+    @property
+    def thinking(self) -> Literal["delta"]:
+        return "delta"
+
+    @property
+    def window(self) -> int:
+        return self._context_window - self._max_tokens
+
+    @property
+    def _max_tokens(self) -> int:
+        return min(self._max_output, self._context_window // 2)
+
+    async def stream(self, request: m.ModelRequest) -> AsyncGenerator[m.ModelEvent, None]:
+        """Ask the model. Closing the iterator closes the connection at once.
+
+        Raises:
+            ModelError: see rule 1.
+        """
+        mapper = EventMapper(self._reported)
+        opened = await self._open(request)
+        try:
+            async with opened as raws:
+                async for raw in raws:
+                    for event in mapper.feed(raw):
+                        yield event
+                        if isinstance(event, m.MessageStop):
+                            return
+        except (anthropic.APIError, httpx2.RequestError, ValueError) as error:
+            if mapper.end() is None:
+                raise _broken(error, self._client) from error
+        if (end := mapper.end()) is None:
+            raise m.ModelError(_BROKEN, retryable=True)
+        yield end
+
+    async def _open(self, request: m.ModelRequest) -> _RawStream:
+        try:
+            return await self._ask(request)
+        except (anthropic.AnthropicError, httpx2.RequestError) as error:
+            raise _refused(error, self._model, self._client) from error
+
+    async def _ask(self, request: m.ModelRequest) -> _RawStream:
+        """Call; and again, without what the provider refuses of it (rule 4)."""
+        try:
+            return await self._create(request)
+        except (anthropic.BadRequestError, anthropic.UnprocessableEntityError) as error:
+            less = self._less(request, error)
+            if less is None:
+                raise
+        return await self._ask(less)
+
+    def _less(self, request: m.ModelRequest, error: anthropic.APIStatusError) -> m.ModelRequest | None:
+        """What is asked instead of a request that was refused; None if nothing is left to try."""
+        if _says_too_long(error):
+            return request if self._narrowed(error) else None
+        names_thinking = "thinking" in str(error.api_message or "")
+        if names_thinking and (bare := without_thinking(request)) != request:
+            what, less = "earlier thinking", bare
+        elif (unknown := _unknown(error)) and unknown not in self._without:
+            self._without.add(unknown)
+            what, less = unknown, request
+        elif (bare := without_media(request)) != request:
+            what, less = "attached images and documents", bare
+        else:
+            return None
+        log.warning("asking again without the %s%s", what, _quoted(error, self._client))
+        return less
+
+    def _narrowed(self, error: anthropic.APIStatusError) -> bool:
+        """Whether the window is smaller than was thought, and the request fits into it if its answer is shorter."""
+        most, counted = _number(_MOST, error), _number(_COUNTED, error)
+        if most is None or not _SMALLEST <= most < self._context_window:
+            return False
+        log.warning("the model has a window of %d tokens: say so with --context-window", most)
+        self._context_window = most
+        return counted is not None and counted <= self.window
+
+    async def _create(self, request: m.ModelRequest) -> _RawStream:
+        params = to_params(request, self._model, self._max_tokens, self._thinking, self._without)
+        created = await self._client.messages.create(**params, stream=True)
+        return cast(_RawStream, created)
+
+    async def aclose(self) -> None:
+        """Close the connections to the provider."""
+        await self._client.close()

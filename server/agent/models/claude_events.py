@@ -1,0 +1,140 @@
+"""What the raw events of a Messages API stream say, as `ModelEvent`s. Pure, and without the SDK.
+
+Rules:
+
+1. The SDK builds events, blocks and deltas that it does not know as the first type of their union, unchecked, and
+   leaves `None` where a server sent nothing. So they are told apart by `type`, never by their class.
+2. A block of an unknown type (a server tool's) is left out whole: its start, its deltas and its stop.
+   A delta or stop of a block that never started is passed on: that is for the turn to refuse.
+3. Empty fragments say nothing and are left out. What a block start already carries comes as its first fragment.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from a2a_canvas.server.agent import model as m
+from a2a_canvas.store.models import repaired
+
+log = logging.getLogger(__name__)
+
+_STOP_REASONS: Final[Mapping[str, m.StopReason]] = {
+    "end_turn": "end_turn",
+    "tool_use": "tool_use",
+    "max_tokens": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",  # cut off as well, by the other limit
+    "refusal": "refusal",
+    "stop_sequence": "stop_sequence",
+    "pause_turn": "end_turn",  # only server tools pause, and none are offered
+}
+
+
+class EventMapper:
+    """Maps the raw events of one model call, in order.
+
+    Args:
+        reported: the unknown block types that have been logged; grows.
+    """
+
+    def __init__(self, reported: set[str]) -> None:
+        self._reported = reported
+        self._skipped: set[int] = set()
+        self._usage = m.Usage()
+        self._stop_reason: m.StopReason | None = None
+
+    def feed(self, raw: Any) -> list[m.ModelEvent]:
+        """What one raw event says: nothing for pings, citations and what is unknown."""
+        match getattr(raw, "type", None):
+            case "message_start":
+                self._usage = _counted(self._usage, getattr(raw.message, "usage", None))
+                return [m.MessageStart()]
+            case "content_block_start":
+                return self._start(raw.index, raw.content_block)
+            case "content_block_delta" if raw.index not in self._skipped:
+                return _delta(raw.index, raw.delta)
+            case "content_block_stop" if raw.index not in self._skipped:
+                return [m.BlockStop(raw.index)]
+            case "message_delta":
+                self._usage = _counted(self._usage, raw.usage)
+                return self._stopping(getattr(raw.delta, "stop_reason", None))
+            case "message_stop":
+                return [m.MessageStop(self._stop_reason or "end_turn", self._usage)]
+            case _:
+                return []
+
+    def end(self) -> m.MessageStop | None:
+        """What the end of the stream says, wherever it comes: an answer whose stop reason was told is whole."""
+        return m.MessageStop(self._stop_reason, self._usage) if self._stop_reason else None
+
+    def _start(self, index: int, block: Any) -> list[m.ModelEvent]:
+        self._skipped.discard(index)
+        match kind := getattr(block, "type", None):
+            case "text":
+                return [m.BlockStart(index, "text"), *_said(m.TextDelta, index, block.text)]
+            case "thinking":
+                thought = _said(m.ThinkingDelta, index, block.thinking)
+                return [m.BlockStart(index, "thinking"), *thought, *_said(m.SignatureDelta, index, block.signature)]
+            case "redacted_thinking":
+                return [m.BlockStart(index, "thinking"), m.SignatureDelta(index, redacted=block.data)]
+            case "tool_use":
+                use_id, name = (repaired(str(told or "")) for told in (block.id, block.name))
+                start = m.BlockStart(index, "tool_use", tool_use_id=use_id, name=name)
+                given = json.dumps(block.input, ensure_ascii=False) if block.input else ""
+                return [start, *_said(m.InputDelta, index, given)]
+            case _:
+                self._skip(index, str(kind))
+                return []
+
+    def _skip(self, index: int, kind: str) -> None:
+        self._skipped.add(index)
+        if kind not in self._reported:
+            self._reported.add(kind)
+            log.warning("skipping content blocks of the unknown type %r", kind)
+
+    def _stopping(self, reason: str | None) -> list[m.ModelEvent]:
+        if reason is None:
+            return []
+        if reason not in _STOP_REASONS:
+            log.warning("unknown stop reason %r taken for the end of the turn", reason)
+        self._stop_reason = _STOP_REASONS.get(reason, "end_turn")
+        return [m.MessageDelta(self._stop_reason)]
+
+
+def _delta(index: int, delta: Any) -> list[m.ModelEvent]:
+    match getattr(delta, "type", None):
+        case "text_delta":
+            return _said(m.TextDelta, index, delta.text)
+        case "thinking_delta":
+            return _said(m.ThinkingDelta, index, delta.thinking)
+        case "signature_delta":
+            return _said(m.SignatureDelta, index, delta.signature)
+        case "input_json_delta":
+            return _said(m.InputDelta, index, delta.partial_json)
+        case _:
+            return []
+
+
+def _said(
+    kind: type[m.TextDelta] | type[m.ThinkingDelta] | type[m.SignatureDelta] | type[m.InputDelta],
+    index: int,
+    text: str | None,
+) -> list[m.ModelEvent]:
+    return [kind(index, text)] if text else []
+
+
+def _counted(usage: m.Usage, told: Any) -> m.Usage:
+    """Counts are cumulative: the newest that is told stands."""
+
+    def newest(name: str, old: int) -> int:
+        value = getattr(told, name, None)
+        return old if value is None else int(value)
+
+    return m.Usage(
+        input_tokens=newest("input_tokens", usage.input_tokens),
+        output_tokens=newest("output_tokens", usage.output_tokens),
+        cache_read_tokens=newest("cache_read_input_tokens", usage.cache_read_tokens),
+        cache_write_tokens=newest("cache_creation_input_tokens", usage.cache_write_tokens),
+    )

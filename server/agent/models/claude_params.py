@@ -1,0 +1,267 @@
+"""What the Messages API is sent for a `ModelRequest`. Pure, and without the SDK: its parameters are plain dicts.
+
+Rules (the API's, https://platform.claude.com/docs/en/api/messages):
+
+1. What the API refuses is left out or said otherwise: one bad block in a conversation would fail every later call.
+2. The same request always gives the same parameters, and a longer conversation only adds to them: prompt caching
+   and the check of thinking blocks both compare everything that stands before.
+3. Thinking goes back as it came or not at all: where a block of an answer cannot, none of that answer does. Nor does
+   thinking that nothing follows: an answer must not end with it.
+4. A server that does not know a field that is optional is asked without it (`OptionalField`).
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any, Final, Literal, assert_never
+
+from a2a_canvas.server.agent import model as m
+from a2a_canvas.server.agent.attachments import is_text, media_type_of, named, text_of
+from a2a_canvas.store.models import repaired
+
+ThinkingMode = Literal["auto", "adaptive", "between_tools", "disabled"]
+"""What is asked of the model; which are accepted depends on it (claude-sonnet-5-5: `adaptive`, `between_tools`;
+claude-opus-5-5: `adaptive` alone). `auto` asks for `adaptive` where it exists and else leaves it to the server."""
+
+_CACHED: Final = {"type": "ephemeral"}
+_IMAGES: Final = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+}
+"""The images that the API reads, and how each begins: what it is not, by its bytes, the API refuses."""
+_THINKING: Final = ("thinking", "redacted_thinking")
+_MAX_IMAGE: Final = 5 * 1024 * 1024
+"""The API's limit for one image, in characters of base64."""
+_OLDER: Final = re.compile(r"claude-(\d|instant|(opus|sonnet|haiku)-4(-[015])?(-(\d{8}|latest))?$)")
+"""Names of Claude models that do not know adaptive thinking, as Anthropic writes them."""
+_CLAUDE: Final = re.compile(r"(?:^|[/.:])(claude-[^/:]*)")
+"""The model's own name in that of Bedrock, Vertex or a gateway: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`."""
+
+OptionalField = Literal["eager_input_streaming", "cache_control", "display", "thinking"]
+"""A field that the API knows and another server may not; `display` is one of `thinking`."""
+
+_EMPTY: Final = {"type": "text", "text": "(The message was empty.)"}
+_ODD: Final = re.compile(r"[^a-zA-Z0-9_-]")
+"""What the API does not take in ids and names."""
+_MAX_ID: Final = 64
+_MAX_NAME: Final = 128
+
+
+def to_params(
+    request: m.ModelRequest,
+    model: str,
+    max_tokens: int,
+    thinking: ThinkingMode = "auto",
+    without: Collection[OptionalField] = (),
+) -> dict[str, Any]:
+    """The arguments of `messages.create` for a request, without `stream`.
+
+    What the API refuses is left out: blank text, thinking as rule 3 says, answers with nothing left in them. Three
+    cache breakpoints: the system prompt, the last tool, the end of the conversation.
+
+    Args:
+        without: fields that are not sent.
+    """
+    mark = {} if "cache_control" in without else {"cache_control": _CACHED}
+    params: dict[str, Any] = {
+        "model": model,
+        "max_tokens": max_tokens,
+        "messages": _marked_end(_messages(request), mark),
+    }
+    if request.system.strip():
+        params["system"] = [{"type": "text", "text": request.system, **mark}]
+    if request.tools:
+        tools = [_tool(spec, without) for spec in request.tools]
+        params["tools"] = [*tools[:-1], {**tools[-1], **mark}]
+    if "thinking" not in without and (config := _thinking_config(thinking, model)):
+        params["thinking"] = {name: value for name, value in config.items() if name not in without}
+    return params
+
+
+def _thinking_config(mode: ThinkingMode, model: str) -> dict[str, str] | None:
+    match mode:
+        case "auto":
+            return _thinking_config("adaptive", model) if _thinks_adaptively(model) else None
+        case "adaptive":
+            # Since Claude 4.7 the text of thinking is omitted unless it is asked for.
+            return {"type": "adaptive", "display": "summarized"}
+        case "between_tools" | "disabled":
+            return {"type": mode}
+        case _:
+            assert_never(mode)
+
+
+def _thinks_adaptively(model: str) -> bool:
+    found = _CLAUDE.search(model.lower())
+    return found is not None and not _OLDER.match(re.sub(r"-v\d+$", "", re.sub("[.@]", "-", found[1])))
+
+
+def _tool(spec: m.ToolSpec, without: Collection[OptionalField]) -> dict[str, Any]:
+    tool = {"name": spec.name, "description": spec.description, "input_schema": dict(spec.input_schema)}
+    eager = spec.eager and "eager_input_streaming" not in without
+    return {**tool, "eager_input_streaming": True} if eager else tool
+
+
+def _messages(request: m.ModelRequest) -> list[dict[str, Any]]:
+    """The messages; what stands around an answer with nothing left in it is one."""
+    messages: list[dict[str, Any]] = []
+    ids = _Ids()
+    for message in request.messages:
+        content = _content(message, ids)
+        if message.role == "user":
+            content = content or [_EMPTY]
+        if content and messages and messages[-1]["role"] == message.role:
+            messages[-1]["content"].extend(content)
+        elif content:
+            messages.append({"role": message.role, "content": content})
+    return messages
+
+
+def _content(message: m.ModelMessage, ids: _Ids) -> list[dict[str, Any]]:
+    """The blocks of a message, tool results first as the API demands, otherwise in order."""
+    ordered = sorted(message.content, key=lambda each: not isinstance(each, m.ToolResult))
+    whole = all(each.signature or each.redacted for each in ordered if isinstance(each, m.Thinking))
+    kept = [each for each in ordered if whole or not isinstance(each, m.Thinking)]
+    blocks = [block for each in kept if (block := _block(each, ids)) is not None]
+    while blocks and blocks[-1]["type"] in _THINKING:
+        blocks.pop()
+    return blocks
+
+
+class _Ids:
+    """Gives every call an id that the API takes, one of its own in the whole conversation, and its result the same."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+        self._times: Counter[str] = Counter()
+        self._unanswered: defaultdict[str, deque[str]] = defaultdict(deque)
+
+    def of_call(self, use_id: str) -> str:
+        plain = given = _ODD.sub("_", use_id)[:_MAX_ID] or "call"
+        while given in self._given:
+            self._times[plain] += 1
+            given = f"{plain[:50]}_{self._times[plain] + 1}"
+        self._given.add(given)
+        self._unanswered[use_id].append(given)
+        return given
+
+    def of_result(self, use_id: str) -> str:
+        unanswered = self._unanswered[use_id]
+        return unanswered.popleft() if unanswered else use_id
+
+
+def _block(content: m.Content, ids: _Ids) -> dict[str, Any] | None:
+    match content:
+        case m.Text(text):
+            return {"type": "text", "text": repaired(text)} if text.strip() else None
+        case m.Attachment():
+            return _attachment(content)
+        case m.Thinking(redacted=data) if data:
+            return {"type": "redacted_thinking", "data": data}
+        case m.Thinking(text, signature):
+            return {"type": "thinking", "thinking": text, "signature": signature}
+        case m.ToolUse(use_id, name, given):
+            name = _ODD.sub("_", name)[:_MAX_NAME] or "unnamed"
+            return {"type": "tool_use", "id": ids.of_call(use_id), "name": name, "input": _finite(dict(given))}
+        case m.ToolResult():
+            return _tool_result(content, ids)
+        case _:
+            assert_never(content)
+
+
+def _finite(value: Any) -> Any:
+    """The value without the numbers that JSON cannot carry. Journals of version 0.1 may hold them."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {key: _finite(inner) for key, inner in value.items()}
+        case list():
+            return [_finite(inner) for inner in value]
+        case _:
+            return value
+
+
+def _tool_result(result: m.ToolResult, ids: _Ids) -> dict[str, Any]:
+    # An error result without content is refused.
+    text = repaired(result.content) or ("The tool failed." if result.is_error else "")
+    block = {"type": "tool_result", "tool_use_id": ids.of_result(result.tool_use_id), "content": text}
+    return {**block, "is_error": result.is_error}
+
+
+def _attachment(file: m.Attachment) -> dict[str, Any]:
+    """An image or PDF as such, text as text, anything else as a line that names it.
+
+    Only what every later request can repeat is sent as a block: one refused image would end the conversation.
+    """
+    if block := _media_block(file):
+        return block
+    if is_text(file):
+        return {"type": "text", "text": f"File {repaired(file.name) or media_type_of(file)}:\n\n{text_of(file)}"}
+    return {"type": "text", "text": repaired(named(file))}
+
+
+def _media_block(file: m.Attachment) -> dict[str, Any] | None:
+    media_type = media_type_of(file)
+    if media_type in _IMAGES and (source := _source(file, _image_type)):
+        return {"type": "image", "source": source}
+    if media_type == "application/pdf" and (source := _source(file, _pdf_type)):
+        return {"type": "document", "source": source, **({"title": repaired(file.name)} if file.name.strip() else {})}
+    return None
+
+
+def _source(file: m.Attachment, type_of: Callable[[bytes], str | None]) -> dict[str, str] | None:
+    if not file.content:
+        return {"type": "url", "url": file.url} if file.url.startswith("https://") else None
+    media_type = type_of(file.content)
+    if media_type is None:
+        return None
+    return {"type": "base64", "media_type": media_type, "data": base64.b64encode(file.content).decode("ascii")}
+
+
+def _image_type(content: bytes) -> str | None:
+    """What the bytes are, whatever their sender calls them; none if the API would not take them."""
+    if -(-len(content) // 3) * 4 > _MAX_IMAGE:
+        return None
+    return next((media_type for media_type, begins in _IMAGES.items() if begins.match(content)), None)
+
+
+def _pdf_type(content: bytes) -> str | None:
+    # Readers of PDF look for its mark in the first kilobyte.
+    return "application/pdf" if b"%PDF-" in content[:1024] else None
+
+
+def _marked_end(messages: list[dict[str, Any]], mark: dict[str, Any]) -> list[dict[str, Any]]:
+    """The messages, the last block of the last one marked; it is never thinking, which cannot carry the mark."""
+    if messages:
+        last = messages[-1]["content"]
+        last[-1] = {**last[-1], **mark}
+    return messages
+
+
+def without_thinking(request: m.ModelRequest) -> m.ModelRequest:
+    """The request without the thinking in its conversation, which only its own model and conversation may read."""
+    return _changed(request, lambda content: None if isinstance(content, m.Thinking) else content)
+
+
+def without_media(request: m.ModelRequest) -> m.ModelRequest:
+    """The request with a line that names it in place of each image and PDF."""
+
+    def lessened(content: m.Content) -> m.Content:
+        return m.Text(named(content)) if isinstance(content, m.Attachment) and _media_block(content) else content
+
+    return _changed(request, lessened)
+
+
+def _changed(request: m.ModelRequest, change: Callable[[m.Content], m.Content | None]) -> m.ModelRequest:
+    def changed(message: m.ModelMessage) -> m.ModelMessage:
+        return replace(message, content=tuple(new for c in message.content if (new := change(c)) is not None))
+
+    return replace(request, messages=tuple(changed(each) for each in request.messages))

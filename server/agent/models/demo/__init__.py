@@ -1,0 +1,5 @@
+"""`rehearsal`: a small deterministic writer for trying things without a key."""
+
+from a2a_canvas.server.agent.models.demo.demo_model import HELP, NOTICE, Rehearsal, plan
+
+__all__ = ["HELP", "NOTICE", "Rehearsal", "plan"]

@@ -1,0 +1,265 @@
+"""`rehearsal`: a small deterministic writer, so that everything can be tried without a key and offline.
+
+It is not a language model, and says so. It reads English key words only (`wishes.py`) and uses the
+same tools, one call per round, as a real model would.
+
+Rule 1: what it says next is a pure function of the request (`plan`): the newest message, the calls made since
+        and their results. Nothing is kept between requests.
+Rule 2: the newest message is what it works on, also when it came along with tool results; an answer to
+        `ask_user` is no new message.
+Rule 3: only tools that the request offers are called. A failed call ends the turn with what the tool said.
+Rule 4: the last round of the turn has text and no call. `NOTICE` ends the first reply of a conversation: that
+        text, or a question or refusal that comes before it.
+Rule 5: to an edit it replies with the new text and nothing else (`editing.py`), or with the mark that deletes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, Literal, assert_never
+
+from a2a_canvas.server.agent.edit.edit_prompt import deletion_mark
+from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, Text, Thinking, ToolUse
+from a2a_canvas.server.agent.models.demo.commands import Add, Ask, Decline, Draft, Replace, Talk, Undo, Wish, read_wish
+from a2a_canvas.server.agent.models.demo.demo_answers import call, listing, say
+from a2a_canvas.server.agent.models.demo.editing import edited
+from a2a_canvas.server.agent.models.demo.find_passages import Edit, read_edit
+from a2a_canvas.server.agent.models.demo.revising import revise
+from a2a_canvas.server.agent.models.demo.situation import (
+    Step,
+    entries_in,
+    entry_of,
+    looked_at,
+    mapping,
+    name_of,
+    named,
+    situation,
+    was_said,
+)
+from a2a_canvas.server.agent.models.demo.writing import addressed, outline, section, slug, substituted
+from a2a_canvas.server.agent.models.playback import Block, NewId, Sleep, answer, fresh_tool_id, paced
+
+NOTICE = (
+    "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
+    "Set ANTHROPIC_API_KEY, or choose a model with --model, to get a real one."
+)
+"""Said at start-up, in the card and in the first reply."""
+
+HELP = (
+    "I can draft an outline (“Write about tea”), add to it (“Add a section on milk”), "
+    "replace words in it (“Replace tea by coffee”), take that back (“Undo that”) "
+    "and ask you something (“Ask me my name”). "
+    "Select a passage, and I make it “shorter”, “longer” or “upper case”, delete it or replace words in it; "
+    "or tell me which one (“Make the second paragraph shorter”)."
+)
+
+READS = 10_000
+"""Characters of a message that are read; its rules would take 0.1 s for a megabyte."""
+
+_MARKDOWN = "text/markdown"
+_NEEDS: Mapping[type[Wish | Edit], tuple[str, ...]] = {
+    Edit: ("artifact_list", "artifact_read", "artifact_edit", "ask_user"),
+    Draft: ("artifact_update",),
+    Add: ("artifact_list", "artifact_update"),
+    Replace: ("artifact_list", "artifact_read", "artifact_update"),
+    Undo: ("artifact_list", "artifact_restore"),
+    Ask: ("ask_user",),
+    Decline: ("decline_task",),
+    Talk: (),
+}
+
+
+class Rehearsal:
+    """An `LLM` without a language model.
+
+    Args:
+        chunk: the shortest and the longest delta, in characters; lengths go up from one to the other, again
+            and again.
+        delay: seconds between deltas.
+        sleep: waits for a time in seconds.
+        new_id: makes the id of each tool call.
+    """
+
+    name = "rehearsal"
+    thinking: Literal["delta", "accumulated"] = "delta"
+
+    def __init__(
+        self,
+        *,
+        chunk: tuple[int, int] = (4, 8),
+        delay: float = 0.02,
+        sleep: Sleep = asyncio.sleep,
+        new_id: NewId = fresh_tool_id,
+    ) -> None:
+        self._sizes = range(chunk[0], chunk[1] + 1)
+        self._delay = delay
+        self._sleep = sleep
+        self._new_id = new_id
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Say what `plan` says, at a human pace. Never fails."""
+        blocks = [replace(b, id=self._new_id()) if isinstance(b, ToolUse) else b for b in plan(request)]
+        events = answer(request, blocks, itertools.cycle(self._sizes))
+        async with aclosing(paced(events, self._delay, self._sleep)) as stream:
+            async for event in stream:
+                yield event
+
+
+def plan(request: ModelRequest) -> tuple[Block, ...]:
+    """What comes next in the conversation. Calls have no id yet: that is given when they are said."""
+    if request.edit is not None:
+        return say(edited(request.edit) or deletion_mark(request.edit))
+    text, steps = situation(request.messages)
+    blocks = _next(*looked_at(text), steps, frozenset(tool.name for tool in request.tools))
+    if was_said(NOTICE, request.messages):
+        return blocks
+    return tuple(_with_notice(block, blocks) for block in blocks)
+
+
+def _next(focus: str, text: str, steps: Sequence[Step], tools: frozenset[str]) -> tuple[Block, ...]:
+    text = text[:READS]
+    wish = read_edit(text) or read_wish(text)
+    missing = [name for name in _NEEDS[type(wish)] if name not in tools]
+    if missing:
+        return say(f"I would need the tool {missing[0]} for that, and it is not there.")
+    last = steps[-1] if steps else None
+    if last is not None and last.is_error:
+        return say(f"That did not work: {last.content[:300]}")
+    return _step(wish, focus, steps)
+
+
+def _step(wish: Wish | Edit, focus: str, steps: Sequence[Step]) -> tuple[Block, ...]:
+    last = steps[-1] if steps else None
+    match wish:
+        case Edit():
+            return revise(wish, focus, steps)
+        case Draft():
+            return _wrote(last, "drafted") if last else _draft(wish.topic)
+        case Add():
+            return _add(wish, focus, last)
+        case Replace():
+            return _replace(wish, focus, steps)
+        case Undo():
+            return _undo(wish, focus, last)
+        case Ask():
+            return _ask(wish, last)
+        case Decline():
+            return _decline(last)
+        case Talk():
+            return say(HELP)
+        case _:
+            assert_never(wish)
+
+
+# ------------------------------------------------------------------- wishes
+
+
+def _draft(topic: str, opening: str = "") -> tuple[Block, ...]:
+    return (
+        Thinking(f"Planning an outline on {topic}.", signature="rehearsal"),
+        Text(opening or f"I am drafting an outline on {topic}."),
+        _update(slug(topic), f"{slug(topic)}.md", outline(topic), _MARKDOWN, f"An outline on {topic}."),
+    )
+
+
+def _add(wish: Add, focus: str, last: Step | None) -> tuple[Block, ...]:
+    if last is None:
+        return listing()
+    if last.name != "artifact_list":
+        return _wrote(last, "added to" if last.input.get("append") else "drafted")
+    entries = entries_in(last.content)
+    if not entries:
+        return _draft(wish.topic_without_place or "notes", "There is no document yet, so I start one.")
+    placed = named(entries, wish.place)
+    topic = wish.topic if placed else wish.topic_without_place
+    entry = placed or named(entries, wish.before) or entry_of(entries, focus) or entries[-1]
+    added = f"\n{wish.text}\n" if wish.text else section(topic)
+    update = _update(entry["artifact_id"], name_of(entry), added, append=True)
+    return Text(f"I am adding to “{name_of(entry)}”."), update
+
+
+def _replace(wish: Replace, focus: str, steps: Sequence[Step]) -> tuple[Block, ...]:
+    match steps:
+        case []:
+            return listing()
+        case [*_, Step(name="artifact_list")]:
+            entries = entries_in(steps[-1].content)
+            if not entries:
+                return say("There is no document yet in which I could replace something. Ask me to write one.")
+            placed = named(entries, wish.place) or named(entries, wish.before)
+            entry = placed or entry_of(entries, focus) or entries[-1]
+            return Text(f"I am reading “{name_of(entry)}”."), call("artifact_read", artifact_id=entry["artifact_id"])
+        case [*earlier, Step(name="artifact_read")]:
+            listed = entries_in(earlier[-1].content) if earlier else []
+            new = wish.new if named(listed, wish.place) else wish.new_without_place
+            return _rewrite(wish.old, new, mapping(steps[-1].content))
+        case _:
+            return _wrote(steps[-1], f"replaced “{wish.old}” in")
+
+
+def _rewrite(old: str, new: str, artifact: Mapping[str, Any]) -> tuple[Block, ...]:
+    parts = [part for part in artifact.get("parts", ()) if part["kind"] == "text"]
+    text = "".join(str(part.get("text", "")) for part in parts)
+    name = name_of(artifact)
+    text, count = substituted(text, old, new)
+    if not count:
+        return say(f'“{old}” does not stand in “{name}”. Quote the whole of it: replace "old" by "new".')
+    media_type = str(parts[0].get("mimeType", ""))
+    return Text(f"I am rewriting “{name}”."), _update(artifact.get("artifact_id", ""), name, text, media_type)
+
+
+def _undo(wish: Undo, focus: str, last: Step | None) -> tuple[Block, ...]:
+    if last is None:
+        return listing()
+    if last.name != "artifact_list":
+        return say(last.content)
+    entries = entries_in(last.content)
+    if not entries:
+        return say("There is no document yet, so there is nothing to undo.")
+    entry = named(entries, wish.said) or entry_of(entries, focus) or entries[-1]
+    return Text(f"I am undoing what was done last in “{name_of(entry)}”."), call(
+        "artifact_restore", artifact_id=entry["artifact_id"]
+    )
+
+
+def _decline(last: Step | None) -> tuple[Block, ...]:
+    return say("I have declined.") if last else (call("decline_task", reason="You asked me to decline."),)
+
+
+def _ask(wish: Ask, last: Step | None) -> tuple[Block, ...]:
+    if last:
+        return say(f"You answered: {last.content[:300]}")
+    what = f"Please tell me {addressed(wish.what.removeprefix('for '))}." if wish.what else "What shall I know?"
+    return (call("ask_user", question=wish.question or what),)
+
+
+def _wrote(last: Step, did: str) -> tuple[Block, ...]:
+    artifact = last.input.get("artifact")
+    name = name_of(artifact) if isinstance(artifact, Mapping) else "the document"
+    return say(f"I have {did} “{name}”. Ask me to add to it, or to replace words in it.")
+
+
+# ------------------------------------------------------------------- blocks
+
+
+def _update(
+    artifact_id: str, name: str, text: str, media_type: str = "", description: str = "", *, append: bool = False
+) -> ToolUse:
+    part = {"kind": "text", **({"mimeType": media_type} if media_type else {}), "text": text}
+    about = {"description": description} if description else {}
+    artifact = {"artifact_id": artifact_id, "name": name, **about, "parts": [part]}
+    return call("artifact_update", append=append, last_chunk=True, artifact=artifact)
+
+
+def _with_notice(block: Block, blocks: Sequence[Block]) -> Block:
+    match block:
+        case Text(text=text) if len(blocks) == 1:
+            return Text(f"{text}\n\n{NOTICE}")
+        case ToolUse(name="ask_user" | "decline_task"):
+            return replace(block, input={key: f"{said}\n\n{NOTICE}" for key, said in block.input.items()})
+        case _:
+            return block

@@ -1,0 +1,244 @@
+"""What the rehearsal model makes of a selection. English key words only; the same edit gives the same text, everywhere.
+
+Rule 1: the first row of `_REPLACING` that applies decides what takes the selection's place, `_INSERTING` what is put
+        beside it. What is quoted is no key word.
+Rule 2: what is not understood changes the text visibly all the same: it is marked with the instruction.
+Rule 3: line breaks at the selection's end stay as they are; what is inserted gets the line breaks or blanks it needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from a2a_canvas.server.agent.language import is_markdown
+from a2a_canvas.server.agent.model import Passage
+from a2a_canvas.server.agent.models.demo.commands import Add, Draft, Replace, read_wish
+from a2a_canvas.server.agent.models.demo.writing import capital, section, substituted
+
+QUOTED: Final = re.compile(r'"([^"]*)"|“([^”]*)”|(?<!\w)\'([^\']*)\'(?!\w)|‘([^’]*)’|`([^`]*)`|«([^»]*)»')
+_IT: Final = re.compile(
+    r"(?:all(?: of)? )?(?:it|this|that|these|everything"
+    r"|(?:(?:the|this|that|these|those) )?(?:whole )?"
+    r"(?:selection|selected \w+|text|passage|word|words|line|lines|sentence|paragraph|section|code|here))(?: here)?",
+    re.IGNORECASE,
+)
+_TURN: Final = re.compile(
+    r"\b(?:change|rename|turn|rewrite|make)\s+(?P<old>.+?)\s+(?:to|into|as|say)\s+(?P<new>.+)", re.I
+)
+_DELETE: Final = re.compile(r"\b(?:delete|remove|drop|erase)\b\s*(?P<what>.*)", re.IGNORECASE)
+_NOISE: Final = re.compile(r"^(?:the )?(?:words?|text|phrase|line)\s+(?=\S)", re.IGNORECASE)
+_END: Final = re.compile(r"[.!?](?=\s|$)|\n|,?\s+please\b", re.IGNORECASE)
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=\S)")
+_DEF: Final = re.compile(r"^([ \t]*(?:export +)?)(?=(?:def|function|fn)\b)", re.MULTILINE)
+
+_HASH: Final = ("python", "ruby", "shell", "perl", "r", "elixir", "yaml", "toml", "makefile", "dockerfile", "graphql")
+_DASHES: Final = ("sql", "lua", "haskell")
+_SLASHES: Final = (
+    "javascript",
+    "typescript",
+    "java",
+    "kotlin",
+    "scala",
+    "go",
+    "rust",
+    "c",
+    "cpp",
+    "csharp",
+    "swift",
+    "php",
+)
+_COMMENT: Final = {**dict.fromkeys(_HASH, "#"), **dict.fromkeys(_DASHES, "--"), **dict.fromkeys(_SLASHES, "//")}
+
+
+def edited(passage: Passage) -> str:
+    """What a model would reply to the passage; empty if the selection is to be deleted."""
+    if passage.strategy == "replace" and passage.selected:
+        return _replaced(passage)
+    return _inserted(passage)
+
+
+# ------------------------------------------------------------------- in place of the selection
+
+_Edit = Callable[[Passage], str | None]
+"""The new text of a selection without the line breaks at its end, or None if the row does not apply after all."""
+
+
+def _replaced(passage: Passage) -> str:
+    text = passage.selected.rstrip("\r\n")
+    ends = passage.selected[len(text) :]
+    said = QUOTED.sub("", passage.instruction)
+    for words, edit in _REPLACING:
+        if words.search(said) and (new := edit(replace(passage, selected=text))) is not None:
+            return new and new + ends
+    return _marked(passage, text) + ends
+
+
+def _substitute(passage: Passage) -> str | None:
+    """Replace A by B, rename A to B."""
+    wish = read_wish(passage.instruction)
+    if isinstance(wish, Replace):
+        new = wish.new if _IT.fullmatch(wish.place.strip()) else wish.new_without_place
+        return _put(passage, wish.old, new)
+    turn = _TURN.search(passage.instruction)
+    if turn is None or _IT.fullmatch(turn["old"]):
+        return None
+    return _put(passage, _bare(turn["old"]), _bare(turn["new"]))
+
+
+def _put(passage: Passage, old: str, new: str) -> str | None:
+    if _IT.fullmatch(old) and old.casefold() not in passage.selected.casefold():
+        return new
+    text, count = substituted(passage.selected, old, new)
+    return text if count else None
+
+
+def _turn(passage: Passage) -> str | None:
+    """Change it to B."""
+    turn = _TURN.search(passage.instruction)
+    return _bare(turn["new"]) if turn and _IT.fullmatch(turn["old"]) else None
+
+
+def _delete(passage: Passage) -> str | None:
+    """Delete it, remove the word A."""
+    found = _DELETE.search(passage.instruction)
+    what = _bare(found["what"]) if found else ""
+    if not what or _IT.fullmatch(what):
+        return ""
+    words = re.escape(_NOISE.sub("", what))
+    text, count = re.subn(rf"(?<!\S){words} | ?{words}", "", passage.selected, flags=re.IGNORECASE)
+    return text if count else None
+
+
+def _comment(passage: Passage) -> str | None:
+    """Comment out, or put a quoted comment above."""
+    mark = _COMMENT.get(passage.language)
+    quoted = _quoted(passage.instruction)
+    if mark is None or (quoted is None and not re.search(r"\bout\b", passage.instruction, re.IGNORECASE)):
+        return None
+    if quoted is not None:
+        return f"{_indent(passage.selected)}{mark} {quoted}\n{passage.selected}"
+    return re.sub(r"^([ \t]*)(?=\S)", rf"\g<1>{mark} ", passage.selected, flags=re.MULTILINE)
+
+
+def _async(passage: Passage) -> str | None:
+    text, count = _DEF.subn(r"\1async ", passage.selected)
+    return text if count else None
+
+
+def _sorted(passage: Passage) -> str:
+    backwards = re.search(r"\b(?:backwards?|descending|revers\w+)\b", passage.instruction, re.IGNORECASE)
+    line_end = _line_end(passage.selected)
+    return line_end.join(sorted(passage.selected.split(line_end), reverse=bool(backwards)))
+
+
+def _shorter(passage: Passage) -> str | None:
+    """The first sentence; of one sentence or none, the first half of its lines or words."""
+    indent = _indent(passage.selected)
+    text = passage.selected[len(indent) :]
+    first, *others = _SENTENCE.split(text)
+    if others:
+        return indent + first
+    joint = _line_end(text) if "\n" in text else " "
+    pieces = text.split(joint)
+    half = joint.join(pieces[: (len(pieces) + 1) // 2])
+    return indent + half.rstrip(" ,;:") if half != text else None
+
+
+def _longer(passage: Passage) -> str:
+    text, mark = passage.selected, _COMMENT.get(passage.language)
+    if mark:
+        return f"{text}\n{_indent(text)}{mark} More could be done here."
+    if text.rstrip()[-1:] in (".", "!", "?"):
+        return f"{text} It is worth saying whom this concerns, and why, with an example."
+    return f"{text}: what it means, whom it concerns, and an example"
+
+
+def _added(passage: Passage) -> str | None:
+    quoted = _quoted(passage.instruction)
+    if quoted is None:
+        return None
+    by_lines = "\n" in passage.selected or passage.language in _COMMENT
+    return f"{passage.selected}\n{_indent(passage.selected)}{quoted}" if by_lines else f"{passage.selected} {quoted}"
+
+
+def _marked(passage: Passage, text: str) -> str:
+    said = ": ".join(filter(None, ("edited", " ".join(passage.instruction.split())[:80])))
+    mark = _COMMENT.get(passage.language)
+    note = f"{mark} {said}" if mark else f"({said})"
+    return f"{text}{'  ' if mark else ' '}{note}" if text else note
+
+
+def _row(words: str, edit: _Edit) -> tuple[re.Pattern[str], _Edit]:
+    return re.compile(rf"\b(?:{words})\b", re.IGNORECASE), edit
+
+
+_REPLACING: Final[Sequence[tuple[re.Pattern[str], _Edit]]] = (
+    _row(r"replace|change|rename|turn|rewrite", _substitute),
+    _row(r"upper[ -]?case|capitals", lambda passage: passage.selected.upper()),
+    _row(r"lower[ -]?case", lambda passage: passage.selected.lower()),
+    _row(
+        r"title[ -]?case", lambda passage: re.sub(r"[^\W\d_][\w'’]*", lambda word: capital(word[0]), passage.selected)
+    ),
+    _row(r"async|asynchronous", _async),
+    _row(r"sort|sorted|alphabetical|alphabetically", _sorted),
+    _row(r"comments?", _comment),
+    _row(r"short|shorter|shorten|condense|summari[sz]e|brief|briefer|concise", _shorter),
+    _row(r"longer|lengthen|more detail|detailed|expand|elaborate|extend", _longer),
+    _row(r"change|turn|rewrite|make", _turn),
+    _row(r"delete|remove|drop|erase", _delete),
+    _row(r"add|append|insert", _added),
+    (re.compile(""), lambda passage: _quoted(passage.instruction)),
+)
+
+
+# ------------------------------------------------------------------- beside the selection, or at a place
+
+
+def _inserted(passage: Passage) -> str:
+    """The new text, with what parts it from what stands on its left and right: lines from lines, words from words."""
+    new, left, right = _new(passage), passage.before, passage.selected + passage.after
+    if passage.strategy == "insert_after":
+        left, right = passage.before + passage.selected, passage.after
+    line = left.rpartition("\n")[2]
+    ends_line = right.startswith(("\n", "\r\n"))
+    if not line:
+        return _indent(passage.selected or right) + new + ("" if ends_line else "\n")
+    if ends_line or not right:
+        return f"\n{_indent(line)}{new}"
+    return ("" if left[-1].isspace() else " ") + new + ("" if right[0].isspace() else " ")
+
+
+def _new(passage: Passage) -> str:
+    quoted = _quoted(passage.instruction)
+    if quoted is not None:
+        return quoted
+    wish = read_wish(passage.instruction)
+    if isinstance(wish, Add | Draft) and is_markdown(passage.language):
+        return section(wish.topic).strip("\n")
+    return _marked(passage, "")
+
+
+# ------------------------------------------------------------------- words
+
+
+def _quoted(text: str) -> str | None:
+    """What stands in the last quotation marks."""
+    found = list(QUOTED.finditer(text))
+    return found[-1][found[-1].lastindex or 0] if found else None
+
+
+def _bare(words: str) -> str:
+    """What is quoted, else the words without the end of their sentence."""
+    quoted = QUOTED.match(words)
+    return quoted[quoted.lastindex or 0] if quoted else _END.split(words, maxsplit=1)[0].strip()
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _indent(text: str) -> str:
+    return text[: len(text) - len(text.lstrip(" \t"))]

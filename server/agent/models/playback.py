@@ -1,0 +1,133 @@
+"""Says ready-made blocks the way a model says them: in pieces, one after the other.
+
+Rule 1: blocks are numbered 0, 1, 2… in each answer; every block starts, has deltas, and stops.
+Rule 2: a tool call's input is its JSON, keys in the order given, cut anywhere.
+Rule 3: an answer with a call stops for `tool_use`, any other for `end_turn`.
+Rule 4: the cost is proportional to the text; each piece is cut from the whole exactly once.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from time import monotonic
+from typing import assert_never
+
+from a2a_canvas.server.agent.model import (
+    Attachment,
+    BlockStart,
+    BlockStop,
+    Content,
+    InputDelta,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    ModelEvent,
+    ModelRequest,
+    SignatureDelta,
+    StopReason,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
+
+Block = Thinking | Text | ToolUse
+NewId = Callable[[], str]
+Sleep = Callable[[float], Awaitable[object]]
+
+CHARACTERS_PER_TOKEN = 4
+
+
+def fresh_tool_id() -> str:
+    """An id for a tool call, in the form that Claude uses: `toolu_` and 24 hexadecimal digits."""
+    return f"toolu_{secrets.token_hex(12)}"
+
+
+def answer(request: ModelRequest, blocks: Iterable[Block], sizes: Iterator[int]) -> Iterator[ModelEvent]:
+    """One whole answer to `request`.
+
+    Args:
+        request: what is answered; only its length is looked at, for the estimate of its tokens.
+        blocks: what is said, in order. They are asked for one at a time.
+        sizes: the lengths of the deltas, in characters, each at least 1; never runs out.
+    """
+    yield MessageStart()
+    stop: StopReason = "end_turn"
+    written = 0
+    for index, block in enumerate(blocks):
+        stop = "tool_use" if isinstance(block, ToolUse) else stop
+        for event in _block(index, block, sizes):
+            written += delta_length(event)
+            yield event
+    yield MessageDelta(stop)
+    read = len(request.system) + sum(_length(item) for m in request.messages for item in m.content)
+    yield MessageStop(stop, Usage(read // CHARACTERS_PER_TOKEN, written // CHARACTERS_PER_TOKEN))
+
+
+BREATH = 0.001
+"""Seconds for which a model without delays may speak before other tasks get their turn."""
+
+
+async def paced(events: Iterable[ModelEvent], delay: float, sleep: Sleep) -> AsyncGenerator[ModelEvent, None]:
+    """The same events, with `delay` seconds between two deltas; at 0 other tasks still get their turn."""
+    breath = monotonic()
+    begun = False
+    for event in events:
+        if delta_length(event):
+            if begun and (delay or monotonic() - breath >= BREATH):
+                await sleep(delay)
+                breath = monotonic()
+            begun = True
+        yield event
+
+
+def delta_length(event: ModelEvent) -> int:
+    """How many characters of text, thinking or input the event carries; 0 if it is no such delta."""
+    match event:
+        case TextDelta(text=text) | ThinkingDelta(text=text) | InputDelta(partial_json=text):
+            return len(text)
+        case _:
+            return 0
+
+
+def _block(index: int, block: Block, sizes: Iterator[int]) -> Iterator[ModelEvent]:
+    match block:
+        case Thinking():
+            yield BlockStart(index, "thinking")
+            yield from (ThinkingDelta(index, piece) for piece in _pieces(block.text, sizes))
+            yield SignatureDelta(index, block.signature)
+        case Text():
+            yield BlockStart(index, "text")
+            yield from (TextDelta(index, piece) for piece in _pieces(block.text, sizes))
+        case ToolUse():
+            yield BlockStart(index, "tool_use", block.id, block.name)
+            written = json.dumps(block.input, ensure_ascii=False)
+            yield from (InputDelta(index, piece) for piece in _pieces(written, sizes))
+        case _:
+            assert_never(block)
+    yield BlockStop(index)
+
+
+def _pieces(text: str, sizes: Iterator[int]) -> Iterator[str]:
+    at = 0
+    while at < len(text):
+        end = at + next(sizes)
+        yield text[at:end]
+        at = end
+
+
+def _length(item: Content) -> int:
+    match item:
+        case Text(text=text) | Thinking(text=text) | ToolResult(content=text):
+            return len(text)
+        case ToolUse():
+            return len(str(item.input))
+        case Attachment():
+            return 0
+        case _:
+            assert_never(item)

@@ -1,0 +1,118 @@
+"""Where a conversation stands in a script: which rule is at work, and what of it has been done.
+
+Everything is derived from the messages, as a real model has to do it; a restarted server continues.
+
+Rule 1: a turn begins with a user's message, and its rule is the first that matches that message.
+Rule 2: a message that comes along with tool results goes with the turn at work, unless that turn is over:
+        every round was said, `decline_task` was accepted, or the task ended before a call was answered
+        (`history.py`). An answer to `ask_user` never begins a turn.
+Rule 3: a round with calls is done when each of them was made, in one assistant message or in several; a round
+        without calls is done by the next assistant message. No completed call is made again.
+Rule 4: an edit is a turn by itself, whatever was said before: its text is the instruction alone, and of its rule the
+        first round is said, without its calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from a2a_canvas.server.agent.model import ModelMessage, Passage, Text, ToolResult, ToolUse
+from a2a_canvas.server.agent.models.script.rules import Round, Rule
+from a2a_canvas.server.agent.models.script.values import Groups, fill
+from a2a_canvas.server.agent.turn.history import UNANSWERED
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What goes on in a conversation: the message that began it, the rule, and the calls made since."""
+
+    begin: int
+    """The index of the message that began the turn."""
+    text: str
+    message_id: str
+    number: int = -1
+    """The number of the rule, from 0; -1 when none matches."""
+    rounds: tuple[Round, ...] = ()
+    groups: Groups | None = None
+    made: tuple[tuple[str, ...], ...] = ()
+    """The names of the calls in each assistant message since."""
+
+    def place(self) -> tuple[int, tuple[int, ...]]:
+        """Where the turn stands; see `place`."""
+        names = [[fill(call.name, self.groups or {}) for call in one.tools] for one in self.rounds]
+        return place(names, self.made)
+
+    @property
+    def is_over(self) -> bool:
+        return self.place()[0] == len(self.rounds)
+
+
+def current_turn(rules: Sequence[Rule], messages: Iterable[ModelMessage]) -> Turn | None:
+    """The newest turn of a conversation, or None if no user ever said anything."""
+    turn: Turn | None = None
+    names: dict[str, str] = {}
+    for index, message in enumerate(messages):
+        if message.role == "assistant":
+            calls = [item for item in message.content if isinstance(item, ToolUse)]
+            names = {call.id: call.name for call in calls}
+            turn = turn and replace(turn, made=(*turn.made, tuple(call.name for call in calls)))
+        elif _begins(message, names, turn):
+            turn = _begin(rules, index, message)
+    return turn
+
+
+def edit_turn(rules: Sequence[Rule], edit: Passage, message_id: str) -> Turn:
+    """The turn of an edit that the message asks for."""
+    turn = _matched(rules, 0, edit.instruction, message_id, edit.selected)
+    return replace(turn, rounds=tuple(one.model_copy(update={"tools": ()}) for one in turn.rounds[:1]))
+
+
+def place(rounds: Sequence[Sequence[str]], made: Iterable[Sequence[str]]) -> tuple[int, tuple[int, ...]]:
+    """How far a turn has come: the number of the round that is next, and which of its calls are left.
+
+    Args:
+        rounds: the names of the calls in each round of the script.
+        made: the names of the calls in each assistant message. One that the round does not have counts for
+            nothing: the script was changed meanwhile, or another model was at work.
+    """
+    left = [list(range(len(names))) for names in rounds]
+    number = 0
+    for names in made:
+        if number < len(rounds) and not rounds[number]:
+            number += 1
+            continue
+        for name in names:
+            open_calls = left[number] if number < len(rounds) else []
+            hit = next((call for call in open_calls if rounds[number][call] == name), None)
+            if hit is not None:
+                open_calls.remove(hit)
+                number += not open_calls
+    return number, tuple(left[number]) if number < len(rounds) else ()
+
+
+def _begins(message: ModelMessage, names: Mapping[str, str], turn: Turn | None) -> bool:
+    results = [item for item in message.content if isinstance(item, ToolResult)]
+    if not results:
+        return True
+    if all(isinstance(item, ToolResult) or (isinstance(item, Text) and item.note) for item in message.content):
+        return False
+    if any(result.content == UNANSWERED for result in results):
+        return True
+    accepted = {names.get(result.tool_use_id) for result in results if not result.is_error}
+    if "ask_user" in accepted:
+        return False
+    return turn is None or "decline_task" in accepted or turn.is_over
+
+
+def _begin(rules: Sequence[Rule], index: int, message: ModelMessage) -> Turn:
+    text = "\n".join(item.text for item in message.content if isinstance(item, Text) and not item.note)
+    return _matched(rules, index, text, message.message_id)
+
+
+def _matched(rules: Sequence[Rule], begin: int, text: str, message_id: str, selected: str | None = None) -> Turn:
+    for number, rule in enumerate(rules):
+        groups = rule.match.groups(text, message_id, selected)
+        if groups is not None:
+            return Turn(begin, text, message_id, number, rule.rounds, groups)
+    return Turn(begin, text, message_id)

@@ -1,0 +1,175 @@
+"""What a script says: its rules, read from YAML and checked whole before the first message.
+
+Rule 1: a broken script is refused with `FILE:LINE: reason`; lines are those of the YAML nodes.
+Rule 2: the first thing wrong in the file is told, one at a time.
+Rule 3: what may stand for a string or a number is said in `values.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, Field, PlainValidator, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from a2a_canvas.server.agent.models.script.values import (
+    BadValue,
+    Count,
+    Groups,
+    Input,
+    Positive,
+    Seconds,
+    Strict,
+    Words,
+)
+from a2a_canvas.server.agent.models.script.yaml import Path, ScriptError, Source
+
+Items = TypeVar("Items", bound=Sequence[object])
+M = TypeVar("M", bound=BaseModel)
+
+
+def _regex(value: object) -> re.Pattern[str]:
+    if not isinstance(value, str):
+        raise BadValue("a regular expression is needed, as a string")
+    try:
+        return re.compile(value)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise BadValue(f"not a regular expression: {error}") from error
+
+
+def _not_empty(items: Items) -> Items:
+    if not items:
+        raise BadValue("at least one is needed")
+    return items
+
+
+NotEmpty = AfterValidator(_not_empty)
+Regex = Annotated[re.Pattern[str], PlainValidator(_regex)]
+
+
+class Match(Strict):
+    """When a rule is taken: every pattern given is found somewhere in its subject (`re.search`).
+
+    `selection` is searched for in the selected text of an edit; no other message has one.
+    """
+
+    text: Regex | None = None
+    message_id: Regex | None = None
+    selection: Regex | None = None
+
+    @model_validator(mode="after")
+    def _at_least_one(self) -> Match:
+        if self.text is None and self.message_id is None and self.selection is None:
+            raise BadValue("`text`, `message_id` or `selection` is needed")
+        return self
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all groups."""
+        return frozenset(name for p in (self.text, self.message_id, self.selection) if p for name in p.groupindex)
+
+    def groups(self, text: str, message_id: str, selected: str | None = None) -> Groups | None:
+        """The groups if the message matches, else None. Of patterns that name the same group, `text` wins.
+
+        Args:
+            text: what the message says; of an edit, its instruction.
+            message_id: of the message.
+            selected: the selected text, if the message is an edit.
+        """
+        found: dict[str, str] = {}
+        subjects = ((self.message_id, message_id), (self.selection, selected), (self.text, text))
+        for pattern, subject in subjects:
+            if pattern is not None:
+                hit = None if subject is None else pattern.search(subject)
+                if hit is None:
+                    return None
+                found.update(hit.groupdict(default=""))
+        return found
+
+
+class Call(Strict):
+    """One tool call."""
+
+    name: Words
+    input: Input = Field(default_factory=dict)
+
+
+class Failure(Strict):
+    """Break the stream after `after` deltas, the first `times` tries, as HTTP status `status` would."""
+
+    status: Count
+    after: Count = 0
+    times: Count = 1
+
+
+class Round(Strict):
+    """One answer of the model: thinking, then text, then calls; `chunk` characters per delta."""
+
+    thinking: Words = ""
+    text: Words = ""
+    tools: tuple[Call, ...] = ()
+    chunk: Positive = 20
+    delay: Seconds = 0.0
+    error: Failure | None = None
+
+
+class Rule(Strict):
+    """What is said to a message that matches, round by round."""
+
+    match: Match
+    rounds: Annotated[tuple[Round, ...], NotEmpty]
+
+
+class _Outline(Strict):
+    rules: Annotated[list[dict[str, Any]], NotEmpty]
+
+
+def read_rules(file: str) -> tuple[Rule, ...]:
+    """Read and check a whole script.
+
+    Raises:
+        ScriptError: it is missing, unreadable, or breaks a rule of the format.
+    """
+    source = Source.read(file)
+    outline = _checked(_Outline, source.tree, source, ())
+    return tuple(_rule(raw, source, ("rules", number)) for number, raw in enumerate(outline.rules))
+
+
+def _rule(raw: dict[str, Any], source: Source, at: Path) -> Rule:
+    names = frozenset[str]()
+    if "match" in raw:
+        names = _checked(Match, raw["match"], source, (*at, "match")).names
+    return _checked(Rule, raw, source, at, names)
+
+
+def _checked(model: type[M], value: object, source: Source, at: Path, names: frozenset[str] = frozenset()) -> M:
+    try:
+        return model.model_validate(value, context={"groups": names})
+    except ValidationError as error:
+        found = [(source.known((*at, *_place(one))), one) for one in error.errors(include_url=False)]
+    path, first = min(found, key=lambda one: source.lines[one[0]])
+    reason = _reason(first["type"], first["msg"], str(first["loc"][-1]) if first["loc"] else "")
+    where = ".".join(str(step) for step in path) or "the script"
+    raise ScriptError(source.file, source.lines[path], f"{where}: {reason}")
+
+
+def _place(error: ErrorDetails) -> Path:
+    return (*error["loc"], *error.get("ctx", {}).get("path", ()))
+
+
+def _reason(kind: str, message: str, key: str) -> str:
+    match kind:
+        case "extra_forbidden":
+            return f"unknown key `{key}`"
+        case "missing":
+            return f"the key `{key}` is missing"
+        case "model_type" | "dict_type":
+            return "a mapping is needed"
+        case "list_type" | "tuple_type":
+            return "a list is needed"
+        case "string_type":
+            return "a string is needed, or {repeat: STRING, times: N}"
+        case _:
+            return message.removeprefix("Value error, ")

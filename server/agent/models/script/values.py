@@ -1,0 +1,184 @@
+"""The values that a script is made of, and what they stand for once a message has matched.
+
+Rule 1: `{repeat: STRING, times: N}` may stand wherever a string may, within tool input as well.
+Rule 2: `{name}` is replaced in every string, and where a number stands, if the rule's match has a group of
+        that name. Other braces stay.
+Rule 3: a number, and the id of an artifact in tool input, is checked when the script is read; one that depends on a
+        group, when it is played.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, PlainValidator, Tag, ValidationInfo
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypeAliasType
+
+from a2a_canvas.store.ids import valid_id
+
+Groups = Mapping[str, str]
+"""The named groups of a match and what they matched; empty for a group that took no part."""
+
+Json = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+
+MAX_CHARACTERS = 64_000_000
+"""How long one repeated string may get: `times` may come from a stranger's message."""
+
+_GROUP = re.compile(r"\{(\w+)\}")
+
+
+class BadValue(ValueError):
+    """A value of the script that cannot be used. The message says which and why."""
+
+
+def whole(value: object, least: int = 0) -> int:
+    """`value` as a whole number.
+
+    Raises:
+        BadValue: it is none, or less than `least`.
+    """
+    if isinstance(value, str) and re.fullmatch(r"\s*\d{1,18}\s*", value, re.ASCII):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise BadValue(f"a whole number of at least {least} is needed, not {_shown(value)}")
+    return value
+
+
+def seconds(value: object) -> float:
+    """`value` as a time in seconds.
+
+    Raises:
+        BadValue: it is no finite number, or less than 0.
+    """
+    number = math.nan
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        with suppress(ValueError, OverflowError):
+            number = float(value)
+    if not math.isfinite(number) or number < 0:
+        raise BadValue(f"a number of seconds of at least 0 is needed, not {_shown(value)}")
+    return number
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and abs(value) >= 10**18:
+        return "a number as long as this"
+    shown = repr(value)[:60]
+    return f"{shown} (the rule has no group of that name)" if _GROUP.search(shown) else shown
+
+
+def _unless_filled_later(check: Callable[[object], float]) -> PlainValidator:
+    def number(value: object, info: ValidationInfo) -> object:
+        return value if isinstance(value, str) and _is_filled_later(value, info) else check(value)
+
+    return PlainValidator(number)
+
+
+def _is_filled_later(value: str, info: ValidationInfo) -> bool:
+    names: frozenset[str] = (info.context or {}).get("groups", frozenset())
+    return not names.isdisjoint(_GROUP.findall(value))
+
+
+def _string_or_repeat(value: object) -> str:
+    return "<repeat>" if isinstance(value, dict | Repeat) else "<string>"
+
+
+def _kind_of_json(value: object) -> str:
+    match value:
+        case {"repeat": str() | dict(), "times": _, **others} if not others:
+            return "<repeat>"
+        case dict():
+            return "<object>"
+        case list():
+            return "<array>"
+        case _:
+            return "<scalar>"
+
+
+Count = Annotated[int | str, _unless_filled_later(whole)]
+Positive = Annotated[int | str, _unless_filled_later(lambda value: whole(value, 1))]
+Seconds = Annotated[float | str, _unless_filled_later(seconds)]
+
+
+class Strict(BaseModel):
+    """Part of a script: no key but those named, nothing changed afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class Repeat(Strict):
+    """`repeat`, `times` times."""
+
+    repeat: Words
+    times: Count
+
+
+Words = Annotated[
+    Annotated[str, Tag("<string>")] | Annotated[Repeat, Tag("<repeat>")], Discriminator(_string_or_repeat)
+]
+Tree = TypeAliasType(
+    "Tree",
+    "Annotated[Annotated[bool | int | float | str | None, Tag('<scalar>')]"
+    " | Annotated[Repeat, Tag('<repeat>')] | Annotated[list[Tree], Tag('<array>')]"
+    " | Annotated[dict[str, Tree], Tag('<object>')], Discriminator(_kind_of_json)]",
+)
+
+
+def _with_valid_ids(given: dict[str, Tree], info: ValidationInfo) -> dict[str, Tree]:
+    for path in _IDS:
+        value: Tree = given
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, str) and not _is_filled_later(value, info):
+            try:
+                valid_id(value)
+            except ValueError as error:
+                raise PydanticCustomError("artifact_id", "{reason}", {"reason": str(error), "path": path}) from error
+    return given
+
+
+_IDS = (("artifact_id",), ("artifact", "artifact_id"))
+"""Where tools have the id of an artifact."""
+
+Input = Annotated[dict[str, Tree], AfterValidator(_with_valid_ids)]
+"""The input of a tool. An error's context has the `path` to the id within it."""
+
+
+def fill(value: Words, groups: Groups) -> str:
+    """The string that `value` stands for.
+
+    Raises:
+        BadValue: `times` is no number, or the string would be longer than `MAX_CHARACTERS`.
+    """
+    if isinstance(value, str):
+        return _GROUP.sub(lambda hit: groups.get(hit[1], hit[0]), value)
+    text, times = fill(value.repeat, groups), whole(filled(value.times, groups))
+    if len(text) * times > MAX_CHARACTERS:
+        raise BadValue(f"{times} times {len(text)} characters is more than the limit of {MAX_CHARACTERS}")
+    return text * times
+
+
+def fill_tree(value: Tree, groups: Groups) -> Json:
+    """The JSON value that `value` stands for, its keys filled as well.
+
+    Raises:
+        BadValue: as `fill`.
+    """
+    match value:
+        case str() | Repeat():
+            return fill(value, groups)
+        case list():
+            return [fill_tree(item, groups) for item in value]
+        case dict():
+            return {fill(key, groups): fill_tree(item, groups) for key, item in value.items()}
+        case _:
+            return value
+
+
+def filled(number: float | str, groups: Groups) -> float | str:
+    """A number, or the string that stands for it with its groups filled in."""
+    return fill(number, groups) if isinstance(number, str) else number

@@ -1,0 +1,244 @@
+"""One model call: its stream in, turn events out, and what it has completed.
+
+Rule 1: blocks and thinking are those of any answer (`answer.py`), visible text and phases go through their pure
+        modules; here they only meet.
+Rule 2: what is complete is remembered in order: the thinking and text that led to a call go with it, as soon as it has
+        acted; what follows the last completed call is the `rest`.
+        A block that is still open when a call acts goes with it as far as it has come.
+Rule 3: nothing waits between the change that a call makes, its result and its being remembered: whoever keeps all three
+        keeps all or nothing, and so no tool runs twice.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from a2a_canvas.server.agent import events as ev
+from a2a_canvas.server.agent.answer import Answer, Block
+from a2a_canvas.server.agent.endings import told
+from a2a_canvas.server.agent.model import BlockStart, Text, Thinking, ToolUse, Usage
+from a2a_canvas.server.agent.phases import Signal, advance
+from a2a_canvas.server.agent.progress import Progress
+from a2a_canvas.server.agent.turn.visible import VisibleText
+from a2a_canvas.store.models import repaired
+from a2a_canvas.tools.base import Failed, Outcome, Tool, ToolStream, Workspace
+
+PARAGRAPH = "\n\n"
+"""Stands between the texts of two blocks of one answer."""
+
+
+@dataclass(slots=True)
+class _Block(Block):
+    visible: VisibleText = field(default_factory=VisibleText)
+    pieces: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+    tool_use_id: str = ""
+    name: str = ""
+    input: Mapping[str, Any] | None = None
+    final: bool = False
+    tool: ToolStream | None = None
+    acts_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """What a turn says: events, what is going on (if it has not just said so), and what the model must see again."""
+
+    emit: ev.Emit
+    label: Callable[[str], Awaitable[None]]
+    remember: Callable[[ev.Transcript], Awaitable[None]]
+
+
+class Call(Answer[_Block]):
+    """Takes a model's events one after the other and acts on them.
+
+    `take` raises `LimitReached` if a tool reached a limit; the turn must end.
+
+    Attributes:
+        outcomes: those of the calls that have acted, in order.
+        asked: ids of the calls that wait for the user's answer.
+        text: the visible text so far.
+        final_text: the text that the adapter marked as the final message, if it did.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        tools: Mapping[str, Tool],
+        workspace: Workspace,
+        voice: Voice,
+        thinking: Literal["delta", "accumulated"],
+    ) -> None:
+        super().__init__(progress, voice.emit, thinking, _Block)
+        self.outcomes: list[Outcome] = []
+        self.asked: list[str] = []
+        self.final_text = ""
+        self._phase = progress.phase
+        self._tools = tools
+        self._workspace = workspace
+        self._voice = voice
+        self._deferred: list[_Block] = []
+        self._pending: list[tuple[int, Text | Thinking | ToolUse]] = []
+        self._use_ids: set[str] = set()
+        self._shown: list[str] = []
+
+    @property
+    def progress(self) -> Progress:
+        return replace(self._progress, phase=self._phase)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._shown).strip()
+
+    def rest(self) -> ev.Transcript:
+        """What of a call that ended well is still to be remembered."""
+        blocks, self._pending = tuple(content for _, content in self._pending), []
+        return (ev.AssistantSaid(self._progress.call, blocks),) if blocks else ()
+
+    async def abort(self) -> None:
+        """The stream broke: take back what unfinished calls did, and say that the model call is over."""
+        try:
+            for block in self._open.values():
+                if block.tool:
+                    await block.tool.abort()
+            self._open.clear()
+        finally:
+            await self.end("error", Usage())
+
+    async def act_last(self) -> list[Outcome]:
+        """Let those calls act that end or pause the turn."""
+        outcomes = [await self._act(block) for block in self._deferred]
+        self._deferred.clear()
+        return outcomes
+
+    # ------------------------------------------------------------------- blocks
+
+    async def _begin_block(self, block: _Block, event: BlockStart) -> None:
+        block.name, block.final = event.name, event.final
+        if event.kind == "tool_use":
+            block.tool_use_id = self._use_id(event.tool_use_id, block)
+            tool = self._tools.get(event.name)
+            block.tool = tool.open(self._workspace) if tool else None
+            block.acts_last = bool(tool and tool.acts_last)
+            await self._emit(ev.ToolUseStarted(block.place, block.tool_use_id, event.name))
+        else:
+            await super()._begin_block(block, event)
+
+    def _use_id(self, given: str, block: _Block) -> str:
+        """The call's id: no other call of the answer has it."""
+        use_id = given if given and given not in self._use_ids else f"{given or 'call'}_{block.place.index}"
+        self._use_ids.add(use_id)
+        return use_id
+
+    async def _text(self, block: _Block, delta: str) -> None:
+        block.pieces.append(delta)
+        await self._show(block, block.visible.feed(delta))
+
+    async def _show(self, block: _Block, text: str) -> None:
+        if not block.shown:
+            text = text.lstrip()  # blank lines alone are no visible text
+        if not text:
+            return
+        await self._tell_writing()
+        if self._shown and not block.shown:
+            text = PARAGRAPH + text
+        self._shown.append(text)
+        block.shown.append(text)
+        await self._emit(ev.TextAdded(block.place, text))
+
+    async def _tell_writing(self) -> None:
+        self._phase, final_message_starts = advance(self._phase, Signal.TEXT)
+        await self._voice.label("Writing reply…")
+        if final_message_starts:
+            await self._emit(ev.FinalMessageStarted())
+
+    async def _think(self, block: _Block, piece: str) -> None:
+        if piece:
+            block.pieces.append(piece)
+            self._phase, _ = advance(self._phase, Signal.THINKING)
+            await self._emit(ev.ThinkingAdded(block.place, piece))
+
+    async def _input(self, block: _Block, fragment: str) -> None:
+        if not fragment:
+            return
+        block.pieces.append(fragment)
+        await self._emit(ev.ToolInputAdded(block.place, block.tool_use_id, fragment))
+        if block.tool:
+            await block.tool.feed(fragment)
+            await self._voice.label(block.tool.label)
+
+    async def _end_block(self, block: _Block) -> None:
+        await self._show(block, block.visible.flush())
+        await self._emit(ev.BlockStopped(block.place))
+        if block.kind == "tool_use":
+            await self._stop_call(block)
+            return
+        self._complete(block)
+        if block.kind == "text" and block.final:
+            self.final_text = "".join(block.shown).strip()
+
+    def _complete(self, block: _Block) -> None:
+        """Let what has come of a block of text or thinking wait to be remembered, in the order in which they began."""
+        said, block.pieces = "".join(block.pieces), []
+        content: Text | Thinking = Text(said)
+        if block.kind == "thinking":
+            content = Thinking(said, "" if block.altered else block.signature, block.redacted)
+            block.signature = block.redacted = ""
+        if content not in (Text(""), Thinking("")):
+            self._add(block, content)
+
+    def _add(self, block: _Block, content: Text | Thinking | ToolUse) -> None:
+        index = block.place.index
+        at = next((n for n, (other, _) in enumerate(self._pending) if other > index), len(self._pending))
+        self._pending.insert(at, (index, content))
+
+    # -------------------------------------------------------------------- calls
+
+    async def _stop_call(self, block: _Block) -> None:
+        block.input = _parsed(block.pieces)
+        if block.input is not None:
+            await self._emit(ev.ToolInputCompleted(block.place.index, block.tool_use_id, block.input))
+        if block.acts_last:
+            self._deferred.append(block)
+        else:
+            self.outcomes.append(await self._act(block))
+
+    async def _act(self, block: _Block) -> Outcome:
+        if block.tool:
+            outcome = await block.tool.finish()
+        else:
+            outcome = Failed(f"There is no tool {block.name!r}. The tools are: {', '.join(self._tools)}.")
+        for other in self._open.values():
+            if other.kind != "tool_use":
+                self._complete(other)
+        self._add(block, ToolUse(block.tool_use_id, block.name, block.input or {}))
+        result, event = told(block.place.index, block.tool_use_id, outcome)
+        if not result:
+            self.asked.append(block.tool_use_id)
+        await self._emit(event)
+        await self._voice.remember((*self.rest(), result) if result else self.rest())
+        return outcome
+
+
+def _parsed(pieces: list[str]) -> Mapping[str, Any] | None:
+    text = "".join(pieces) or "{}"
+    try:
+        whole = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        if "\\u" in text:  # an escape may stand for half a character, which the next request could not carry
+            whole = json.loads(repaired(json.dumps(whole, ensure_ascii=False)))
+    except (ValueError, RecursionError):
+        return None
+    return whole if isinstance(whole, dict) else None
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _no_number(digits)

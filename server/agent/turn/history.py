@@ -1,0 +1,126 @@
+"""From what was said in a context to the messages of a model request. Pure.
+
+Rule 1: roles alternate, beginning with the user.
+Rule 2: every `ToolUse` of an assistant message has its result in the user message that follows, in the order of
+        the calls. Blocks of one model call are one assistant message, even if results came between them.
+Rule 3: the first user message after an unanswered `ask_user` is its result. Any other call without a result gets
+        an error result: its task ended before it was answered.
+Rule 4: what metadata says of a message (what the user is looking at, which operation it was) stands in square brackets
+        before its text.
+Rule 5: a task that ended while the user's word was the last one ends with `ENDED`, in the assistant's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from a2a_canvas.server.agent.events import AssistantSaid, Item, Transcript, UserMessage, UserSaid
+from a2a_canvas.server.agent.intent import intent_of
+from a2a_canvas.server.agent.model import Attachment, Content, ModelMessage, Text, ToolResult, ToolUse
+from a2a_canvas.server.agent.turn.notes import note_of
+from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart
+from a2a_canvas.tools.artifact_read import to_json
+from a2a_canvas.tools.ask_user import ask_user
+
+UNANSWERED = "No result: the task ended before this call was answered."
+ENDED = "(The task ended here.)"
+
+
+def user_said(message: UserMessage) -> UserSaid:
+    """A user message as the model is shown it."""
+    said = tuple(_content(part) for part in message.parts)
+    note = note_of(intent_of(message))
+    return UserSaid(message.message_id, (Text(note), *said) if note else said)
+
+
+def _content(part: Part) -> Content:
+    match part:
+        case TextPart():
+            return Text(part.text)
+        case DataPart():
+            return Text(to_json(part.data))
+        case FilePart():
+            return Attachment(part.media_type or "application/octet-stream", part.name, part.content, part.url)
+        case _:
+            assert_never(part)
+
+
+def to_messages(transcripts: Iterable[Transcript]) -> tuple[ModelMessage, ...]:
+    """The messages of a request: the transcripts of a context's tasks, oldest first."""
+    messages = _Messages()
+    for transcript in transcripts:
+        messages.begin_task()
+        for item in transcript:
+            messages.add(item)
+        messages.end_answer()
+    return messages.done()
+
+
+class _Messages:
+    """Builds the messages: `_blocks` and `_results` of the model's answer so far, `_said` for the user after it."""
+
+    def __init__(self) -> None:
+        self._messages: list[ModelMessage] = []
+        self._call: int | None = None
+        self._blocks: list[Content] = []
+        self._results: dict[str, ToolResult] = {}
+        self._said: list[Content] = []
+        self._message_id = ""
+
+    def begin_task(self) -> None:
+        """What the last task's user said must not read as if it were said to this one."""
+        if self._said:
+            self._end_user()
+            self._messages.append(ModelMessage("assistant", (Text(ENDED),)))
+
+    def add(self, item: Item) -> None:
+        match item:
+            case UserSaid():
+                self._user_said(item)
+            case AssistantSaid():
+                if item.call != self._call:
+                    self.end_answer()
+                    self._begin_answer(item.call)
+                self._blocks.extend(item.blocks)
+            case ToolResult():
+                self._results[item.tool_use_id] = item
+            case _:
+                assert_never(item)
+
+    def end_answer(self) -> None:
+        """The model's answer is over: it becomes a message, and every call of it gets a result."""
+        if self._call is None:
+            return
+        calls = [block for block in self._blocks if isinstance(block, ToolUse)]
+        results = [self._results.get(call.id) or ToolResult(call.id, UNANSWERED, is_error=True) for call in calls]
+        if self._blocks:
+            self._messages.append(ModelMessage("assistant", tuple(self._blocks)))
+        self._said = [*results]
+        self._call, self._blocks, self._results = None, [], {}
+
+    def done(self) -> tuple[ModelMessage, ...]:
+        self._end_user()
+        return tuple(self._messages)
+
+    def _begin_answer(self, call: int) -> None:
+        self._end_user()
+        self._call = call
+
+    def _end_user(self) -> None:
+        if self._said:
+            self._messages.append(ModelMessage("user", tuple(self._said), self._message_id))
+        self._said, self._message_id = [], ""
+
+    def _user_said(self, item: UserSaid) -> None:
+        asked = [
+            block
+            for block in self._blocks
+            if isinstance(block, ToolUse) and block.name == ask_user.name and block.id not in self._results
+        ]
+        answer = "\n".join(content.text for content in item.content if isinstance(content, Text))
+        for question in asked:
+            self._results[question.id] = ToolResult(question.id, answer)
+        self.end_answer()
+        self._said.extend(content for content in item.content if not (asked and isinstance(content, Text)))
+        self._message_id = item.message_id

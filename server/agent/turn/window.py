@@ -1,0 +1,315 @@
+"""How a conversation that has grown longer than the model's window is made to fit. Pure: what is kept is never changed.
+
+Rule 1: first go the contents of tool results, oldest first, but not those of the newest answer; then the long texts in
+        the inputs of calls that wrote or edited an artifact, oldest first, in the same way; then the files that users
+        attached, and then whole tasks, oldest first, but not the one that goes on. A note takes the place of each.
+Rule 2: what a user said to the task that goes on stays, every call keeps its result, every input its shape.
+Rule 3: what was left out of one request stays left out of those that follow, and it is left out in large steps, so that
+        requests mostly begin alike, as prompt caching wants it. For that the conversation is gone through from its
+        beginning: at every place where the model was asked, and that request did not fit, more is left out, until it
+        takes three quarters of the room. So a request is made as the last one was, after a restart too.
+Rule 4: thinking stays. A model that will not have it after what is no longer there is asked without it (`llm.py`).
+Rule 5: sizes are estimates (`tokens`): no tokenizer is asked. How far they are from what the provider counts is known
+        of each conversation as soon as it has counted, or refused, a request of it (`Sizing`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, assert_never
+
+from a2a_canvas.server.agent.attachments import is_text, named
+from a2a_canvas.server.agent.events import AssistantSaid, Item, Transcript, UserSaid
+from a2a_canvas.server.agent.model import LLM, Attachment, Content, Text, Thinking, ToolResult, ToolSpec, ToolUse
+from a2a_canvas.tools import artifact_edit, artifact_update
+from a2a_canvas.tools.base import READ_LIMIT
+
+RESULT_LEFT_OUT: Final = "[This result was left out to save space. Read the artifact again if you need it.]"
+TEXT_LEFT_OUT: Final = "[This text was left out to save space. Read the artifact if you need it.]"
+TASKS_LEFT_OUT: Final = (
+    "[The earlier part of this conversation was left out to save space. Its artifacts are there: see artifact_list.]"
+)
+
+ATTACHMENT: Final = 2_000
+"""Tokens of an image or a document, at least."""
+MEDIA_BYTES: Final = 120
+"""Bytes of it for a token, so that about 20 MB fill a window of 200,000 tokens: a request has 32 MB at most."""
+BLOCK: Final = 8
+"""Tokens of what stands around a block."""
+SPARE: Final = 1.05
+"""A conversation is taken for so much longer than it was counted: what comes next may be denser."""
+LESS: Final = 0.6
+"""The share of a request that is sent next, if it is not known by how much it was too long."""
+DENSEST: Final = 4.0
+"""No text has more than a token for each byte."""
+LONG: Final = 200
+"""Characters of a text in an input that is worth leaving out."""
+_WRITING: Final = (artifact_update.NAME, artifact_edit.NAME)
+
+Place = tuple[int, int]
+"""A task, and an item of its transcript."""
+
+
+def window_of(llm: LLM) -> int | None:
+    """The tokens that a request may have; None if the model does not tell. What wraps a model passes `window` on."""
+    window: int | None = getattr(llm, "window", None)
+    return window
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """What is known of the size of a conversation.
+
+    Attributes:
+        scale: the model's tokens for each one that is estimated.
+        most: the estimated tokens that a request may have, since a longer one was refused.
+    """
+
+    scale: float = 1.0
+    most: float = math.inf
+
+    def counted(self, estimate: int, tokens: int) -> Sizing:
+        """After a request whose tokens the provider has counted.
+
+        The scale follows in steps: with every change of it, what is left out changes, and so do the requests.
+        """
+        scale = _scale(estimate, tokens)
+        return self if self.scale * 0.75 <= scale * SPARE <= self.scale * SPARE else replace(self, scale=scale * SPARE)
+
+    def refused(self, estimate: int, tokens: int | None, window: int | None) -> Sizing:
+        """After a request that was too long; `tokens` as the provider counts them, if it does."""
+        scale = max(self.scale, _scale(estimate, tokens) * SPARE) if tokens else self.scale
+        fits = window / scale if window else math.inf
+        return Sizing(scale, min(self.most, fits if fits < estimate else estimate * LESS))
+
+
+def _scale(estimate: int, tokens: int) -> float:
+    # Of a request less may have been counted than was estimated: the provider leaves out thinking of earlier answers.
+    return min(max(tokens / max(estimate, 1), 1.0), DENSEST)
+
+
+class Sizes:
+    """What is known of conversations, by their ids: the newest `KEPT` that have been asked for."""
+
+    KEPT: Final = 1_000
+
+    def __init__(self) -> None:
+        self._known: dict[str, Sizing] = {}
+
+    def of(self, context_id: str) -> Sizing:
+        return self._known.get(context_id, Sizing())
+
+    def keep(self, context_id: str, sizing: Sizing) -> None:
+        self._known.pop(context_id, None)
+        self._known[context_id] = sizing
+        if len(self._known) > self.KEPT:
+            del self._known[next(iter(self._known))]
+
+
+def described(system: str, tools: Iterable[ToolSpec]) -> int:
+    """The tokens of what every request begins with."""
+    return _size(system) + sum(BLOCK + _size(tool.description) + _size_of(tool.input_schema) for tool in tools)
+
+
+def room_of(window: int | None, beginning: int, sizing: Sizing) -> int | None:
+    """The estimated tokens that are left for the conversation, from 0; None if that is not known.
+
+    Args:
+        window: the tokens that a request may have.
+        beginning: see `described`.
+    """
+    most = sizing.most if window is None else min(window / sizing.scale, sizing.most)
+    return None if most == math.inf else max(0, int(most) - beginning)
+
+
+def read_limit_of(room: int | None) -> int:
+    """Characters of an artifact that are shown at once: they may take a token each, and there is more to be said."""
+    return READ_LIMIT if room is None else max(2_000, min(READ_LIMIT, room // 2))
+
+
+def fitted(transcripts: Sequence[Transcript], room: int | None) -> tuple[Transcript, ...]:
+    """The transcripts of a context's tasks, the one that goes on last, as far as they fit into `room` tokens.
+
+    They may still be longer if nothing is left that could be left out.
+    """
+    if room is None:
+        return tuple(transcripts)
+    fitting = _Fitting(room)
+    for task, transcript in enumerate(transcripts):
+        fitting.begin_task(task)
+        for number, item in enumerate(transcript):
+            fitting.add((task, number), item)
+    fitting.fit()
+    return fitting.without(transcripts)
+
+
+def tokens(item: Item) -> int:
+    """About how many tokens an item has: one for four bytes of its text."""
+    match item:
+        case UserSaid(content=contents) | AssistantSaid(blocks=contents):
+            return sum(map(_tokens, contents))
+        case ToolResult():
+            return _tokens(item)
+        case _:
+            assert_never(item)
+
+
+def _tokens(content: Content) -> int:
+    match content:
+        case Text(text):
+            return BLOCK + _size(text)
+        case Thinking(text, signature, redacted):
+            return BLOCK + _size(text) + _size(signature) + _size(redacted)
+        case Attachment(content=data):
+            size = len(data or b"")
+            return BLOCK + (size // 4 if is_text(content) else max(ATTACHMENT, size // MEDIA_BYTES))
+        case ToolUse(name=name, input=given):
+            return BLOCK + _size(name) + _size_of(given)
+        case ToolResult(content=text):
+            return BLOCK + _size(text)
+        case _:
+            assert_never(content)
+
+
+def _size(text: str) -> int:
+    length = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return -(-length // 4)
+
+
+def _size_of(value: object) -> int:
+    match value:
+        case str():
+            return _size(value)
+        case dict() | Mapping():  # a dict is soon known to be one
+            return sum(_size(str(key)) + 1 + _size_of(inner) for key, inner in value.items())
+        case list() | tuple():
+            return sum(map(_size_of, value))
+        case _:
+            return 1
+
+
+class _Fitting:
+    """Goes through a conversation. `_results`, `_inputs` and `_files` may be left out, each with what that saves; what
+    the newest answer brought is `_fresh`, what the user has attached to the newest task is `_said`."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._size = 0
+        self._sizes: list[int] = []
+        self._call: int | None = None
+        self._results: deque[tuple[Place, int]] = deque()
+        self._inputs: deque[tuple[Place, int]] = deque()
+        self._files: deque[tuple[Place, int]] = deque()
+        self._fresh: list[tuple[deque[tuple[Place, int]], Place, int]] = []
+        self._said: list[tuple[Place, int]] = []
+        self._left_out: set[Place] = set()
+        self._dropped = 0
+
+    def begin_task(self, task: int) -> None:
+        assert task == len(self._sizes)
+        self._sizes.append(0)
+        self._call = None
+        self._ripen()
+        self._files.extend(self._said)
+        self._said.clear()
+
+    def add(self, place: Place, item: Item) -> None:
+        if isinstance(item, AssistantSaid) and item.call != self._call:
+            self.fit()  # the model was asked here
+            self._call = item.call
+            self._ripen()
+        whole, short = tokens(item), _shortened(item)
+        self._grow(place[0], whole)
+        saving = 0 if short is item else whole - tokens(short)
+        if saving > 0 and isinstance(item, UserSaid):
+            self._said.append((place, saving))
+        elif saving > 0:
+            self._fresh.append((self._results if isinstance(item, ToolResult) else self._inputs, place, saving))
+
+    def fit(self) -> None:
+        """The model is asked: leave out what has to be."""
+        if self._size > self._room:
+            while self._size > self._room * 3 // 4 and self._leave_out():
+                pass
+
+    def without(self, transcripts: Sequence[Transcript]) -> tuple[Transcript, ...]:
+        """What is left of the conversation."""
+        kept = [
+            tuple(_shortened(item) if (task, n) in self._left_out else item for n, item in enumerate(transcript))
+            for task, transcript in enumerate(transcripts)
+            if task >= self._dropped
+        ]
+        if self._dropped:
+            kept[0] = (UserSaid("", (Text(TASKS_LEFT_OUT),)), *kept[0])
+        return tuple(kept)
+
+    def _leave_out(self) -> bool:
+        """One thing more; False if nothing is left."""
+        queue = self._results or self._inputs or self._files
+        if queue:
+            place, saving = queue.popleft()
+            self._left_out.add(place)
+            self._grow(place[0], -saving)
+        elif self._dropped < len(self._sizes) - 1:
+            self._size -= self._sizes[self._dropped]
+            self._size += 0 if self._dropped else _tokens(Text(TASKS_LEFT_OUT))
+            self._dropped += 1
+        else:
+            return False
+        return True
+
+    def _ripen(self) -> None:
+        for queue, place, saving in self._fresh:
+            queue.append((place, saving))
+        self._fresh.clear()
+
+    def _grow(self, task: int, by: int) -> None:
+        self._sizes[task] += by
+        self._size += by
+
+
+def _shortened(item: Item) -> Item:
+    """What stands for an item that is left out; the item itself if it stays."""
+    match item:
+        case ToolResult():
+            return replace(item, content=RESULT_LEFT_OUT)
+        case AssistantSaid() if any(map(_writes, item.blocks)):
+            return replace(item, blocks=tuple(_short(block) for block in item.blocks))
+        case UserSaid() if any(isinstance(content, Attachment) for content in item.content):
+            return replace(item, content=tuple(map(_mentioned, item.content)))
+        case AssistantSaid() | UserSaid():
+            return item
+        case _:
+            assert_never(item)
+
+
+def _mentioned(content: Content) -> Content:
+    if not isinstance(content, Attachment) or not content.content:
+        return content
+    return Text(f"{named(content).removesuffix(']')}; left out to save space]")
+
+
+def _writes(block: Content) -> bool:
+    return isinstance(block, ToolUse) and block.name in _WRITING
+
+
+def _short(block: Text | Thinking | ToolUse) -> Text | Thinking | ToolUse:
+    if not (isinstance(block, ToolUse) and _writes(block)):
+        return block
+    # The shape stays that of a valid call, because models write new calls like those they see.
+    return replace(block, input={key: _short_value(value) for key, value in block.input.items()})
+
+
+def _short_value(value: Any) -> Any:
+    match value:
+        case str():
+            return TEXT_LEFT_OUT if len(value) > LONG else value
+        case dict():
+            return {key: _short_value(inner) for key, inner in value.items()}
+        case list():
+            return [_short_value(inner) for inner in value]
+        case _:
+            return value

@@ -1,0 +1,180 @@
+"""What a server's responses say: folded into what is known of the task, and as events to show. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct
+
+from a2a_canvas.server.client.shown import ArtifactUpdate, Data, Event, File, Part, Reply, Status, label
+
+TURN = "urn:a2a-canvas:turn:v1"
+BROKE_OFF = "The answer broke off, asking again…"
+
+ENDED_BADLY = {
+    pb.TASK_STATE_FAILED: "Task failed",
+    pb.TASK_STATE_REJECTED: "Task rejected",
+    pb.TASK_STATE_CANCELED: "Task canceled",
+    pb.TASK_STATE_AUTH_REQUIRED: "Task needs authentication",
+}
+OVER = {pb.TASK_STATE_COMPLETED, pb.TASK_STATE_INPUT_REQUIRED, *ENDED_BADLY}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A task as far as the server told. `artifacts` are pairs of id and name, oldest first.
+
+    `broke_off` says that the model's answer broke off, and that it has not begun another one.
+    """
+
+    task_id: str = ""
+    context_id: str = ""
+    state: pb.TaskState = pb.TASK_STATE_UNSPECIFIED
+    message: str = ""
+    artifacts: tuple[tuple[str, str], ...] = ()
+    answered: bool = False
+    broke_off: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be waited for."""
+        return self.answered or self.state in OVER
+
+    @property
+    def where(self) -> str:
+        """The ids in parentheses, to stand behind a sentence; empty until the server has named a task."""
+        ids = [f"{word} {value}" for word, value in (("task", self.task_id), ("context", self.context_id)) if value]
+        return f" ({', '.join(ids)})" if self.task_id else ""
+
+
+def fold(seen: Seen, response: pb.StreamResponse) -> Seen:
+    """What is known after one more response."""
+    match response.WhichOneof("payload"):
+        case "task":
+            task = response.task
+            seen = _with_status(_with_ids(seen, task.id, task.context_id), task.status)
+            for artifact in task.artifacts:
+                seen = _with_artifact(seen, artifact)
+            seen = replace(seen, broke_off=False)  # what came between is not known
+        case "status_update":
+            update = response.status_update
+            seen = _with_status(_with_ids(seen, update.task_id, update.context_id), update.status)
+            seen = _with_turn(seen, _turn(update.metadata))
+        case "artifact_update":
+            change = response.artifact_update
+            seen = _with_artifact(_with_ids(seen, change.task_id, change.context_id), change.artifact)
+        case "message":
+            said = response.message
+            seen = _with_ids(seen, said.task_id, said.context_id)
+            seen = replace(seen, message=_message_text(said), answered=True)
+    return seen
+
+
+def _with_ids(seen: Seen, task_id: str, context_id: str) -> Seen:
+    return replace(seen, task_id=task_id or seen.task_id, context_id=context_id or seen.context_id)
+
+
+def _with_status(seen: Seen, status: pb.TaskStatus) -> Seen:
+    return replace(seen, state=status.state, message=_message_text(status.message))
+
+
+def _with_artifact(seen: Seen, artifact: pb.Artifact) -> Seen:
+    names = dict(seen.artifacts)
+    names[artifact.artifact_id] = artifact.name or names.get(artifact.artifact_id, "")
+    return replace(seen, artifacts=tuple(names.items()))
+
+
+def _with_turn(seen: Seen, turn: dict[str, Any] | None) -> Seen:
+    match turn:
+        case {"event_type": "llm_call_completed", "data": {"stop_reason": "error"}}:
+            return replace(seen, broke_off=True)
+        case {"event_type": "message_start"}:
+            return replace(seen, broke_off=False)
+        case _:
+            return seen
+
+
+def asked_again(before: Seen, after: Seen, response: pb.StreamResponse) -> bool:
+    """Whether the response, between the two, says that the model answers anew after its answer broke off."""
+    return before.broke_off and not after.broke_off and response.HasField("status_update")
+
+
+def events(response: pb.StreamResponse) -> list[Event]:
+    """What one response has to show before the end; closing words are shown at the end."""
+    match response.WhichOneof("payload"):
+        case "task":
+            task = response.task
+            shown: list[Event] = [artifact_event(artifact, append=False) for artifact in task.artifacts]
+            return shown + _status_events(task.status)
+        case "artifact_update":
+            update = response.artifact_update
+            return [artifact_event(update.artifact, append=update.append)]
+        case "status_update":
+            return _update_events(response.status_update)
+        case _:
+            return []
+
+
+def _status_events(status: pb.TaskStatus) -> list[Event]:
+    text = _message_text(status.message)
+    return [Status(text)] if text and status.state not in OVER else []
+
+
+def _update_events(update: pb.TaskStatusUpdateEvent) -> list[Event]:
+    said = _turn(update.metadata)
+    if said is None:
+        return _status_events(update.status)
+    if "event_type" in said:
+        data = said.get("data")
+        return _turn_events(said["event_type"], data if isinstance(data, dict) else {})
+    # What is no label is the text of a round that is over: it was shown while it was said.
+    return _status_events(update.status) if said.get("label") is True else [Status("")]
+
+
+def _turn(metadata: Struct) -> dict[str, Any] | None:
+    """What the turn extension says, if it says anything."""
+    if TURN not in metadata or not isinstance(turn := metadata[TURN], Struct):
+        return None
+    return MessageToDict(turn)
+
+
+def _turn_events(event_type: object, data: dict[str, Any]) -> list[Event]:
+    content = str(data.get("content", ""))
+    match event_type:
+        case "assistant":
+            return [Reply(content)]
+        case "thinking":
+            return [Status(content, thinking=True)]
+        case "text_block_start" if data.get("type") == "thinking":
+            return [Status("\n", thinking=True)]
+        case "final_message_start" | "completed":
+            return [Status("")]
+        case _:
+            return []
+
+
+def artifact_event(artifact: pb.Artifact, *, append: bool) -> Event:
+    """An artifact as it stands, or what is added to it."""
+    parts = tuple(map(_part, artifact.parts))
+    return ArtifactUpdate(artifact.artifact_id, parts, artifact.name, append)
+
+
+def _part(part: pb.Part) -> Part:
+    match part.WhichOneof("content"):
+        case "raw":
+            return File(part.filename, part.media_type, size=len(part.raw))
+        case "url":
+            return File(part.filename, part.media_type, url=part.url)
+        case "data":
+            return Data(json.dumps(MessageToDict(part.data), ensure_ascii=False, separators=(",", ":")))
+        case _:
+            return part.text
+
+
+def _message_text(message: pb.Message) -> str:
+    parts = map(_part, message.parts)
+    return "\n".join(part if isinstance(part, str) else label(part) for part in parts)

@@ -1,0 +1,71 @@
+"""Which of A2A's errors each of ours is.
+
+Rule 1: no exception's text reaches a client but our own sentences.
+Rule 2: a cancel is no error, whoever causes it: it is never made an answer.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from a2a.utils.errors import (
+    A2AError,
+    InternalError,
+    InvalidParamsError,
+    TaskNotCancelableError,
+    TaskNotFoundError,
+    UnsupportedOperationError,
+)
+
+from a2a_canvas.server.agent.operations import InvalidOperation
+from a2a_canvas.server.protocols.edge.unavailable import OverloadedError, UnavailableError, away
+from a2a_canvas.server.protocols.guard.rules import Refusal
+from a2a_canvas.server.tasks.errors import (
+    ContextMismatch,
+    QueueFull,
+    StreamLost,
+    TaskError,
+    TaskFinished,
+    TaskNotCancelable,
+    TaskNotFound,
+    TaskTakesNoMessages,
+    Unreadable,
+    Unwritable,
+)
+from a2a_canvas.store.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+
+ERRORS: dict[type[TaskError], type[A2AError]] = {
+    TaskNotFound: TaskNotFoundError,
+    TaskFinished: UnsupportedOperationError,
+    TaskNotCancelable: TaskNotCancelableError,
+    TaskTakesNoMessages: UnsupportedOperationError,
+    ContextMismatch: InvalidParamsError,
+    Unwritable: InternalError,
+    QueueFull: OverloadedError,
+    StreamLost: UnavailableError,
+    Unreadable: InternalError,
+}
+"""A2A 1.0, section 3.3.2 and the operations' own lists of errors; `unavailable.py` for what it has none for."""
+
+
+def wrong(field: str, reason: str) -> A2AError:
+    """The refusal of one field of a request; `reason` says what it must be."""
+    return Refusal(InvalidParamsError, f"{field}: {reason}.", ((field, f"{reason}."),)).error()
+
+
+def to_a2a_error(error: Exception) -> A2AError:
+    """The error a client gets: no exception's text but our own sentences."""
+    if isinstance(error, A2AError):
+        return error
+    if isinstance(error, InvalidOperation):
+        return InvalidParamsError(str(error), {"errors": [{"field": error.field, "message": f"{error.reason}."}]})
+    if isinstance(error, Unreadable):
+        logger.error("%s It says: %r", error, error.__cause__)
+    if isinstance(error, TaskError):
+        return ERRORS[type(error)](str(error))
+    if isinstance(error, Unavailable):
+        return away(error)
+    logger.error("A request failed", exc_info=error)
+    return InternalError("Internal error")

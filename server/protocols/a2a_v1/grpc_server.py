@@ -1,0 +1,65 @@
+"""A2A over gRPC, 1.0 and 0.3 on one port."""
+
+from __future__ import annotations
+
+import grpc.aio
+from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import add_A2AServiceServicer_to_server as add_0_3
+from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
+from a2a.server.request_handlers.grpc_handler import GrpcHandler
+from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
+
+from a2a_canvas.server.protocols.a2a_v1.extensions import GrpcExtensionsEcho
+from a2a_canvas.server.protocols.guard.bodies import Budget
+from a2a_canvas.server.protocols.guard.grpc import GuardInterceptor
+from a2a_canvas.server.protocols.guard.rules import Limits
+
+CONNECTION = {
+    "grpc.max_concurrent_streams": 256,
+    "grpc.server_handshake_timeout_ms": 10_000,
+    "grpc.keepalive_time_ms": 60_000,
+    "grpc.keepalive_timeout_ms": 20_000,
+    "grpc.keepalive_permit_without_calls": 1,
+    "grpc.max_connection_idle_ms": 600_000,
+}
+"""What bounds one connection: the calls on it at once, the rest wait in the client; how long it may take to begin, to
+answer a ping, and to have no call. gRPC has nothing that bounds connections, or the messages on all of them, in sum."""
+
+
+class GrpcError(Exception):
+    """gRPC cannot be served; `str()` is one line."""
+
+
+def grpc_server(
+    handler: RequestHandler,
+    host: str,
+    port: int,
+    limits: Limits,
+    budget: Budget | None = None,
+    max_calls: int | None = None,
+) -> grpc.aio.Server:
+    """A server that is bound but not started.
+
+    Args:
+        budget: for what is under way at once; of its own if not given.
+        max_calls: how many calls there may be at once; any number if not given.
+
+    Raises:
+        GrpcError: the port is not free.
+    """
+    server = grpc.aio.server(
+        interceptors=[GuardInterceptor(limits, budget), GrpcExtensionsEcho()],
+        options=[
+            ("grpc.so_reuseport", 0),
+            ("grpc.max_receive_message_length", limits.max_body_bytes),
+            *CONNECTION.items(),
+        ],
+        maximum_concurrent_rpcs=max_calls,
+    )
+    add_1_0(GrpcHandler(handler), server)  # type: ignore[no-untyped-call]
+    add_0_3(CompatGrpcHandler(handler), server)  # type: ignore[no-untyped-call]
+    try:
+        server.add_insecure_port(f"{f'[{host}]' if ':' in host else host}:{port}")
+    except RuntimeError:
+        raise GrpcError(f"gRPC cannot listen on {host}:{port}: the port may be in use. Choose another.") from None
+    return server

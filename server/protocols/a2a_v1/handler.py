@@ -1,0 +1,246 @@
+"""A2A's operations, as the SDK's routes call them, over the runtime. Every error leaves here as an `A2AError`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from a2a.server.context import ServerCallContext
+from a2a.server.request_handlers.request_handler import RequestHandler, validate_request_params
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import ContentTypeNotSupportedError, PushNotificationNotSupportedError, UnsupportedOperationError
+from a2a.utils.task import apply_history_length, validate_history_length
+from google.protobuf.message import Message
+
+from a2a_canvas.server.agent.events import StatusChanged
+from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
+from a2a_canvas.server.protocols.a2a_v1.list_tasks import (
+    NOTHING,
+    PAGE_BYTES,
+    can_match,
+    query_of,
+    token_of,
+    with_history,
+)
+from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_text, user_message
+from a2a_canvas.server.protocols.a2a_v1.projection import Activated, Event, Projection, to_task
+from a2a_canvas.server.protocols.guard.rules import Limits
+from a2a_canvas.server.tasks.errors import TaskFinished
+from a2a_canvas.server.tasks.incoming import Incoming
+from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, place_of
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.runtime.runtime import Runtime
+
+P = ParamSpec("P")
+T = TypeVar("T")
+M = TypeVar("M", bound=Message)
+
+
+def _unary(
+    method: Callable[Concatenate[A2AHandler, M, P], Awaitable[T]],
+) -> Callable[Concatenate[A2AHandler, M, P], Any]:
+    @wraps(method)
+    async def wrapper(self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_ids(params)
+        try:
+            return await method(self, params, *args, **kwargs)
+        except Exception as error:
+            raise to_a2a_error(error) from error
+
+    return validate_request_params(wrapper)
+
+
+def _stream(
+    method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[Event, None]],
+) -> Callable[Concatenate[A2AHandler, M, P], Any]:
+    @wraps(method)
+    async def wrapper(self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Event, None]:
+        check_ids(params)
+        events = method(self, params, *args, **kwargs)
+        try:
+            async for event in events:
+                yield event
+        except Exception as error:
+            raise to_a2a_error(error) from error
+        finally:
+            await events.aclose()
+
+    return validate_request_params(wrapper)
+
+
+class A2AHandler(RequestHandler):
+    """The eleven operations of A2A.
+
+    Args:
+        runtime: where tasks live.
+        card: what the agent declares (its input modes are checked).
+        limits: how much a message may be.
+    """
+
+    def __init__(self, runtime: Runtime, card: pb.AgentCard, limits: Limits | None = None) -> None:
+        self._runtime = runtime
+        self._card = card
+        self._limits = limits or Limits()
+
+    # -------------------------------------------------------------------- messages
+
+    @_unary
+    async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task:
+        validate_history_length(params.configuration)
+        following = await self._send(params, context)
+        record = following.snapshot
+        if not params.configuration.return_immediately:
+            record = await self._settled(following)
+        return apply_history_length(to_task(record, _activated(context)), params.configuration)
+
+    @_stream
+    async def on_message_send_stream(
+        self, params: pb.SendMessageRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Event, None]:
+        validate_history_length(params.configuration)
+        following = await self._send(params, context)
+        async for event in self._events(following, context, ends_at_pause=True):
+            yield apply_history_length(event, params.configuration) if isinstance(event, pb.Task) else event
+
+    @_stream
+    async def on_subscribe_to_task(
+        self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Event, None]:
+        following = await self._runtime.follow(params.id, _owner(context))
+        if following.snapshot.state.terminal:
+            raise TaskFinished(params.id, following.snapshot.state)
+        async for event in self._events(following, context, ends_at_pause=False):
+            yield event
+
+    async def _send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> Following:
+        if params.configuration.HasField("task_push_notification_config"):
+            raise PushNotificationNotSupportedError
+        message = params.message
+        self._check_media_types(message)
+        said = user_message(message)
+        check_text(said, self._limits.max_text_bytes, "message.parts")
+        incoming = Incoming(said, _owner(context), message.context_id, message.task_id)
+        return await self._runtime.send(incoming)
+
+    def _check_media_types(self, message: pb.Message) -> None:
+        """Raises `ContentTypeNotSupportedError`. Where the card takes plain text, any text is welcome."""
+        taken = set(self._card.default_input_modes)
+        for part in message.parts:
+            bare = part.media_type.partition(";")[0].strip().lower()
+            if bare and bare not in taken and not (bare.startswith("text/") and "text/plain" in taken):
+                raise ContentTypeNotSupportedError(
+                    f"Media type {bare} is not supported. Send text, or one of {', '.join(sorted(taken))}."
+                )
+
+    async def _settled(self, following: Following) -> TaskRecord:
+        """The task when it has ended or asks for input."""
+        record = following.snapshot
+        if not record.state.settled:
+            async for entry in following:
+                if isinstance(entry.event, StatusChanged) and entry.event.state.settled:
+                    break
+        return await self._runtime.get(record.task_id, record.owner)
+
+    async def _events(
+        self, following: Following, context: ServerCallContext, *, ends_at_pause: bool
+    ) -> AsyncGenerator[Event, None]:
+        projection = Projection(following.snapshot, _activated(context), ends_at_pause=ends_at_pause)
+        for event in projection.begin():
+            yield event
+        if projection.ends(following.snapshot.state):
+            return
+        async for entry in following:
+            for event in projection.project(entry, behind=following.behind):
+                yield event
+            if isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state):
+                return
+
+    # ----------------------------------------------------------------------- tasks
+
+    @_unary
+    async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task:
+        validate_history_length(params)
+        record = await self._runtime.get(params.id, _owner(context))
+        return apply_history_length(to_task(record, _activated(context)), params)
+
+    @_unary
+    async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
+        validate_history_length(params)
+        query = query_of(params, _owner(context))
+        tasks, page = await self._page(query, params.history_length) if can_match(params) else ([], NOTHING)
+        return pb.ListTasksResponse(
+            tasks=tasks, next_page_token=token_of(page), page_size=query.limit, total_size=page.total
+        )
+
+    async def _page(self, query: TaskQuery, history: int) -> tuple[list[pb.Task], TaskPage]:
+        """The tasks that fit on a page, as they are sent and as they are shown.
+
+        What is read at once is bounded with the histories that are left out; what is sent, without them.
+        """
+        tasks: list[pb.Task] = []
+        shown: list[TaskRecord] = []
+        size, rest = 0, query
+        while True:
+            page = await self._runtime.journal.list(rest)
+            for record in page.records:
+                await asyncio.sleep(0)  # many large tasks take their time, and others must have theirs
+                record = with_history(record, history)
+                task = to_task(record, artifacts=query.artifacts)
+                size += task.ByteSize()
+                if tasks and size > PAGE_BYTES:
+                    return tasks, TaskPage(tuple(shown), page.total, more=True)
+                tasks.append(task)
+                shown.append(record)
+            if not page.more or len(tasks) == query.limit:
+                return tasks, TaskPage(tuple(shown), page.total, page.more)
+            rest = replace(query, after=place_of(shown[-1]), limit=query.limit - len(tasks))
+
+    @_unary
+    async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
+        # Cancelling goes on even if the caller hangs up before it is done.
+        return to_task(await asyncio.shield(self._runtime.cancel(params.id, _owner(context))), _activated(context))
+
+    # --------------------------------------------------------------- not offered yet
+
+    @_unary
+    async def on_create_task_push_notification_config(
+        self, params: pb.TaskPushNotificationConfig, context: ServerCallContext
+    ) -> pb.TaskPushNotificationConfig:
+        raise PushNotificationNotSupportedError
+
+    @_unary
+    async def on_get_task_push_notification_config(
+        self, params: pb.GetTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> pb.TaskPushNotificationConfig:
+        raise PushNotificationNotSupportedError
+
+    @_unary
+    async def on_list_task_push_notification_configs(
+        self, params: pb.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
+    ) -> pb.ListTaskPushNotificationConfigsResponse:
+        raise PushNotificationNotSupportedError
+
+    @_unary
+    async def on_delete_task_push_notification_config(
+        self, params: pb.DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> None:
+        raise PushNotificationNotSupportedError
+
+    @_unary
+    async def on_get_extended_agent_card(
+        self, params: pb.GetExtendedAgentCardRequest, context: ServerCallContext
+    ) -> pb.AgentCard:
+        raise UnsupportedOperationError("This agent has no extended card.")
+
+
+def _owner(context: ServerCallContext) -> str:
+    """Who asks; empty for anonymous callers. (`context.tenant` is a claim of the client and decides nothing.)"""
+    return context.user.user_name if context.user.is_authenticated else ""
+
+
+def _activated(context: ServerCallContext) -> Activated:
+    return Activated.of(context.requested_extensions)

@@ -1,0 +1,92 @@
+"""`ListTasks` (A2A 1.0, section 3.1.4): from its request to a query of the journal, and back to a page token. Pure.
+
+A page token names the place of the last task of its page (`listing.py`), so it stays good while tasks change. A page
+ends where it has PAGE_BYTES, but not before its first task; the next one goes on there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import InvalidParamsError
+from a2a.utils.task import (
+    ListTasksCursor,
+    decode_list_tasks_cursor,
+    encode_list_tasks_cursor,
+    validate_page_size,
+)
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from a2a_canvas.server.protocols.a2a_v1.projection import STATES
+from a2a_canvas.server.tasks.listing import Place, TaskPage, TaskQuery, place_of
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.store.ids import valid_id
+
+PAGE_SIZE = 50
+PAGE_BYTES = 3 * 2**20
+"""Bytes of the tasks on one page, unless the first has more. Clients of gRPC take 4 MiB unless they say otherwise."""
+READ_BYTES = 16 * 2**20
+"""What may be read at once for a page: more, because histories are read that are not asked for."""
+NOTHING = TaskPage((), 0, more=False)
+
+_OF_STATUS = {status: state for state, status in STATES.items()}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+_LAST = datetime.max.replace(tzinfo=UTC)
+
+
+def query_of(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
+    """What `params` ask for, of the tasks of `owner`.
+
+    Raises:
+        InvalidParamsError: the page size is out of range, or the token is not one of ours.
+    """
+    size = params.page_size if params.HasField("page_size") else PAGE_SIZE
+    validate_page_size(size)
+    return TaskQuery(
+        owner,
+        context_id=params.context_id,
+        state=_OF_STATUS.get(params.status),
+        since=_since(params.status_timestamp_after) if params.HasField("status_timestamp_after") else None,
+        after=_place(params.page_token) if params.page_token else None,
+        limit=size,
+        artifacts=params.include_artifacts,
+        max_bytes=READ_BYTES,
+    )
+
+
+def can_match(params: pb.ListTasksRequest) -> bool:
+    """Whether the status asked for, if any, is one that our tasks can have."""
+    return not params.status or params.status in _OF_STATUS
+
+
+def with_history(record: TaskRecord, length: int) -> TaskRecord:
+    """The task with the last messages of its history; a list has none unless it is asked for."""
+    return replace(record, history=record.history[-length:] if length else ())
+
+
+def token_of(page: TaskPage) -> str:
+    """The token of the next page; empty if this is the last."""
+    if not page.more:
+        return ""
+    at, task_id = place_of(page.records[-1])
+    return encode_list_tasks_cursor(ListTasksCursor((at - _EPOCH) // _TICK * 1000, task_id))
+
+
+def _since(timestamp: Timestamp) -> datetime:
+    """The first time of a task that is not before: they are in microseconds, timestamps in nanoseconds."""
+    ticks = -(-timestamp.ToNanoseconds() // 1000)
+    return _EPOCH + min(ticks * _TICK, _LAST - _EPOCH)
+
+
+def _place(token: str) -> Place:
+    try:
+        cursor = decode_list_tasks_cursor(token)
+        nanoseconds = cursor.timestamp_ns if cursor else None
+        if cursor and nanoseconds is not None and nanoseconds % 1000 == 0:
+            return _EPOCH + nanoseconds // 1000 * _TICK, valid_id(cursor.task_id)
+    except (RecursionError, OverflowError, ValueError):  # brackets without end; a time or an id that is none
+        pass
+    raise InvalidParamsError("pageToken is not one of this server's. Leave it out for the first page.")

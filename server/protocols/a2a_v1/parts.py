@@ -1,0 +1,209 @@
+"""Parts, messages and artifacts: A2A's protobuf to ours and back. The only file that knows both shapes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import InvalidParamsError
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Struct, Value
+
+from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, UserMessage
+from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.protocols.a2a_v1.errors import wrong
+from a2a_canvas.store.ids import MAX_ID, valid_id
+from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Part, TextPart, text_part
+
+_IDS = ("id", "message_id", "context_id", "task_id", "reference_task_ids", "message")
+"""The fields of a request that are ids, and the one that has more of them."""
+
+# ------------------------------------------------------------------------- reading
+
+
+def check_ids(request: Message, within: str = "") -> None:
+    """Raises `InvalidParamsError` that names the first id in a request of A2A that is none, as JSON has its name."""
+    for field, value in request.ListFields():
+        where = within + field.json_name
+        if field.name not in _IDS:
+            continue
+        if isinstance(value, Message):
+            check_ids(value, f"{where}.")
+        elif isinstance(value, str):
+            check_characters(where, value)
+        else:
+            for number, each in enumerate(value):
+                check_characters(f"{where}[{number}]", each)
+
+
+def check_characters(field: str, given: str) -> None:
+    """Raises `InvalidParamsError` if `given` has a character that no id may have."""
+    try:
+        valid_id(given)
+    except ValueError as error:
+        raise wrong(field, str(error)) from None
+
+
+def user_message(message: pb.Message) -> UserMessage:
+    """A message that came in.
+
+    Raises:
+        InvalidParamsError: it is not a user's, has nothing in it, or an id that is too long.
+    """
+    for name, given in (
+        ("messageId", message.message_id),
+        ("contextId", message.context_id),
+        ("taskId", message.task_id),
+    ):
+        if len(given) > MAX_ID:
+            raise wrong(f"message.{name}", f"must not be longer than {MAX_ID} characters")
+    if message.role != pb.ROLE_USER:
+        raise InvalidParamsError("message.role must be ROLE_USER: only users send messages to an agent.")
+    parts = tuple(_part(part, f"message.parts[{index}]") for index, part in enumerate(message.parts))
+    if not any(_says_something(part) for part in parts):
+        raise InvalidParamsError("The message is empty: give at least one part with text, a file or data.")
+    return UserMessage(
+        message_id=message.message_id,
+        parts=parts,
+        metadata=_fields(message.metadata, "message.metadata"),
+        extensions=tuple(message.extensions),
+        reference_task_ids=tuple(message.reference_task_ids),
+    )
+
+
+def check_text(message: UserMessage, limit: int, field: str) -> None:
+    """Raises `InvalidParamsError` if a message says more than `limit` bytes.
+
+    Files do not count, and no text that becomes an artifact's (the operation `put`): they have limits of their own.
+
+    Args:
+        field: what the sender calls the message's parts.
+    """
+    size = sum(part.size for part in message.parts if not isinstance(part, FilePart))
+    size += sum(len(json.dumps(part.metadata)) for part in message.parts if part.metadata)
+    size += len(json.dumps(_without_put(message.metadata))) if message.metadata else 0
+    if size > limit:
+        reason = f"has {size} bytes of text and data with its metadata, and may have {limit}; send it as a file"
+        raise wrong(field, reason)
+
+
+def _without_put(metadata: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    asked = metadata.get(CANVAS)
+    if isinstance(asked, dict) and asked.get("op") == "put":
+        return {**metadata, CANVAS: {**asked, "text": ""}}
+    return metadata
+
+
+def _says_something(part: Part) -> bool:
+    return not isinstance(part, TextPart) or bool(part.text.strip())
+
+
+def _part(part: pb.Part, where: str) -> Part:
+    metadata = _fields(part.metadata, f"{where}.metadata")
+    match part.WhichOneof("content"):
+        case "text":
+            return text_part(part.text, part.media_type, metadata)
+        case "raw":
+            return FilePart(part.raw, "", part.filename, part.media_type, metadata)
+        case "url":
+            return FilePart(None, part.url, part.filename, part.media_type, metadata)
+        case "data":
+            data = _json(part.data, f"{where}.data")
+            return DataPart(data, part.media_type, metadata, len(json.dumps(data).encode()))
+        case _:
+            raise InvalidParamsError(f"{where} has no content: give one of text, raw, url and data.")
+
+
+def _fields(struct: Struct, where: str) -> dict[str, JsonValue]:
+    fields = _json(struct, where)
+    assert isinstance(fields, dict)
+    return fields
+
+
+def _json(value: Value | Struct, where: str) -> JsonValue:
+    try:
+        plain: JsonValue = _whole_numbers(MessageToDict(value))
+        return plain
+    except (ValueError, RecursionError):
+        raise InvalidParamsError(f"{where} must be plain JSON, without NaN or infinite numbers.") from None
+
+
+def _whole_numbers(value: Any) -> Any:
+    """Protobuf keeps every number as a float; what was written 3 should not be read as 3.0."""
+    match value:
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        case dict():
+            return {key: _whole_numbers(item) for key, item in value.items()}
+        case list():
+            return [_whole_numbers(item) for item in value]
+        case _:
+            return value
+
+
+# ------------------------------------------------------------------------- writing
+
+
+def to_part(part: Part) -> pb.Part:
+    """A part as A2A 1.0 has it."""
+    wire = pb.Part(media_type=part.media_type)
+    match part:
+        case TextPart():
+            wire.text = part.text
+        case FilePart():
+            wire.filename = part.name
+            if part.content is None:
+                wire.url = part.url
+            else:
+                wire.raw = part.content
+        case DataPart():
+            ParseDict(part.data, wire.data)  # type: ignore[arg-type]  # a Value takes any JSON value
+        case _:
+            assert_never(part)
+    if part.metadata:
+        wire.metadata.update(dict(part.metadata))
+    return wire
+
+
+def to_message(message: UserMessage | AgentMessage, task_id: str, context_id: str) -> pb.Message:
+    """A message of a task's history."""
+    wire = pb.Message(message_id=message.message_id, task_id=task_id, context_id=context_id)
+    match message:
+        case AgentMessage():
+            wire.role = pb.ROLE_AGENT
+            wire.parts.add(text=message.text)
+            if message.metadata:
+                wire.metadata.update(dict(message.metadata))
+        case UserMessage():
+            wire.role = pb.ROLE_USER
+            wire.parts.extend(to_part(part) for part in message.parts)
+            wire.extensions.extend(message.extensions)
+            wire.reference_task_ids.extend(message.reference_task_ids)
+            if message.metadata:
+                wire.metadata.update(dict(message.metadata))
+        case _:
+            assert_never(message)
+    return wire
+
+
+def to_artifact(artifact_id: str, content: Content) -> pb.Artifact:
+    """An artifact as A2A 1.0 has it."""
+    wire = pb.Artifact(artifact_id=artifact_id, name=content.name, description=content.description)
+    wire.parts.extend(to_part(part) for part in content.parts)
+    return wire
+
+
+def to_update(event: ArtifactChanged, task_id: str, context_id: str) -> pb.TaskArtifactUpdateEvent:
+    """A change of an artifact: the new parts, or the whole artifact."""
+    update = pb.TaskArtifactUpdateEvent(
+        task_id=task_id, context_id=context_id, append=event.append, last_chunk=event.last_chunk
+    )
+    artifact = update.artifact
+    artifact.artifact_id = event.artifact_id
+    if not event.append:
+        artifact.name, artifact.description = event.name, event.description
+    artifact.parts.extend(to_part(part) for part in event.parts)
+    return update

@@ -1,0 +1,59 @@
+"""Artifacts and versions as JSON: the fields of an A2A 1.0 `Artifact`, and what this server knows beyond them. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+
+from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact
+from a2a_canvas.store.models import Artifact, Parts, Version
+
+Json = dict[str, Any]
+
+
+def current_json(artifact: Artifact) -> Json:
+    """The artifact as it stands, its draft included."""
+    wire: Json = MessageToDict(to_artifact(artifact.artifact_id, artifact.content))
+    return wire | {"version": artifact.version, "open": artifact.open}
+
+
+def version_json(artifact: Artifact, version: Version) -> Json:
+    """One version of `artifact`: its content and its facts."""
+    wire: Json = MessageToDict(to_artifact(artifact.artifact_id, version.content))
+    return wire | version_facts(artifact, version)
+
+
+def version_facts(artifact: Artifact, version: Version) -> Json:
+    """A version without its content. `parent` is 0 for none, `size` is in bytes; `pruned`: it is no longer kept."""
+    return {
+        "number": version.number,
+        "author": version.author,
+        "parent": version.parent,
+        "taskId": version.task_id,
+        "incomplete": version.incomplete,
+        "size": size_of(version.content.parts),
+        "current": version.number == artifact.version,
+        **({"pruned": True} if version.pruned else {}),
+    }
+
+
+def listed(artifact: Artifact, versions: tuple[Version, ...]) -> Json:
+    """An artifact without its content. `author` is the current version's, left out while there is none."""
+    author = {"author": versions[artifact.version - 1].author} if artifact.version else {}
+    return {
+        "artifactId": artifact.artifact_id,
+        "name": artifact.name,
+        "description": artifact.description,
+        "version": artifact.version,
+        "versions": len(versions),
+        "open": artifact.open,
+        **author,
+        "kinds": list(dict.fromkeys(part.kind for part in artifact.parts)),
+        "size": size_of(artifact.parts),
+    }
+
+
+def size_of(parts: Parts) -> int:
+    """Bytes of all parts together, without their metadata."""
+    return sum(part.size for part in parts)

@@ -1,0 +1,88 @@
+"""The bare content of an artifact, and whether a client prefers it to JSON. Pure.
+
+Rule 1: an artifact with text is its text, whatever else it has; one without is its sole file or its sole data item.
+        Several files or items, and a file that is kept elsewhere, have no bare content.
+Rule 2: JSON is the answer, unless `?raw=1` asks for the bare content or `Accept` (RFC 9110, section 12.5.1) prefers
+        its media type. A text is also to be had as text/plain. On a tie, as with `*/*`, it is JSON.
+Rule 3: content is written by a model or by strangers. It goes out with headers that let a browser neither run it nor
+        guess at its type, and a media type that is not well-formed is replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from a2a_canvas.store.models import Content, DataPart, FilePart, text_of
+
+JSON = "application/json"
+PLAIN = "text/plain"
+NO_GUESSING = {"X-Content-Type-Options": "nosniff"}
+HARMLESS = {**NO_GUESSING, "Content-Security-Policy": "sandbox; default-src 'none'"}
+
+_TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,127}"
+_TYPE = re.compile(f"{_TOKEN}/{_TOKEN}")
+_FULL = re.compile(rf'{_TYPE.pattern}(?: ?; ?{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*')
+_QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """Bytes and the whole header Content-Type."""
+
+    body: bytes
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoBare:
+    """Why there is no bare content: a sentence for the client."""
+
+    reason: str
+
+
+def bare_of(content: Content) -> tuple[Bare, ...] | NoBare:
+    """The bare content in the media types in which it is to be had, its own first."""
+    text = text_of(content.parts)
+    if text is not None:
+        own = _TYPE.match(text.media_type)
+        types = dict.fromkeys((own[0].lower() if own else PLAIN, PLAIN))
+        return tuple(Bare(text.text.encode(), f"{name}; charset=utf-8") for name in types)
+    match content.parts:
+        case (DataPart() as part,):
+            body = json.dumps(part.data, ensure_ascii=False).encode()
+            return (Bare(body, _well_formed(part.media_type, JSON)),)
+        case (FilePart(content=bytes() as body) as part,):
+            return (Bare(body, _well_formed(part.media_type, "application/octet-stream")),)
+        case (FilePart() as part,):
+            return NoBare(f"The file is kept elsewhere: {part.url} Ask for application/json to get the artifact.")
+        case ():
+            return NoBare("The artifact is empty. Ask for application/json.")
+        case _:
+            return NoBare("The artifact has several parts and no text. Ask for application/json to get them all.")
+
+
+def _well_formed(media_type: str, otherwise: str) -> str:
+    return media_type if _FULL.fullmatch(media_type) else otherwise
+
+
+def preferred(accept: str, offers: Sequence[str]) -> str | None:
+    """The one of `offers` (best first, if the client does not care) that a header Accept prefers; None for none."""
+    best = max(offers, key=lambda offer: _quality(accept, offer))
+    return best if _quality(accept, best) > 0 else None
+
+
+def _quality(accept: str, offer: str) -> float:
+    """What the most specific range says that `offer` is in; an empty header accepts everything."""
+    if not accept.strip():
+        return 1.0
+    wanted = offer.partition(";")[0].strip().lower()
+    ranges = (wanted, wanted.partition("/")[0] + "/*", "*/*")
+    found: dict[str, float] = {}
+    for entry in accept.split(","):
+        name, *parameters = entry.split(";")
+        qualities = [float(match[1]) for each in parameters if (match := _QUALITY.fullmatch(each))]
+        found[name.strip().lower()] = qualities[0] if qualities else 1.0
+    return next((found[name] for name in ranges if name in found), 0.0)

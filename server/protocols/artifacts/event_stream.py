@@ -1,0 +1,99 @@
+"""The event stream of a context: `GET /artifacts/{context}/events`, every change of any of its artifacts.
+
+Rule 1: each event's data is an A2A 1.0 stream response `{"artifactUpdate": …}`; its `metadata` says under our
+        extension's URI which version of the artifact it is part of, and by whom. Its `id` is the change's position in
+        the context, behind what tells the context from one of that id that was removed: `{incarnation}-{position}`.
+Rule 2: a stream begins with the artifacts that have changed after `Last-Event-ID`, whole, in the order in which they
+        last changed; without that header with all of them. From there on it has every change as it happens, so that
+        whoever folds it (replace, or extend the parts) has what the context has.
+Rule 3: an id that cannot be read, that is of a removed context, or that is still to come, counts as none. One without
+        an incarnation is of a server that knew of none (0).
+Rule 4: it never ends by itself: `:` comments keep it alive. The server's stop ends it (`stopping.py`), and so does a
+        journal that cannot be followed any more, as that of a removed context: the reader comes back with the last id
+        that it has.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from typing import Any
+
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.responses import Response
+
+from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_update
+from a2a_canvas.server.protocols.artifacts.bare import NO_GUESSING
+from a2a_canvas.server.tasks.errors import StreamLost
+from a2a_canvas.server.tasks.journal.context_log import ContextEntry, ContextSnapshot, Standing
+from a2a_canvas.server.tasks.journal.journal import FollowingContext
+from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.models import Author
+
+
+def event_stream(context_id: str, following: FollowingContext, last_event_id: str | None, grace: float) -> Response:
+    """The answer to whoever has seen everything up to `last_event_id`.
+
+    Args:
+        grace: seconds that the server has to stop.
+    """
+    incarnation = following.snapshot.incarnation
+    begin = ((_id(incarnation, each.position), each) for each in missed(following.snapshot, last_event_id))
+    events = _events(context_id, begin, aiter(following))
+    return EventSourceResponse(events, headers=NO_GUESSING, shutdown_grace_period=grace)
+
+
+async def _events(
+    context_id: str, begin: Iterator[tuple[str, Standing]], changes: AsyncIterator[ContextEntry]
+) -> AsyncIterator[ServerSentEvent]:
+    for event_id, standing in begin:
+        yield _sse(event_id, whole(context_id, standing))
+        del standing  # an open stream that waits need not hold what it has sent
+    with suppress(StreamLost, Unavailable):
+        async for change in changes:
+            yield _sse(_id(change.incarnation, change.position), change_json(context_id, change))
+            del change
+
+
+def missed(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[Standing]:
+    """The artifacts that have changed since (rules 2 and 3)."""
+    readable = re.fullmatch("(?:([0-9]{1,19})-)?([0-9]{1,18})", last_event_id or "")
+    incarnation, seen = (int(readable[1] or 0), int(readable[2])) if readable else (None, 0)
+    since = seen if incarnation == snapshot.incarnation and seen <= snapshot.position else 0
+    return (standing for standing in snapshot.artifacts.values() if standing.position > since)
+
+
+def whole(context_id: str, standing: Standing) -> dict[str, Any]:
+    """An artifact as it stands, as the event that replaces it."""
+    artifact = standing.artifact
+    update = pb.TaskArtifactUpdateEvent(task_id=standing.task_id, context_id=context_id, last_chunk=standing.closed)
+    update.artifact.CopyFrom(to_artifact(artifact.artifact_id, artifact.content))
+    return _json(update, artifact.version, artifact.author)
+
+
+def change_json(context_id: str, change: ContextEntry) -> dict[str, Any]:
+    """A change as it happened: the new parts, or the whole artifact."""
+    event = change.entry.event
+    assert isinstance(event, ArtifactChanged)
+    update = to_update(event, change.task_id, context_id)
+    return _json(update, event.version, event.author)
+
+
+def _json(update: pb.TaskArtifactUpdateEvent, version: int, author: Author) -> dict[str, Any]:
+    # Not as protobuf metadata, which would make a float of the number.
+    metadata = {CANVAS: {"artifactVersion": version, "author": author}}
+    return {"artifactUpdate": {**MessageToDict(update), "metadata": metadata}}
+
+
+def _id(incarnation: int | None, position: int) -> str:
+    return f"{incarnation}-{position}"
+
+
+def _sse(event_id: str, data: dict[str, Any]) -> ServerSentEvent:
+    return ServerSentEvent(json.dumps(data, ensure_ascii=False), id=event_id)

@@ -1,0 +1,97 @@
+"""How a refusal looks in each HTTP binding: made by the SDK's own builders, so that it looks like the SDK's. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from a2a.server.jsonrpc_models import JSONParseError as JsonRpcParseError
+from a2a.server.request_handlers.response_helpers import build_error_response
+from a2a.utils.error_handlers import build_rest_error_payload
+from a2a.utils.errors import (
+    JSON_RPC_ERROR_CODE_MAP,
+    InternalError,
+    InvalidRequestError,
+    JSONParseError,
+    MethodNotFoundError,
+)
+from starlette.responses import JSONResponse
+
+from a2a_canvas.server.protocols.edge.unavailable import RETRY, UnavailableError
+from a2a_canvas.server.protocols.guard.calls import RequestId
+from a2a_canvas.server.protocols.guard.rules import Refusal
+
+INTERNAL = Refusal(InternalError, "Internal error")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRpc:
+    """JSON-RPC's form, with HTTP 200. `id`: the request's, where it is known. `legacy`: as the 0.3 adapter does."""
+
+    id: RequestId = None
+    legacy: bool = False
+
+    def status(self, refusal: Refusal) -> int:
+        return 200
+
+    def payload(self, refusal: Refusal) -> dict[str, Any]:
+        if self.legacy:
+            return {"jsonrpc": "2.0", "id": self.id, "error": _legacy_error(refusal)}
+        if refusal.kind is JSONParseError:
+            return build_error_response(self.id, JsonRpcParseError(message=refusal.message))
+        return build_error_response(self.id, refusal.error())
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """REST's form, the same for both versions."""
+
+    def status(self, refusal: Refusal) -> int:
+        return int(self.payload(refusal)["error"]["code"])
+
+    def payload(self, refusal: Refusal) -> dict[str, Any]:
+        error = refusal.error()
+        # A2A has no HTTP status for a parse error; the SDK's own REST answer to one is this.
+        payload = build_rest_error_payload(
+            InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error
+        )
+        if refusal.http_status is not None:
+            payload["error"]["code"] = refusal.http_status
+        return payload
+
+
+Binding: TypeAlias = JsonRpc | Rest
+
+
+def rest_response(refusal: Refusal, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """A refusal in REST's form; a retryable one has `Retry-After`."""
+    retry = RETRY if issubclass(refusal.kind, UnavailableError) else {}
+    return JSONResponse(Rest().payload(refusal), Rest().status(refusal), {**(headers or {}), **retry})
+
+
+# The codes of 1.0 that 0.3 has not: its adapter says InternalError for them.
+_NOT_IN_LEGACY = (-32008, -32009)
+
+
+def _legacy_error(refusal: Refusal) -> dict[str, Any]:
+    internal = JSON_RPC_ERROR_CODE_MAP[InternalError]
+    code = JSON_RPC_ERROR_CODE_MAP.get(refusal.kind, internal)
+    fields = [{"field": path, "message": text} for path, text in refusal.fields]
+    return {
+        "code": internal if code in _NOT_IN_LEGACY else code,
+        "message": refusal.message,
+        "data": fields or None,
+    }
+
+
+def router_error(status: int, method: str) -> Refusal:
+    """The words for an answer that came without JSON, by its HTTP status and the method of the request."""
+    if status >= 500:
+        return INTERNAL
+    if status == 405:
+        text = f"{method} is not possible here; see the header Allow"
+        return Refusal(MethodNotFoundError, text, http_status=status)
+    if status == 404:
+        return Refusal(MethodNotFoundError, "No such path; see the A2A specification for the paths of this binding")
+    return Refusal(InvalidRequestError, "The request was refused", http_status=status)

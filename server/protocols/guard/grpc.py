@@ -1,0 +1,171 @@
+"""The guard in front of the SDK's gRPC services, as a server interceptor.
+
+Rules:
+1. The metadata `a2a-version` may be missing: each service speaks one version. What is there has to be that version.
+2. Requests are read and answers written here, inside the net: bytes that are no message, and messages that could not
+   be passed on as JSON, are InvalidParams.
+3. An error has the SDK's form: status and message, `ErrorInfo` and `BadRequest` in `grpc-status-details-bin`. The 0.3
+   service gets the same for what is refused here.
+4. What a handler raises is logged and becomes INTERNAL without text. Cancellation and the handler's own aborts pass.
+5. What may go well in a moment has the status that `unavailable.py` gives it, and `RetryInfo`: the SDK has neither. It
+   carries no reason, for the SDK's client would take that for a failure of the server.
+6. Other services are left alone. The size of a message is the server's option `grpc.max_receive_message_length`; what
+   all of them take together (`bodies.py`) is counted when they are whole, for gRPC reads them before anybody can look.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import grpc
+import grpc.aio
+from a2a.compat.v0_3 import a2a_v0_3_pb2
+from a2a.types import a2a_pb2
+from a2a.utils.error_handlers import A2A_DOMAIN
+from a2a.utils.errors import A2A_ERROR_MAPPING, InvalidParamsError
+from a2a.utils.grpc_status import status_to_grpc
+from a2a.utils.proto_utils import ValidationDetail, validation_errors_to_bad_request
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import DecodeError, Message
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
+
+from a2a_canvas.server.protocols.edge.unavailable import RETRY_SECONDS, UnavailableError
+from a2a_canvas.server.protocols.guard.answers import INTERNAL
+from a2a_canvas.server.protocols.guard.bodies import FULL, Budget, Share
+from a2a_canvas.server.protocols.guard.calls import check_legacy_proto
+from a2a_canvas.server.protocols.guard.rules import Limits, Refusal, check_message, check_version
+
+logger = logging.getLogger(__name__)
+
+_SERVICES = {
+    a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name: "1.0",
+    a2a_v0_3_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name: "0.3",
+}
+_RETRY = error_details_pb2.RetryInfo(retry_delay=Duration(seconds=RETRY_SECONDS))
+_NOT_A_MESSAGE = Refusal(InvalidParamsError, "The request is not a protobuf message of this method")
+
+
+class GuardInterceptor(grpc.aio.ServerInterceptor):
+    """Lets pass only what the A2A services behind it can answer, and lets no exception's text out of them."""
+
+    def __init__(self, limits: Limits | None = None, budget: Budget | None = None) -> None:
+        self._limits = limits or Limits()
+        self._budget = budget or Budget(self._limits.max_bodies_bytes)
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+        handler = await continuation(handler_call_details)
+        service = handler_call_details.method.rpartition("/")[0].lstrip("/")
+        spoken = _SERVICES.get(service)
+        if handler is None or spoken is None:
+            return handler
+        wrong = _wrong_version(handler_call_details.invocation_metadata, spoken)
+        return _Guarded(handler, handler_call_details.method, spoken, wrong, self._limits, self._budget).handler()
+
+
+def _wrong_version(metadata: Iterable[tuple[str, str | bytes]] | None, spoken: str) -> Refusal | None:
+    """Every value counts where several are sent: one that is wrong is a call that does not know what it wants."""
+    values = (value for key, value in metadata or () if key.lower() == "a2a-version")
+    texts = (value if isinstance(value, str) else value.decode("latin-1") for value in values)
+    refusals = (check_version(text) or check_version(text, spoken) for text in texts if text)
+    return next((refusal for refusal in refusals if refusal), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """One call: the SDK's handler with its reading, running and writing inside the net."""
+
+    inner: Any
+    method: str
+    spoken: str
+    refusal: Refusal | None
+    limits: Limits
+    budget: Budget
+
+    def handler(self) -> grpc.RpcMethodHandler[Any, Any]:
+        """Takes and gives bytes, so that gRPC has nothing of its own left to fail on."""
+        if self.inner.response_streaming:
+            return grpc.unary_stream_rpc_method_handler(self._stream)
+        return grpc.unary_unary_rpc_method_handler(self._unary)
+
+    async def _unary(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+        try:
+            with self.budget.share() as share:
+                request = await self._read(data, context, share)
+                answer = await self.inner.unary_unary(request, _Context(context))
+            return self._write(answer)
+        except grpc.aio.AbortError:
+            raise
+        except Exception as error:
+            await self._internal(error, context)
+
+    async def _stream(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
+        try:
+            with self.budget.share() as share:
+                request = await self._read(data, context, share)
+                async for response in self.inner.unary_stream(request, _Context(context)):
+                    share.release()
+                    yield self._write(response)
+        except grpc.aio.AbortError:
+            raise
+        except Exception as error:
+            await self._internal(error, context)
+
+    async def _read(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any], share: Share) -> Message:
+        refusal = self.refusal or (None if share.grow(len(data)) else FULL)
+        if refusal is not None:
+            await _abort(refusal, context)
+        try:
+            request: Message = self.inner.request_deserializer(data)
+        except DecodeError:
+            await _abort(_NOT_A_MESSAGE, context)
+        check = check_legacy_proto if self.spoken == "0.3" else check_message
+        if refusal := check(request, self.limits):
+            await _abort(refusal, context)
+        return request
+
+    def _write(self, response: Message) -> bytes:
+        return bytes(self.inner.response_serializer(response))
+
+    async def _internal(self, error: Exception, context: grpc.aio.ServicerContext[Any, Any]) -> NoReturn:
+        logger.error("Unhandled error in %s", self.method, exc_info=error)
+        await _abort(INTERNAL, context)
+
+
+class _Context:
+    """A call's context as the SDK's handlers have it: rule 5 for the errors that they abort with."""
+
+    def __init__(self, inner: grpc.aio.ServicerContext[Any, Any]) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()) -> NoReturn:
+        error = sys.exception()  # the SDK aborts while it handles it
+        if isinstance(error, UnavailableError):
+            await _abort(Refusal(type(error), error.message), self._inner)
+        await self._inner.abort(code, details, trailing_metadata)
+
+
+async def _abort(refusal: Refusal, context: grpc.aio.ServicerContext[Any, Any]) -> NoReturn:
+    mapping = A2A_ERROR_MAPPING[refusal.kind]
+    code = grpc.StatusCode[mapping.grpc_status]
+    status = status_pb2.Status(code=code.value[0], message=refusal.message)
+    if issubclass(refusal.kind, UnavailableError):
+        status.details.add().Pack(_RETRY)
+    else:
+        status.details.add().Pack(error_details_pb2.ErrorInfo(reason=mapping.reason, domain=A2A_DOMAIN))
+    if refusal.fields:
+        errors = [ValidationDetail(field=path, message=text) for path, text in refusal.fields]
+        status.details.add().Pack(validation_errors_to_bad_request(errors))
+    rich = status_to_grpc(status)
+    context.set_trailing_metadata((*(context.trailing_metadata() or ()), *rich.trailing_metadata))
+    await context.abort(rich.code, rich.details)

@@ -1,0 +1,125 @@
+"""Which names the server answers to, and whose pages may use it: checked in front of everything else.
+
+Rules:
+1. The `Host` of a request must be one of the server's names. A page on the internet can make its own name lead to this
+   machine's address (DNS rebinding), and a browser then counts this server as part of that page; but the name stays.
+2. A browser says in `Origin` which page asks. It must be the server's own, as `Host` or the public address has it: no
+   other page may change anything here, and without CORS headers it could not read an answer either.
+3. Who sends no `Origin` is no page and passes; so does HTTP/1.0 without `Host`, which browsers do not speak.
+4. An address as the host cannot be rebound. A server that listens on all addresses cannot know its own: it takes any.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from a2a.utils.errors import InvalidRequestError
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from a2a_canvas.server.protocols.guard.answers import rest_response
+from a2a_canvas.server.protocols.guard.rules import Refusal
+from a2a_canvas.server.settings import EVERYWHERE
+
+LOCALHOST = ("localhost", "127.0.0.1", "::1")
+
+_PORTS = {"http": ":80", "https": ":443"}
+_AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/?#@\s]+))(?::([0-9]{0,5}))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """What a request may name.
+
+    Attributes:
+        names: hosts in small letters, without ports; `*` for any, `*.example.com` for any below that one.
+        any_address: any IP address is allowed as well.
+        origins: those of pages that may use the server, beside the one that the request's own `Host` makes.
+    """
+
+    names: frozenset[str]
+    any_address: bool = False
+    origins: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, host: str, public_url: str | None = None, more: Iterable[str] = ()) -> Hosts:
+        """The names of a server.
+
+        Args:
+            host: where it listens.
+            public_url: its public address, if it has one.
+            more: what its operator adds.
+        """
+        everywhere = host in EVERYWHERE
+        public = urlsplit(public_url or "")
+        names = {*LOCALHOST, *more, socket.gethostname() if everywhere else host, public.hostname or ""}
+        origins = {f"{public.scheme}://{public.netloc.rpartition('@')[2]}".lower()} if public_url else ()
+        return cls(frozenset(name.lower() for name in names if name), everywhere, frozenset(origins))
+
+    def check(self, host: str | None, origin: str | None) -> Refusal | None:
+        """Why a request with these headers is refused; None if it may pass."""
+        if host is not None and not self._knows(host):
+            return _refusal(421, f"This server does not answer to the host {host[:255]!r}. {_ADVICE}")
+        if origin is None or origin.lower() in self.origins or _is_page_of(origin, host):
+            return None
+        return _refusal(403, f"Pages of {origin[:255]!r} may not use this server, only its own may.")
+
+    def _knows(self, host: str) -> bool:
+        if "*" in self.names:
+            return True
+        name = _host_of(host)
+        if name in self.names or (self.any_address and _is_address(name)):
+            return True
+        return any(name.endswith(allowed[1:]) for allowed in self.names if allowed.startswith("*."))
+
+
+class HostCheck:
+    """ASGI middleware that lets nothing pass but what `hosts` allows."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Hosts) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = self._app
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            if refusal := self._hosts.check(headers.get("host"), headers.get("origin")):
+                app = rest_response(refusal)
+        await app(scope, receive, send)
+
+
+_ADVICE = (
+    "If it is one of this server's names, its operator starts it with --allowed-hosts NAME (or "
+    "A2A_CANVAS_ALLOWED_HOSTS), or with --public-url if it is its public address."
+)
+
+
+def _refusal(status: int, text: str) -> Refusal:
+    return Refusal(InvalidRequestError, text, http_status=status)
+
+
+def _host_of(authority: str) -> str:
+    """The host of `host:port`, in small letters; empty if it is none."""
+    found = _AUTHORITY.fullmatch(authority.strip())
+    return (found[1] or found[2]).lower().rstrip(".") if found else ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_page_of(origin: str, host: str | None) -> bool:
+    """Whether an origin is that of `host`. Behind a proxy nobody knows here which scheme the browser sees."""
+    scheme, _, authority = origin.lower().partition("://")
+    port = _PORTS.get(scheme)
+    return port is not None and host is not None and authority.removesuffix(port) == host.lower().removesuffix(port)

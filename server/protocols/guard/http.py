@@ -1,0 +1,225 @@
+"""The guard in front of the SDK's HTTP routes, as ASGI middleware.
+
+Rules:
+1. The request body is read first (`bodies.py`) and replayed; after it the app's `receive` is the server's, so a
+   disconnect still reaches the app. No answer is held back: streams pass through untouched.
+2. JSON-RPC is `POST /`; REST is what lies below its prefix, also below a tenant. All other paths get the limit of
+   the body and nothing else.
+3. A refusal has the binding's form: JSON-RPC an error object with HTTP 200, REST a `google.rpc.Status` with its HTTP
+   status. A 0.3 call is answered as the SDK's 0.3 adapter answers it.
+4. An error that is not JSON (the router's 404 and 405) is replaced by the binding's, `Allow` included.
+5. The last net: what the app raises is logged and becomes InternalError without text, or, where a stream has begun,
+   its last event.
+6. A 503 says when to try again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from a2a.utils.errors import A2AError
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from a2a_canvas.server.protocols.edge.unavailable import RETRY
+from a2a_canvas.server.protocols.guard.answers import INTERNAL, Binding, JsonRpc, Rest, router_error
+from a2a_canvas.server.protocols.guard.bodies import FULL, SMALL, Budget, read_body, replay
+from a2a_canvas.server.protocols.guard.calls import Rejected, check_jsonrpc
+from a2a_canvas.server.protocols.guard.rest import TENANT, allowed_methods, check_encoding, check_rest, find_rest_route
+from a2a_canvas.server.protocols.guard.rules import Limits, Refusal, check_content_type
+
+logger = logging.getLogger(__name__)
+
+
+class Guard:
+    """ASGI middleware that lets pass only what the A2A routes behind it can answer. Other paths: size alone.
+
+    `rest_prefix` is the `path_prefix` of `create_rest_routes`; `budget` is for other entrances to share. It may stand
+    around the app or among its middleware.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, limits: Limits, budget: Budget | None = None, rest_prefix: str = "/rest"
+    ) -> None:
+        self._app = app
+        self._limits = limits
+        self._budget = budget or Budget(limits.max_bodies_bytes)
+        self._checking = asyncio.Lock()
+        self._steps = _Steps()
+        self._prefix = rest_prefix
+        self._rest_path = re.compile(rf"{TENANT}{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        with self._budget.share() as share:
+            body = await read_body(scope, receive, self._limits, share)
+            if body is None:
+                return
+            await self._steps.next()
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+            connection = _Connection(scope, replay(body, receive), share.until_answered(send))
+            await self._serve(scope, path, body, connection)
+
+    async def _serve(self, scope: Scope, path: str, body: bytes | Refusal, connection: _Connection) -> None:
+        binding = self._binding(scope["method"], path)
+        if body is FULL:
+            await connection.answer(503, (binding or Rest()).payload(FULL), dict(RETRY))
+        elif isinstance(body, Refusal):
+            await connection.refuse(binding or Rest(), body, {"connection": "close"})
+        elif binding is None:
+            await self._app(scope, connection.receive, connection.send)
+        else:
+            verdict = await self._verdict(binding, scope, path, body)
+            if isinstance(verdict, tuple):
+                await connection.refuse(*verdict)
+            else:
+                allowed = allowed_methods(path, self._prefix) if isinstance(verdict, Rest) else ()
+                await _Watched(connection, verdict, allowed).run(self._app)
+
+    async def _verdict(
+        self, binding: Binding, scope: Scope, path: str, body: bytes
+    ) -> Binding | tuple[Binding, Refusal]:
+        if len(body) <= SMALL:
+            return self._check(binding, scope, path, body)
+        # It takes 30 ms for a megabyte. One at a time, so that what comes next is not done for all of them in one step.
+        async with self._checking:
+            return await asyncio.to_thread(self._check, binding, scope, path, body)
+
+    def _binding(self, method: str, path: str) -> Binding | None:
+        if self._rest_path.fullmatch(path):
+            return Rest()
+        return JsonRpc() if path == "/" and method not in ("GET", "HEAD") else None
+
+    def _check(self, binding: Binding, scope: Scope, path: str, body: bytes) -> Binding | tuple[Binding, Refusal]:
+        """The binding, knowing more of the call now, if it may pass; with the refusal if not."""
+        headers = Headers(scope=scope)
+        unread = check_content_type(headers.get("content-type")) if scope["method"] == "POST" and body else None
+        version = headers.get("a2a-version")
+        if isinstance(binding, Rest):
+            route = find_rest_route(scope["method"], path, self._prefix)
+            if route is None:
+                return binding
+            query = QueryParams(scope["query_string"])
+            unread = unread or check_encoding(scope.get("raw_path") or b"", scope["query_string"])
+            refusal = unread or check_rest(route, query, body, version, self._limits)
+            return (binding, refusal) if refusal else binding
+        if scope["method"] != "POST":
+            return binding
+        call = Rejected(unread) if unread else check_jsonrpc(body, version, self._limits)
+        answer = JsonRpc(call.id, call.legacy)
+        return (answer, call.refusal) if isinstance(call, Rejected) else answer
+
+
+class _Steps:
+    """Lets one request pass in each step of the event loop, so that a burst of them does not hold up what runs."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def next(self) -> None:
+        """Wait for a step of one's own, in order."""
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            loop.call_soon(self._pass)
+        passed: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(passed)
+        await passed
+
+    def _pass(self) -> None:
+        passed = self._waiting.popleft()
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._pass)
+        if not passed.done():  # else its sender has gone
+            passed.set_result(None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    scope: Scope
+    receive: Receive
+    send: Send
+
+    async def refuse(self, binding: Binding, refusal: Refusal, headers: dict[str, str] | None = None) -> None:
+        await self.answer(binding.status(refusal), binding.payload(refusal), headers)
+
+    async def answer(self, status: int, payload: dict[str, Any], headers: dict[str, str] | None = None) -> None:
+        await JSONResponse(payload, status, headers)(self.scope, self.receive, self.send)
+
+
+class _Watched:
+    """One run of the app behind a binding: its answer goes straight out, unless it is an error that is not JSON."""
+
+    def __init__(self, connection: _Connection, binding: Binding, allowed: tuple[str, ...]) -> None:
+        self._connection = connection
+        self._allowed = allowed
+        self._binding = binding
+        self._begun: Headers | None = None
+        self._replaced: Message | None = None
+
+    async def run(self, app: ASGIApp) -> None:
+        try:
+            await app(self._connection.scope, self._connection.receive, self._send)
+        except Exception as error:
+            await self._catch(error)
+        else:
+            if self._replaced is not None:
+                await self._replace(self._replaced)
+
+    async def _send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = Headers(raw=message["headers"])
+            if message["status"] >= 400 and "json" not in headers.get("content-type", ""):
+                self._replaced = message
+            else:
+                self._begun = headers
+            if message["status"] == 503:
+                MutableHeaders(scope=message).update(RETRY)
+        if self._replaced is None:
+            await self._connection.send(message)
+
+    async def _replace(self, start: Message) -> None:
+        status, allow = start["status"], Headers(raw=start["headers"]).get("allow")
+        # The SDK's mount for tenants takes every path, so that its router says 404 where a method is wrong.
+        if status == 404 and self._allowed:
+            status, allow = 405, ", ".join(self._allowed)
+        refusal = router_error(status, self._connection.scope["method"])
+        # JSON-RPC has no status of its own for a failure; a 405 stays one, or its Allow would mean nothing.
+        status = status if status < 500 else self._binding.status(refusal)
+        headers = {"allow": allow} if allow is not None else None
+        await self._connection.answer(status, self._binding.payload(refusal), headers)
+
+    async def _catch(self, error: Exception) -> None:
+        cause = _single(error)
+        scope = self._connection.scope
+        if not isinstance(cause, A2AError):
+            logger.error("Unhandled error in %s %r", scope["method"], scope["path"], exc_info=error)
+        if self._begun is None:
+            await self._connection.refuse(self._binding, INTERNAL)
+        elif self._begun.get("content-type", "").startswith("text/event-stream"):
+            await self._last_event(cause)
+        else:
+            raise error
+
+    async def _last_event(self, cause: BaseException) -> None:
+        """An error event, so that the reader knows that the stream broke; the SDK's 0.3 REST streams need it."""
+        refusal = Refusal(type(cause), cause.message) if isinstance(cause, A2AError) else INTERNAL
+        data = json.dumps(self._binding.payload(refusal), ensure_ascii=False)
+        body = f"event: error\r\ndata: {data}\r\n\r\n".encode()
+        with suppress(OSError):
+            await self._connection.send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _single(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

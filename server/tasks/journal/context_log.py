@@ -1,0 +1,93 @@
+"""The artifact changes of all tasks of a context: one log, numbered 1, 2, 3… by `position`, folded to what stands.
+
+Rule 1: an artifact of the context is what the task that changed it last has made of it. That holds because a task
+        says all parts in its first change of an artifact and in its first after another task's (`store/mutation.py`),
+        so a task's own fold is right at each of its changes, and nothing is folded twice.
+Rule 2: positions have no gaps: every artifact change of every task takes the next one, and nothing else does.
+Rule 3: it is read by cursors, as a task is (`cursors.py`). It never ends: a context can always have one more task.
+Rule 4: a context that was removed, and is used again, begins at position 1 again: its `incarnation` tells the positions
+        of the one from those of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
+from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord
+from a2a_canvas.store.models import new_incarnation
+
+
+class ContextEntry(NamedTuple):
+    """One change of an artifact: `entry.event` is an `ArtifactChanged`, and `entry` stands in its task's journal."""
+
+    position: int
+    task_id: str
+    entry: Entry
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An artifact of a context as it stands.
+
+    Attributes:
+        task_id, position: of its last change.
+        closed: that change has made a version.
+    """
+
+    artifact: TaskArtifact
+    task_id: str
+    position: int
+    closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSnapshot:
+    """A context's artifacts at one position, by their ids, the last changed last. `position` is 0 before any change.
+
+    Attributes:
+        incarnation: None if the context has not begun.
+    """
+
+    position: int
+    artifacts: Mapping[str, Standing]
+    incarnation: int | None
+
+
+class ContextLog(Log[ContextEntry]):
+    """One context."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._incarnation = new_incarnation()
+        self._position = 0
+        self._artifacts: dict[str, Standing] = {}
+
+    @property
+    def snapshot(self) -> ContextSnapshot:
+        return ContextSnapshot(self._position, dict(self._artifacts), self._incarnation)
+
+    def add(self, record: TaskRecord, entry: Entry, event: ArtifactChanged) -> None:
+        """Add the change `event` of `entry`; `record` is its task with `entry` folded in."""
+        self._position += 1
+        artifact = record.artifacts[event.artifact_id]
+        self._artifacts.pop(event.artifact_id, None)
+        standing = Standing(artifact, record.task_id, self._position, event.last_chunk)
+        self._artifacts[event.artifact_id] = standing
+        self.append(ContextEntry(self._position, record.task_id, entry, self._incarnation))
+        self.wake()
+
+
+class ContextCursor:
+    """A subscriber's place in a context: `snapshot`, and then every change after it."""
+
+    def __init__(self, log: ContextLog) -> None:
+        self.snapshot = log.snapshot
+        self._cursor = Cursor(log)
+
+    def __aiter__(self) -> AsyncIterator[ContextEntry]:
+        return self._cursor

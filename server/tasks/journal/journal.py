@@ -1,0 +1,269 @@
+"""The journal: one append-only log of entries per task. Subscribers are cursors, not queues.
+
+Rule 1: whoever follows a task gets a snapshot and then exactly the entries after it, in order, to the terminal one.
+Rule 2: a cursor costs nothing but the entries it has not read; nobody is ever dropped.
+Rule 3: an entry is kept as long as a cursor has still to read it, and no longer.
+Rule 4: the artifact changes of all tasks of a context are one more log, which is read in the same way. Any context
+        can be followed: one that nobody has used yet begins empty, and is forgotten if its follower leaves before
+        its first task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from typing import Protocol
+from weakref import WeakValueDictionary
+
+from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent
+from a2a_canvas.server.tasks.errors import TaskNotFound
+from a2a_canvas.server.tasks.history import earlier
+from a2a_canvas.server.tasks.incoming import Repeats
+from a2a_canvas.server.tasks.journal.context_log import ContextCursor, ContextEntry, ContextLog, ContextSnapshot
+from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
+from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, page_of
+from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+
+
+class Following(Protocol):
+    """A subscriber's place in a journal: async-iterates the entries after `snapshot`, and ends with the task."""
+
+    @property
+    def snapshot(self) -> TaskRecord: ...
+
+    @property
+    def behind(self) -> bool:
+        """Whether the next entry is there already."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[Entry]: ...
+
+
+class FollowingContext(Protocol):
+    """A subscriber's place in a context: async-iterates the artifact changes after `snapshot`, and never ends.
+
+    The iterator does not keep the snapshot: who reads on for long need not hold what the context once was.
+    """
+
+    @property
+    def snapshot(self) -> ContextSnapshot: ...
+
+    def __aiter__(self) -> AsyncIterator[ContextEntry]: ...
+
+
+class Journal(Protocol):
+    """Keeps the tasks.
+
+    `create` and `append` never wait: what is said between two waits of the event loop is kept together or not at all.
+    Rule 5: what lasts (`durability.py`) is visible when it is durable, and with it everything before it.
+    """
+
+    async def accepted(self, key: str) -> str:
+        """The id of the task that a message with this key went to, within 24 hours; empty if it is the first."""
+        ...
+
+    async def create(self, record: TaskRecord, key: str = "") -> None:
+        """Begin a task's journal with its first state, generation 1.
+
+        Args:
+            key: of the message that began it, to be remembered; empty if it is not to be.
+
+        Raises:
+            Unavailable: the server is stopping.
+        """
+        ...
+
+    async def append(self, task_id: str, *events: TurnEvent) -> None:
+        """Add entries; they are visible together.
+
+        Raises:
+            Abandoned: the task is not this replica's any more.
+        """
+        ...
+
+    def check(self, task_id: str) -> None:
+        """Raises `Abandoned` if the task is not this replica's any more."""
+        ...
+
+    async def remember(self, key: str, task_id: str) -> None:
+        """A message with this key went to a task that was there already."""
+        ...
+
+    async def durable(self, task_id: str) -> None:
+        """Wait until everything said so far is durable, and so visible.
+
+        Raises:
+            Repeated: another replica has accepted the message that began the task; this task does not exist.
+            Unavailable: it takes too long.
+        """
+        ...
+
+    async def room(self) -> None:
+        """Wait while the database is far behind: who writes is not to fill the memory."""
+        ...
+
+    async def get(self, task_id: str) -> TaskRecord:
+        """The task as it stands.
+
+        Raises:
+            TaskNotFound: there is none.
+        """
+        ...
+
+    async def follow(self, task_id: str) -> Following:
+        """A snapshot and what comes after it.
+
+        Raises:
+            TaskNotFound: there is none.
+        """
+        ...
+
+    async def follow_context(self, context_id: str) -> FollowingContext:
+        """The artifacts of a context, and what any of its tasks changes after that."""
+        ...
+
+    async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
+        """The tasks of a context, oldest first."""
+        ...
+
+    async def knows(self, context_id: str, owner: str) -> bool:
+        """Whether an owner has a task in a context."""
+        ...
+
+    async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
+        """What the model is told of the earlier tasks of a task's context (`history.py`)."""
+        ...
+
+    async def later(self, record: TaskRecord) -> frozenset[str]:
+        """The ids of the context's tasks that began after a task."""
+        ...
+
+    async def list(self, query: TaskQuery) -> TaskPage:
+        """An owner's tasks, the newest status first."""
+        ...
+
+
+class ReadableLog(Log[Entry]):
+    """One task: as it stands for whoever asks, and what has been said."""
+
+    def __init__(self, record: TaskRecord) -> None:
+        super().__init__()
+        self.record = record
+
+
+class _TaskLog(ReadableLog):
+    def __init__(self, record: TaskRecord, context: ContextLog) -> None:
+        super().__init__(record)
+        self._context = context
+
+    def add(self, event: TurnEvent, at: datetime) -> None:
+        entry = Entry(self.record.epoch, self.record.generation + 1, at, event)
+        self.record = fold(self.record, entry)
+        self.append(entry)
+        if isinstance(event, ArtifactChanged):
+            self._context.add(self.record, entry, event)
+
+
+class TaskCursor:
+    """A subscriber's place in a task's log."""
+
+    def __init__(self, log: ReadableLog) -> None:
+        self.snapshot = log.record
+        self._cursor = Cursor(log)
+        self._ended = log.record.state.terminal
+
+    @property
+    def behind(self) -> bool:
+        return self._cursor.behind
+
+    def __aiter__(self) -> AsyncIterator[Entry]:
+        return self
+
+    async def __anext__(self) -> Entry:
+        if self._ended:
+            raise StopAsyncIteration
+        entry = await anext(self._cursor)
+        self._ended = isinstance(entry.event, StatusChanged) and entry.event.state.terminal
+        return entry
+
+
+class InMemoryJournal:
+    """A `Journal` in dictionaries.
+
+    Args:
+        now: the clock.
+    """
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._logs: dict[str, _TaskLog] = {}
+        self._contexts: dict[str, list[str]] = {}
+        # Kept by the tasks of the context and by its followers.
+        self._context_logs: WeakValueDictionary[str, ContextLog] = WeakValueDictionary()
+        self._owners: dict[str, list[str]] = {}
+        self._repeats = Repeats(now)
+
+    async def accepted(self, key: str) -> str:
+        return self._repeats.task_of(key)
+
+    async def create(self, record: TaskRecord, key: str = "") -> None:
+        self._logs[record.task_id] = _TaskLog(record, self._context_log(record.context_id))
+        self._contexts.setdefault(record.context_id, []).append(record.task_id)
+        self._owners.setdefault(record.owner, []).append(record.task_id)
+        self._repeats.remember(key, record.task_id)
+
+    async def append(self, task_id: str, *events: TurnEvent) -> None:
+        log = self._log(task_id)
+        at = self._now()
+        for event in events:
+            log.add(event, at)
+        log.wake()
+
+    def check(self, task_id: str) -> None:
+        pass  # there is nobody else
+
+    async def remember(self, key: str, task_id: str) -> None:
+        self._repeats.remember(key, task_id)
+
+    async def durable(self, task_id: str) -> None:
+        pass
+
+    async def room(self) -> None:
+        pass
+
+    async def get(self, task_id: str) -> TaskRecord:
+        return self._log(task_id).record
+
+    async def follow(self, task_id: str) -> Following:
+        return TaskCursor(self._log(task_id))
+
+    async def follow_context(self, context_id: str) -> FollowingContext:
+        return ContextCursor(self._context_log(context_id))
+
+    async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
+        return tuple(self._logs[task_id].record for task_id in self._contexts.get(context_id, ()))
+
+    async def knows(self, context_id: str, owner: str) -> bool:
+        return any(task.owner == owner for task in await self.context(context_id))
+
+    async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
+        return earlier(await self.context(record.context_id), record)
+
+    async def later(self, record: TaskRecord) -> frozenset[str]:
+        ids = self._contexts[record.context_id]
+        return frozenset(ids[ids.index(record.task_id) + 1 :])
+
+    async def list(self, query: TaskQuery) -> TaskPage:
+        return page_of((self._logs[task_id].record for task_id in self._owners.get(query.owner, ())), query)
+
+    def _log(self, task_id: str) -> _TaskLog:
+        try:
+            return self._logs[task_id]
+        except KeyError:
+            raise TaskNotFound(task_id) from None
+
+    def _context_log(self, context_id: str) -> ContextLog:
+        log = self._context_logs.get(context_id)
+        if log is None:
+            log = self._context_logs[context_id] = ContextLog()
+        return log

@@ -1,0 +1,194 @@
+"""The artifact changes of a context, as the database has them: its followers read on when there is news.
+
+Rule 1: what a follower begins with and what follows are both of committed rows alone, so they agree, whichever replica
+        wrote them. The price is that a draft is seen here a commit later than by those who follow its task.
+Rule 2: when a context has been removed, whoever follows it is told (`StreamLost`) and has to come back: it has gone, or
+        it is another one (`incarnation`), whose positions begin anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import NamedTuple
+from weakref import WeakValueDictionary
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
+from a2a_canvas.server.tasks.journal.context_log import ContextEntry, ContextSnapshot, Standing
+from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
+from a2a_canvas.server.tasks.sql.journal.journal_reading import WHOLE, entries_of, readable, stored, these
+from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, pages, standings
+from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import carried
+
+
+class _Place(NamedTuple):
+    """Where a context stands; the incarnation of one that has no row is None."""
+
+    incarnation: int | None
+    position: int
+
+
+NOWHERE = _Place(None, 0)
+
+
+class _Tail(Log[ContextEntry]):
+    def __init__(self, context_id: str, place: _Place) -> None:
+        super().__init__()
+        self.context_id = context_id
+        self.incarnation, self.position = place
+        self.reading = asyncio.Lock()
+
+    @property
+    def place(self) -> _Place:
+        return _Place(self.incarnation, self.position)
+
+
+class _ContextCursor:
+    """The changes behind `snapshot`."""
+
+    def __init__(self, snapshot: ContextSnapshot, cursor: Cursor[ContextEntry]) -> None:
+        self.snapshot = snapshot
+        self._cursor = cursor
+
+    def __aiter__(self) -> AsyncIterator[ContextEntry]:
+        return _behind(self._cursor, self.snapshot.position)
+
+
+async def _behind(cursor: Cursor[ContextEntry], position: int) -> AsyncIterator[ContextEntry]:
+    async for change in cursor:
+        if change.position > position:
+            yield change
+
+
+class ContextTails:
+    """The contexts that are followed here."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._tails: WeakValueDictionary[str, _Tail] = WeakValueDictionary()
+        self._reading: set[asyncio.Task[None]] = set()
+
+    async def follow(self, context_id: str) -> _ContextCursor:
+        """What stands, and a cursor that misses nothing behind it.
+
+        Raises:
+            Unavailable: it cannot be read now.
+        """
+        context_id = carried(context_id)  # what `catch_up` finds in the rows
+        tail = self._tails.get(context_id)
+        if tail is None or tail.broken:
+            async with self._database.read() as connection:
+                fresh = _Tail(context_id, await _place(connection, context_id))
+            tail = self._tails.get(context_id)
+            if tail is None or tail.broken:  # another request may have made one meanwhile
+                tail = self._tails[context_id] = fresh
+        cursor = Cursor(tail)
+        return _ContextCursor(await self._snapshot(context_id), cursor)
+
+    async def news(self, context_ids: Iterable[str]) -> None:
+        """Something may have changed in these.
+
+        Raises:
+            Unavailable: it cannot be read now.
+        """
+        for context_id in context_ids:
+            tail = self._tails.get(context_id)
+            if tail is not None and not tail.broken:
+                await self._read_on(tail)
+
+    async def catch_up(self) -> None:
+        """Something may have changed in any that is followed.
+
+        Raises:
+            Unavailable: it cannot be read now.
+        """
+        tails = dict(self._tails)
+        if tails:
+            query = select(contexts.c.context_id, contexts.c.incarnation, contexts.c.position)
+            async with self._database.read() as connection:
+                rows = await connection.execute(query.where(contexts.c.context_id.in_(tails)))
+                found = {row.context_id: _Place(row.incarnation, row.position) for row in rows}
+            await self.news(each for each, tail in tails.items() if found.get(each, NOWHERE) != tail.place)
+
+    def changed(self, context_ids: Iterable[str]) -> None:
+        """This replica has written something of these."""
+        followed = [context_id for context_id in context_ids if context_id in self._tails]
+        if followed:
+            reading = asyncio.create_task(self._read_all(followed), name="context followers")
+            self._reading.add(reading)
+            reading.add_done_callback(self._reading.discard)
+
+    async def stop(self) -> None:
+        """Read no more."""
+        for reading in self._reading:
+            reading.cancel()
+        if self._reading:
+            await asyncio.wait(self._reading)
+
+    def break_off(self, error: Exception) -> None:
+        for tail in tuple(self._tails.values()):
+            tail.break_off(error)
+
+    async def _read_all(self, context_ids: Iterable[str]) -> None:
+        try:
+            await self.news(context_ids)
+        except Unavailable:
+            return  # the slow poll finds it
+
+    async def _read_on(self, tail: _Tail) -> None:
+        ours = select(pages.c.task_id, pages.c.epoch, pages.c.position, pages.c.entries)
+        ours = ours.where(pages.c.context_id == tail.context_id).order_by(pages.c.position)
+        async with tail.reading:
+            async with self._database.read() as connection:
+                incarnation, newest = await _place(connection, tail.context_id)
+                found = (await connection.execute(ours.where(pages.c.position > tail.position))).all()
+            if tail.incarnation is None:
+                tail.incarnation = incarnation
+            if incarnation != tail.incarnation:
+                tail.break_off(StreamLost())
+            if incarnation is None or tail.broken:
+                return
+            for page in found:
+                try:
+                    changes = [entry for entry in entries_of(page) if isinstance(entry.event, ArtifactChanged)]
+                except Unreadable:
+                    tail.break_off(StreamLost())  # who comes back begins with what can be read
+                    return
+                if page.position - len(changes) != tail.position:
+                    break
+                for position, entry in enumerate(changes, page.position - len(changes) + 1):
+                    tail.append(ContextEntry(position, page.task_id, entry, incarnation))
+                tail.position = page.position
+            if tail.position < newest:
+                tail.break_off(StreamLost())  # what comes next is no longer kept
+            else:
+                tail.wake()
+
+    async def _snapshot(self, context_id: str) -> ContextSnapshot:
+        async with self._database.read() as connection:
+            incarnation, position = await _place(connection, context_id)
+            changed = select(standings).where(standings.c.context_id == context_id).order_by(standings.c.position)
+            last = (await connection.execute(changed)).all()
+            writers = select(*WHOLE).where(these((context_id, task_id) for task_id in {row.task_id for row in last}))
+            rows = await stored(connection, writers) if last else []
+        found = {record.task_id: record for record in await readable(rows)}
+        artifacts = {
+            row.artifact_id: Standing(
+                found[row.task_id].artifacts[row.artifact_id], row.task_id, row.position, row.closed
+            )
+            for row in last
+            if row.task_id in found
+        }
+        return ContextSnapshot(position, artifacts, incarnation)
+
+
+async def _place(connection: AsyncConnection, context_id: str) -> _Place:
+    query = select(contexts.c.incarnation, contexts.c.position).where(contexts.c.context_id == context_id)
+    row = (await connection.execute(query)).one_or_none()
+    return _Place(row.incarnation, row.position) if row else NOWHERE

@@ -1,0 +1,208 @@
+"""Tasks from rows: a task is its snapshot and the pages behind it, folded.
+
+Rule 1: rows are read in a transaction and folded outside of it: it must not wait for that.
+Rule 2: no step of the event loop folds more than `STEP` entries, so that the heartbeat is on time.
+Rule 3: a task whose rows cannot be decoded concerns nobody but those who ask for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row, Select, and_, or_, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.agent.events import AgentMessage, State, Transcript
+from a2a_canvas.server.tasks.codec import artifacts_of_json, entries_of_json, record_of_json, transcript_of_json
+from a2a_canvas.server.tasks.errors import TaskNotFound, Unreadable
+from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, task_contexts, tasks
+from a2a_canvas.store.sql.database import Database
+
+logger = logging.getLogger(__name__)
+
+STEP = 200
+"""Entries that are folded before others run again: about 3 ms."""
+
+GOING = tuple(state.value for state in State if not state.settled)
+"""The states of tasks that somebody runs, or should."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+
+PORTION = 100
+"""Tasks whose pages are read by one statement: SQLite takes conditions of limited depth."""
+
+HEAD = (
+    *(tasks.c.context_id, tasks.c.task_id, tasks.c.owner, tasks.c.state, tasks.c.changed_at),
+    *(tasks.c.generation, tasks.c.snapshot, tasks.c.head),
+)
+"""What `stored` cannot do without; `tasks.c.transcript` and `tasks.c.artifacts` may be added."""
+WHOLE = (*HEAD, tasks.c.transcript, tasks.c.artifacts)
+
+
+def ticks(at: datetime) -> int:
+    """A time as it stands in the tables."""
+    return (at - _EPOCH) // _TICK
+
+
+async def context_of(connection: AsyncConnection, task_id: str) -> str:
+    """The context of a task.
+
+    Raises:
+        TaskNotFound: there is none.
+    """
+    found = await connection.scalar(select(task_contexts.c.context_id).where(task_contexts.c.task_id == task_id))
+    if found is None:
+        raise TaskNotFound(task_id)
+    return str(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The rows of a task.
+
+    Attributes:
+        row: of `WHOLE`, or less.
+        pages: those behind its snapshot.
+    """
+
+    row: Row[Any]
+    pages: Sequence[Row[Any]]
+
+
+async def stored(connection: AsyncConnection, chosen: Select[Any]) -> list[Stored]:
+    """The tasks of a selection of `WHOLE` or less."""
+    rows = (await connection.execute(chosen)).all()
+    behind = await _pages(connection, [row for row in rows if row.generation > row.snapshot])
+    return [Stored(row, behind.get(row.task_id, ())) for row in rows]
+
+
+async def one_record(database: Database, task_id: str) -> TaskRecord:
+    """A task as it stands.
+
+    Raises:
+        TaskNotFound: there is none.
+        Unreadable: its rows cannot be decoded.
+    """
+    async with database.read() as connection:
+        context_id = await context_of(connection, task_id)
+        ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id
+        found = await stored(connection, select(*WHOLE).where(*ours))
+    if not found:
+        raise TaskNotFound(task_id)
+    return await folded(found[0])
+
+
+async def folded(task: Stored) -> TaskRecord:
+    """The task as it stands.
+
+    Raises:
+        Unreadable: its rows cannot be decoded.
+    """
+    try:
+        record, count = _snapshot(task.row), 0
+        for page in task.pages:
+            for entry in entries_of_json(page.epoch, page.entries):
+                record, count = fold(record, entry), count + 1
+                if count % STEP == 0:
+                    await asyncio.sleep(0)
+    except Exception as error:  # a decoder's errors are many
+        raise Unreadable(task.row.task_id) from error
+    await asyncio.sleep(0)
+    return record
+
+
+async def readable(found: Iterable[Stored]) -> list[TaskRecord]:
+    """The tasks, without those whose rows cannot be decoded."""
+    records = []
+    for task in found:
+        with suppress(Unreadable):
+            records.append(await folded(task))
+    return records
+
+
+async def listed(task: Stored) -> TaskRecord:
+    """The task as a list shows it: if its rows cannot be decoded, what its columns say, and that."""
+    try:
+        return await folded(task)
+    except Unreadable as error:
+        row = task.row
+        return TaskRecord(
+            task_id=row.task_id,
+            context_id=row.context_id,
+            owner=row.owner,
+            changed_at=_EPOCH + row.changed_at * _TICK,
+            state=State(row.state),
+            message=AgentMessage(f"{row.task_id}-unreadable", str(error)),
+            generation=row.generation,
+        )
+
+
+def transcripts(texts: Mapping[str, str]) -> tuple[Transcript, ...]:
+    """Those of tasks, without those that cannot be decoded: the conversation goes on without them."""
+    found = []
+    for task_id, text in texts.items():
+        try:
+            found.append(transcript_of_json(text))
+        except Exception:
+            logger.warning("What was said in task %s cannot be read; its conversation goes on without it", task_id)
+    return tuple(found)
+
+
+def _snapshot(row: Row[Any]) -> TaskRecord:
+    parts: dict[str, Any] = {}
+    if hasattr(row, "transcript"):
+        parts["transcript"] = transcript_of_json(row.transcript)
+    if hasattr(row, "artifacts"):
+        parts["artifacts"] = artifacts_of_json(row.artifacts)
+    return replace(record_of_json(row.head), **parts)
+
+
+async def _pages(connection: AsyncConnection, rows: Sequence[Row[Any]]) -> dict[str, list[Row[Any]]]:
+    found: dict[str, list[Row[Any]]] = defaultdict(list)
+    for first in range(0, len(rows), PORTION):
+        chosen = or_(*(_behind(row.context_id, row.task_id, row.snapshot) for row in rows[first : first + PORTION]))
+        query = select(pages).where(chosen).order_by(pages.c.context_id, pages.c.task_id, pages.c.first)
+        for page in await connection.execute(query):
+            found[page.task_id].append(page)
+    return found
+
+
+async def entries_after(connection: AsyncConnection, record: TaskRecord) -> list[Entry]:
+    """The entries of a task behind the one that `record` is the fold of.
+
+    Raises:
+        Unreadable: they cannot be decoded.
+    """
+    chosen = _behind(record.context_id, record.task_id, record.generation)
+    found = await connection.execute(select(pages).where(chosen).order_by(pages.c.first))
+    return [entry for page in found for entry in entries_of(page)]
+
+
+def entries_of(page: Any) -> list[Entry]:
+    """The entries of a page.
+
+    Raises:
+        Unreadable: they cannot be decoded.
+    """
+    try:
+        return list(entries_of_json(page.epoch, page.entries))
+    except Exception as error:
+        raise Unreadable(page.task_id) from error
+
+
+def _behind(context_id: str, task_id: str, generation: int) -> Any:
+    return and_(pages.c.context_id == context_id, pages.c.task_id == task_id, pages.c.first > generation)
+
+
+def these(pairs: Iterable[tuple[str, str]]) -> Any:
+    """A condition: the tasks of (context, task)."""
+    return tuple_(tasks.c.context_id, tasks.c.task_id).in_(list(pairs))

@@ -1,0 +1,104 @@
+"""The tables of tasks. Every one is keyed by `context_id`, but for two directories: task -> context, message -> task.
+
+`tasks` has what is asked for without reading a whole task, and the task as it stood at generation `snapshot`: `head`
+(all but the next two), `transcript` and `artifacts`. What came after is in `pages`: for each commit a row of entries.
+Times are microseconds since 1970, but for `replicas.beat`, which is seconds by the database's own clock.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, Table
+
+from a2a_canvas.store.sql.tables import Text, incarnation, metadata
+
+contexts = Table(
+    "contexts",
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("tasks", Integer, nullable=False),  # how many it has had
+    Column("position", BigInteger, nullable=False),  # of its newest artifact change
+    Column("changed_at", BigInteger, nullable=False),
+    incarnation(),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("task_id", Text, primary_key=True),
+    Column("number", Integer, nullable=False),  # in its context: 1, 2, 3…
+    Column("owner", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("replica", Text),  # who runs it; null when it was given up
+    Column("resumptions", Integer, nullable=False),
+    Column("cancelled", Boolean, nullable=False),  # somebody asks its owner to cancel it
+    Column("snapshot", Integer, nullable=False),  # the generation of the three that follow
+    Column("head", Text, nullable=False),
+    Column("transcript", Text, nullable=False),
+    Column("artifacts", Text, nullable=False),
+    Index("tasks_by_owner", "owner", "changed_at", "task_id"),
+    Index("tasks_by_state", "state", "replica"),
+)
+
+pages = Table(
+    "pages",
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("task_id", Text, primary_key=True),
+    Column("first", Integer, primary_key=True),  # generation of its first entry
+    Column("last", Integer, nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("position", BigInteger),  # in the context, of its last artifact change; null if it has none
+    Column("entries", Text, nullable=False),
+    Index("pages_by_position", "context_id", "position"),
+)
+
+standings = Table(
+    "standings",  # of an artifact: its last change in its context
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("artifact_id", Text, primary_key=True),
+    Column("position", BigInteger, nullable=False),
+    Column("task_id", Text, nullable=False),
+    Column("closed", Boolean, nullable=False),  # it has made a version
+)
+
+mail = Table(
+    "mail",  # messages for tasks that another replica runs
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("task_id", Text, primary_key=True),
+    Column("mail_id", Text, primary_key=True),
+    Column("sent_at", BigInteger, nullable=False),
+    Column("key", Text, nullable=False),  # as in `messages`; empty if it is not to be remembered
+    Column("message", Text, nullable=False),
+)
+
+task_contexts = Table(
+    "task_contexts",
+    metadata,
+    Column("task_id", Text, primary_key=True),
+    Column("context_id", Text, nullable=False),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("task_id", Text, nullable=False),
+    Column("context_id", Text, nullable=False),
+    Column("accepted_at", BigInteger, nullable=False),
+    Index("messages_by_time", "accepted_at"),
+    Index("messages_by_context", "context_id"),
+)
+
+replicas = Table(
+    "replicas",
+    metadata,
+    Column("replica_id", Text, primary_key=True),
+    Column("beat", Float, nullable=False),
+    Column("commits", BigInteger, nullable=False),  # how many of its transactions have gone through
+)

@@ -1,0 +1,347 @@
+"""What has been said of tasks, as rows: for all tasks of one transaction together.
+
+Rule 1: nothing is written for a task whose epoch is not the one it is said in: `Fenced`.
+Rule 2: a task's snapshot is written when it begins, when it settles, and between whenever one is due (`logs.py`); its
+        entries are written once, and stay for those who have still to read them.
+Rule 3: a transaction that is tried again writes the same rows.
+Rule 4: a context that has no row begins with an incarnation of its own: it may have had one that was removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.tasks.codec import artifacts_to_json, entries_to_json, record_to_json, transcript_to_json
+from a2a_canvas.server.tasks.incoming import WINDOW
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.sql.journal.journal_reading import these, ticks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    contexts,
+    mail,
+    messages,
+    pages,
+    standings,
+    task_contexts,
+    tasks,
+)
+from a2a_canvas.server.tasks.sql.journal.logs import Batch
+from a2a_canvas.store.models import new_incarnation
+from a2a_canvas.store.sql.commit import Fenced
+from a2a_canvas.store.sql.database import insert
+
+SNAPSHOTS = 1_000_000
+"""Characters of snapshots of working tasks in one transaction, about: the others are due in the next one, too."""
+
+Notify = Callable[[AsyncConnection, tuple[str, ...], tuple[str, ...]], Any]
+"""Tells the other replicas, within the transaction, which tasks it writes, and in which contexts artifacts change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The artifact changes of one batch: how many, and the last of each artifact, with its place among them."""
+
+    count: int
+    last: dict[str, tuple[int, ArtifactChanged]]
+
+
+def _changes_of(batch: Batch) -> Changes:
+    changed = [entry.event for entry in batch.entries if isinstance(entry.event, ArtifactChanged)]
+    return Changes(len(changed), {change.artifact_id: (place, change) for place, change in enumerate(changed, 1)})
+
+
+class Writing:
+    """The work of one transaction.
+
+    Args:
+        replica: who writes.
+        committed: called with the batches when they are durable.
+    """
+
+    def __init__(
+        self,
+        batches: Sequence[Batch],
+        replica: str,
+        at: datetime,
+        notify: Notify,
+        committed: Callable[[Sequence[Batch]], None],
+    ) -> None:
+        self._batches = batches
+        self._replica = replica
+        self._at = at
+        self._notify = notify
+        self._committed = committed
+        self._incarnation = new_incarnation()
+        self._said: dict[str, int] = {}
+        self._snapshots: dict[str, int] = {}
+
+    async def write(self, connection: AsyncConnection) -> None:
+        await self._accept(connection)
+        batches = [batch for batch in self._batches if not batch.log.repeated]
+        await self._check_epochs(connection, [batch for batch in batches if not batch.created])
+        changes = [_changes_of(batch) for batch in batches]
+        numbers, positions = await self._number(connection, batches, changes)
+        await self._create(connection, batches, numbers)
+        await self._say(connection, batches, changes, positions)
+        await self._stand(connection, batches, changes, positions)
+        await self._update(connection, [batch for batch in batches if batch.entries])
+        await _deliver(connection, batches)
+        written = tuple(batch.newest.task_id for batch in batches)
+        changed = {batch.newest.context_id for batch, change in zip(batches, changes, strict=True) if change.count}
+        await self._notify(connection, written, tuple(changed))
+
+    def done(self) -> None:
+        for batch in self._batches:
+            task_id = batch.newest.task_id
+            batch.log.weighed(self._said.get(task_id, 0), self._snapshots.get(task_id, 0))
+        self._committed(self._batches)
+
+    def divided(self) -> dict[str, Writing]:
+        by_context: defaultdict[str, list[Batch]] = defaultdict(list)
+        for batch in self._batches:
+            by_context[batch.newest.context_id].append(batch)
+        return {
+            context_id: Writing(batches, self._replica, self._at, self._notify, self._committed)
+            for context_id, batches in by_context.items()
+        }
+
+    async def release(self, connection: AsyncConnection) -> None:
+        """Its tasks stay this replica's, which is to end them."""
+
+    def failed(self) -> None:
+        for batch in self._batches:
+            batch.log.unwritable = True
+
+    # ------------------------------------------------------------------- new tasks
+
+    async def _accept(self, connection: AsyncConnection) -> None:
+        """Remember which task each message went to; one that came before makes no new task."""
+        for batch in self._batches:
+            for key in batch.keys:
+                before = await remember(connection, key, batch.newest, self._at)
+                batch.log.repeated = before if batch.created else ""
+
+    async def _create(self, connection: AsyncConnection, batches: Iterable[Batch], numbers: Sequence[int]) -> None:
+        new = [(batch.created, number) for batch, number in zip(batches, numbers, strict=True) if batch.created]
+        if not new:
+            return
+        rows = [
+            {
+                "number": number,
+                "owner": record.owner,
+                "replica": self._replica,
+                "resumptions": 0,
+                "cancelled": False,
+                **_key(record),
+                **_facts(record),
+                **_snapshot(record),
+            }
+            for record, number in new
+        ]
+        await connection.execute(insert(connection, tasks), rows)
+        await connection.execute(insert(connection, task_contexts), [_key(record) for record, _ in new])
+
+    # ------------------------------------------------------------------ all tasks
+
+    async def _check_epochs(self, connection: AsyncConnection, batches: Sequence[Batch]) -> None:
+        if not batches:
+            return
+        expected = {batch.newest.task_id: batch.newest.epoch for batch in batches}
+        query = (
+            select(tasks.c.task_id, tasks.c.epoch)
+            .where(these((batch.newest.context_id, batch.newest.task_id) for batch in batches))
+            .where(tasks.c.replica == self._replica)
+            .order_by(tasks.c.context_id, tasks.c.task_id)
+            .with_for_update()
+        )
+        found: dict[str, int] = {task_id: epoch for task_id, epoch in await connection.execute(query)}
+        if found != expected:
+            lost = sorted(task_id for task_id in expected if found.get(task_id) != expected[task_id])
+            raise Fenced(f"Not this replica's any more: {', '.join(lost)}")
+
+    async def _number(
+        self, connection: AsyncConnection, batches: Sequence[Batch], changes: Sequence[Changes]
+    ) -> tuple[list[int], list[int]]:
+        """The number of each new task in its context, and the position before each batch's first change."""
+        new, changed = Counter[str](), Counter[str]()
+        for batch, change in zip(batches, changes, strict=True):
+            new[batch.newest.context_id] += batch.created is not None
+            changed[batch.newest.context_id] += change.count
+        at = ticks(self._at)
+        # In order, so that no two replicas wait for one another.
+        rows = [
+            {
+                "context_id": context_id,
+                "tasks": new[context_id],
+                "position": changed[context_id],
+                "changed_at": at,
+                "incarnation": self._incarnation,
+            }
+            for context_id in sorted(new)
+            if new[context_id] or changed[context_id]
+        ]
+        if not rows:
+            return [0] * len(batches), [0] * len(batches)
+        upsert = insert(connection, contexts).values(rows)
+        upsert = upsert.on_conflict_do_update(
+            index_elements=[contexts.c.context_id],
+            set_={
+                "tasks": contexts.c.tasks + upsert.excluded.tasks,
+                "position": contexts.c.position + upsert.excluded.position,
+                "changed_at": upsert.excluded.changed_at,
+            },
+        ).returning(contexts.c.context_id, contexts.c.tasks, contexts.c.position)
+        after = {row.context_id: row for row in await connection.execute(upsert)}
+        number = Counter({context_id: row.tasks - new[context_id] for context_id, row in after.items()})
+        position = Counter({context_id: row.position - changed[context_id] for context_id, row in after.items()})
+        numbers, positions = [], []
+        for batch, change in zip(batches, changes, strict=True):
+            context_id = batch.newest.context_id
+            number[context_id] += batch.created is not None
+            numbers.append(number[context_id])
+            positions.append(position[context_id])
+            position[context_id] += change.count
+        return numbers, positions
+
+    async def _say(
+        self,
+        connection: AsyncConnection,
+        batches: Iterable[Batch],
+        changes: Iterable[Changes],
+        positions: Iterable[int],
+    ) -> None:
+        rows = [
+            {
+                **_key(batch.newest),
+                "first": batch.entries[0].generation,
+                "last": batch.entries[-1].generation,
+                "epoch": batch.newest.epoch,
+                "position": position + change.count if change.count else None,
+                "entries": entries_to_json(batch.entries),
+            }
+            for batch, change, position in zip(batches, changes, positions, strict=True)
+            if batch.entries
+        ]
+        self._said = {row["task_id"]: len(row["entries"]) for row in rows}
+        if rows:
+            await connection.execute(insert(connection, pages), rows)
+
+    async def _stand(
+        self,
+        connection: AsyncConnection,
+        batches: Iterable[Batch],
+        changes: Iterable[Changes],
+        positions: Iterable[int],
+    ) -> None:
+        rows = {
+            (batch.newest.context_id, artifact_id): {
+                "context_id": batch.newest.context_id,
+                "artifact_id": artifact_id,
+                "position": position + place,
+                "task_id": batch.newest.task_id,
+                "closed": last.last_chunk,
+            }
+            for batch, change, position in zip(batches, changes, positions, strict=True)
+            for artifact_id, (place, last) in change.last.items()
+        }
+        if rows:
+            upsert = insert(connection, standings)
+            values = {name: upsert.excluded[name] for name in ("position", "task_id", "closed")}
+            keys = [standings.c.context_id, standings.c.artifact_id]
+            ordered = [rows[key] for key in sorted(rows)]
+            await connection.execute(upsert.on_conflict_do_update(index_elements=keys, set_=values), ordered)
+
+    async def _update(self, connection: AsyncConnection, batches: Sequence[Batch]) -> None:
+        records = [batch.newest for batch in batches]
+        snapshots = {record.task_id: _snapshot(record) for record in records if record.state.settled}
+        snapshots |= await self._due([batch for batch in batches if not batch.newest.state.settled])
+        self._snapshots = {task_id: _weight(snapshot) for task_id, snapshot in snapshots.items()}
+        alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+        for record in records:
+            ended = {"resumptions": 0, "cancelled": False} if record.state.settled else {}
+            values = {**_facts(record), **snapshots.get(record.task_id, {}), **ended}
+            alike[tuple(values)].append(_named(record, values))
+        for columns, rows in alike.items():
+            await connection.execute(_update_of(columns), rows)
+
+    async def _due(self, batches: Iterable[Batch]) -> dict[str, dict[str, Any]]:
+        """Snapshots of working tasks, those that are most overdue."""
+        overdue = [(batch.log.overdue(self._said[batch.newest.task_id]), batch.newest) for batch in batches]
+        found: dict[str, dict[str, Any]] = {}
+        room = SNAPSHOTS
+        for characters, record in sorted(overdue, key=itemgetter(0), reverse=True):
+            if characters <= 0 or room <= 0:
+                break
+            found[record.task_id] = _snapshot(record)
+            room -= _weight(found[record.task_id])
+            await asyncio.sleep(0)
+        return found
+
+
+async def remember(connection: AsyncConnection, key: str, record: TaskRecord, at: datetime) -> str:
+    """Note which task a message went to; the id of the task if it went to one before."""
+    row = {"key": key, **_key(record), "accepted_at": ticks(at)}
+    upsert = insert(connection, messages).values(row)
+    taken = await connection.scalar(
+        upsert.on_conflict_do_update(
+            index_elements=[messages.c.key],
+            set_=row,
+            where=messages.c.accepted_at < ticks(at - WINDOW),
+        ).returning(messages.c.task_id)
+    )
+    if taken is not None:
+        return ""
+    task_id = str(await connection.scalar(select(messages.c.task_id).where(messages.c.key == key)))
+    return "" if task_id == record.task_id else task_id
+
+
+async def _deliver(connection: AsyncConnection, batches: Iterable[Batch]) -> None:
+    for batch in batches:
+        if batch.mail:
+            ours = mail.c.context_id == batch.newest.context_id, mail.c.task_id == batch.newest.task_id
+            await connection.execute(delete(mail).where(*ours, mail.c.mail_id.in_(batch.mail)))
+
+
+def _key(record: TaskRecord) -> dict[str, Any]:
+    return {"context_id": record.context_id, "task_id": record.task_id}
+
+
+def _facts(record: TaskRecord) -> dict[str, Any]:
+    return {
+        "state": record.state.value,
+        "changed_at": ticks(record.changed_at),
+        "epoch": record.epoch,
+        "generation": record.generation,
+    }
+
+
+def _snapshot(record: TaskRecord) -> dict[str, Any]:
+    return {
+        "snapshot": record.generation,
+        "head": record_to_json(replace(record, transcript=(), artifacts={})),
+        "transcript": transcript_to_json(record.transcript),
+        "artifacts": artifacts_to_json(record.artifacts),
+    }
+
+
+def _weight(snapshot: dict[str, Any]) -> int:
+    return sum(len(snapshot[part]) for part in ("head", "transcript", "artifacts"))
+
+
+def _update_of(columns: Iterable[str]) -> Any:
+    ours = tasks.c.context_id == bindparam("of_context"), tasks.c.task_id == bindparam("of_task")
+    return update(tasks).where(*ours).values({name: bindparam(f"new_{name}") for name in columns})
+
+
+def _named(record: TaskRecord, values: dict[str, Any]) -> dict[str, Any]:
+    named = {f"new_{name}": value for name, value in values.items()}
+    return {"of_context": record.context_id, "of_task": record.task_id, **named}

@@ -1,0 +1,366 @@
+"""Removing what is no longer to be kept, in many small transactions, so that nobody waits for one.
+
+What fails is left for the next time, and nothing else with it.
+
+Rule 1 (journals): the entries of a task that has ended go; the task, as it stands, stays.
+Rule 2 (versions): the content of an old version goes; its number and who wrote it stay. The current version is kept,
+        however old. A kept one that is stored as an edit of one that goes is stored whole before.
+Rule 3 (contexts): a context goes with all it has, when none of its tasks or artifacts has changed for so long. One with
+        a task that works, or that waits for an answer, is kept, however long it waits. A large one is thinned out
+        first, as by rules 1 and 2: who comes back to it in that moment finds its artifacts as they were last.
+Rule 4: an artifact that a living replica holds is left for the next time. On SQLite no row says so, and whoever is
+        alone with the file asks its own memory (`store/sql/holding.py`, rule 4).
+Rule 5: what has no use after a day goes, too: which task a message went to, and post that nobody has taken.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Container, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, Table, and_, delete, exists, func, or_, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.incoming import WINDOW
+from a2a_canvas.server.tasks.sql.journal.journal_reading import ticks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    contexts,
+    mail,
+    messages,
+    pages,
+    replicas,
+    standings,
+    task_contexts,
+    tasks,
+)
+from a2a_canvas.store.sql import reading
+from a2a_canvas.store.sql.database import Database, text_size
+from a2a_canvas.store.sql.differences import content_json
+from a2a_canvas.store.sql.reading import Key
+from a2a_canvas.store.sql.rows import Head
+from a2a_canvas.store.sql.tables import artifacts, drafts, versions
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 10
+"""Tasks whose entries are removed in one transaction, or versions that lose their contents."""
+LARGE = 16 * 1024 * 1024
+"""Bytes of a context that is thinned out before it is removed."""
+LETTERS_AT_ONCE = 1000
+"""Messages that are forgotten in one transaction."""
+
+ENDED = [state.value for state in State if state.terminal]
+IN_CONTEXT = (pages, standings, mail, drafts, versions, artifacts, tasks, contexts)
+"""The tables that have what a context has."""
+TEXTS = (pages.c.entries, tasks.c.head, tasks.c.transcript, tasks.c.artifacts, versions.c.content, drafts.c.content)
+"""The columns that a context's size is made of."""
+
+
+Closed = Callable[[str], AbstractContextManager[bool]]
+"""As `SqlArtifactStore.closed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """How long things are kept; None is for ever.
+
+    Attributes:
+        journals: entries of tasks, after their end.
+        versions: contents of versions that are not the current one, after they were made.
+        contexts: contexts, after their last change.
+    """
+
+    journals: timedelta
+    versions: timedelta | None = None
+    contexts: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How much was removed, or would be.
+
+    Attributes:
+        journals: tasks whose entries were.
+        versions: versions whose contents were.
+        contexts: contexts that were, with all they had.
+        bytes: of text, about.
+    """
+
+    journals: int = 0
+    versions: int = 0
+    contexts: int = 0
+    bytes: int = 0
+
+
+async def prune(
+    database: Database,
+    keep: Keep,
+    now: datetime,
+    closed: Closed = lambda _: nullcontext(True),
+    *,
+    dry_run: bool = False,
+) -> Pruned:
+    """Remove what is older than it is to be kept. What it finds after it has begun may stay until the next time.
+
+    Args:
+        now: with its zone.
+        closed: keeps the memory of this process out of a context, or says that it is in use (rule 4).
+        dry_run: change nothing; only say what would be removed.
+
+    Raises:
+        Unavailable: the database cannot be used; what was removed before stays so.
+    """
+    if not dry_run:
+        await _day_old(database, now)
+    gone = await _contexts(database, now - keep.contexts, closed, dry_run) if keep.contexts else {}
+    ended = await _journals(database, now - keep.journals, dry_run, gone)
+    old = await _versions(database, now - keep.versions, closed, dry_run, gone) if keep.versions else {}
+    size = sum((*gone.values(), *ended.values(), *(size for _, size in old.values())))
+    return Pruned(len(ended), sum(count for count, _ in old.values()), len(gone), size)
+
+
+@asynccontextmanager
+async def _apart(database: Database, what: str) -> AsyncIterator[None]:
+    """What fails is left for the next time, and keeps nothing else from going, unless it is the database that fails."""
+    try:
+        yield
+    except Exception as error:
+        async with database.read() as connection:
+            await connection.exec_driver_sql("SELECT 1")
+        logger.error("%s could not be pruned; it is left for the next time.", what, exc_info=error)
+
+
+# ---------------------------------------------------------------------------- contexts
+
+
+async def _contexts(database: Database, before: datetime, closed: Closed, dry_run: bool) -> dict[str, int]:
+    """The contexts that go, and their sizes."""
+    async with database.read() as connection:
+        found = (await connection.scalars(select(contexts.c.context_id).where(_idle(before)))).all()
+    sizes = {}
+    for context_id in found:
+        async with _apart(database, f"Context {context_id!r}"):
+            size = await _size(database, context_id)
+            if size > LARGE and not dry_run:
+                await _thin_out(database, context_id, before, closed)
+            if dry_run or await _remove(database, context_id, before, closed):
+                sizes[context_id] = size
+    return sizes
+
+
+def _idle(before: datetime) -> ColumnElement[bool]:
+    """Nothing happens in the context, nor has since."""
+    moving = or_(tasks.c.state.not_in(ENDED), tasks.c.changed_at >= ticks(before))
+    touched = or_(artifacts.c.changed >= ticks(before), _held())
+    return and_(
+        contexts.c.changed_at < ticks(before),
+        ~exists().where(tasks.c.context_id == contexts.c.context_id, moving),
+        ~exists().where(artifacts.c.context_id == contexts.c.context_id, touched),
+    )
+
+
+def _held() -> ColumnElement[bool]:
+    return artifacts.c.holder.in_(select(replicas.c.replica_id))
+
+
+async def _size(database: Database, context_id: str) -> int:
+    async with database.read() as connection:
+        sums = (
+            select(func.sum(text_size(connection, text))).where(text.table.c.context_id == context_id) for text in TEXTS
+        )
+        return sum([await connection.scalar(query) or 0 for query in sums])
+
+
+async def _thin_out(database: Database, context_id: str, before: datetime, closed: Closed) -> None:
+    """Take the most of a context in small transactions, as long as nobody comes back to it."""
+    async with database.read() as connection:
+        saved = tasks.c.context_id == context_id, tasks.c.snapshot == tasks.c.generation
+        ended = [(context_id, each) for each in await connection.scalars(select(tasks.c.task_id).where(*saved))]
+        its = select(artifacts.c.artifact_id).where(artifacts.c.context_id == context_id)
+        written = [(context_id, each) for each in await connection.scalars(its)]
+    for some in _portions(ended):
+        if await _is_idle(database, context_id, before):
+            await _entries(database, some, dry_run=False)
+    for key in written:
+        while await _is_idle(database, context_id, before):
+            if await _some_stripped(database, key, before, closed) is None:
+                break
+
+
+async def _is_idle(database: Database, context_id: str, before: datetime) -> bool:
+    async with database.read() as connection:
+        return await connection.scalar(_still_idle(context_id, before)) is not None
+
+
+def _still_idle(context_id: str, before: datetime) -> Select[Any]:
+    return select(contexts.c.context_id).where(contexts.c.context_id == context_id, _idle(before))
+
+
+async def _remove(database: Database, context_id: str, before: datetime, closed: Closed) -> bool:
+    """Whether it has gone: somebody may have come back to it."""
+    with closed(context_id) as free:
+        if not free:
+            return False
+        async with database.write() as connection:
+            # A new task in it waits for its row, and whoever takes hold of an artifact for that one's. In the order in
+            # which the journal and the store write them, so that nobody waits for one another.
+            for table in (messages, contexts, artifacts):
+                rows = select(table.c.context_id).where(table.c.context_id == context_id)
+                await connection.execute(rows.with_for_update())
+            if await connection.scalar(_still_idle(context_id, before)) is None:
+                return False
+            of_it = select(tasks.c.task_id).where(tasks.c.context_id == context_id)
+            await connection.execute(delete(task_contexts).where(task_contexts.c.task_id.in_(of_it)))
+            for table in (messages, *IN_CONTEXT):
+                await connection.execute(delete(table).where(table.c.context_id == context_id))
+            return True
+
+
+# ---------------------------------------------------------------------------- journals
+
+
+async def _journals(database: Database, before: datetime, dry_run: bool, gone: Container[str]) -> dict[Key, int]:
+    """The tasks whose entries go, and the sizes of those."""
+    has_any = exists().where(pages.c.context_id == tasks.c.context_id, pages.c.task_id == tasks.c.task_id)
+    ended = tasks.c.state.in_(ENDED), tasks.c.changed_at < ticks(before), tasks.c.snapshot == tasks.c.generation
+    async with database.read() as connection:
+        rows = await connection.execute(select(tasks.c.context_id, tasks.c.task_id).where(*ended, has_any))
+        keys = [(row[0], row[1]) for row in rows if row[0] not in gone]
+    found: dict[Key, int] = {}
+    for some in _portions(keys):
+        async with _apart(database, f"The journals of tasks {', '.join(task_id for _, task_id in some)}"):
+            found |= await _entries(database, some, dry_run)
+    return found
+
+
+def _portions(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
+    return (keys[start : start + AT_ONCE] for start in range(0, len(keys), AT_ONCE))
+
+
+async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> dict[Key, int]:
+    of_task = pages.c.context_id, pages.c.task_id
+    async with database.read() as connection:
+        query = select(*of_task, func.sum(text_size(connection, pages.c.entries))).where(tuple_(*of_task).in_(some))
+        sizes = {(row[0], row[1]): int(row[2]) for row in await connection.execute(query.group_by(*of_task))}
+    if not dry_run:
+        async with database.write() as connection:  # what has ended never goes on
+            await connection.execute(delete(pages).where(tuple_(*of_task).in_(some)))
+    return sizes
+
+
+# ---------------------------------------------------------------------------- versions
+
+
+async def _versions(
+    database: Database, before: datetime, closed: Closed, dry_run: bool, gone: Container[str]
+) -> dict[Key, tuple[int, int]]:
+    """The artifacts of which versions go: how many, and their size."""
+    key = versions.c.context_id, versions.c.artifact_id
+    artifact = and_(artifacts.c.context_id == key[0], artifacts.c.artifact_id == key[1])
+    query = select(*key).join(artifacts, artifact).where(_free(), _old(before, artifacts.c.current)).distinct()
+    async with database.read() as connection:
+        keys = [(row[0], row[1]) for row in await connection.execute(query) if row[0] not in gone]
+    found = {}
+    for each in keys:
+        async with _apart(database, f"Artifact {each[1]!r} of context {each[0]!r}"):
+            counted = await (_counted(database, each, before) if dry_run else _strip(database, each, before, closed))
+            if counted[0]:
+                found[each] = counted
+    return found
+
+
+def _free() -> ColumnElement[bool]:
+    """Nobody is changing the artifact."""
+    return and_(artifacts.c.draft_task.is_(None), or_(artifacts.c.holder.is_(None), ~_held()))
+
+
+def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[bool]:
+    """The version's content goes."""
+    has_any = or_(versions.c.content.is_not(None), versions.c.replacement.is_not(None))
+    return and_(versions.c.made_at < before, versions.c.number != current, has_any)
+
+
+async def _counted(database: Database, key: Key, before: datetime) -> tuple[int, int]:
+    async with database.read() as connection:
+        head = await reading.head(connection, key) or Head()
+        old = select(func.count(), func.sum(_length(connection))).where(_of(versions, key), _old(before, head.current))
+        count, size = (await connection.execute(old)).one()
+        return count, size or 0
+
+
+def _length(connection: AsyncConnection) -> ColumnElement[int]:
+    return text_size(connection, func.coalesce(versions.c.content, versions.c.replacement))
+
+
+async def _strip(database: Database, key: Key, before: datetime, closed: Closed) -> tuple[int, int]:
+    """Take the contents of an artifact's old versions, as long as nobody changes it: how many, and their size."""
+    sizes: list[int] = []
+    while (some := await _some_stripped(database, key, before, closed)) is not None:
+        sizes += some
+    return len(sizes), sum(sizes)
+
+
+async def _some_stripped(database: Database, key: Key, before: datetime, closed: Closed) -> list[int] | None:
+    """One transaction: a version is made whole, or a few have gone, of these sizes. None if there is no more to do."""
+    with closed(key[0]) as free:
+        if not free:
+            return None
+        async with database.write() as connection:
+            head = await reading.head(connection, key, lock=True)
+            unused = select(artifacts.c.current).where(_of(artifacts, key), _free())
+            if head is None or await connection.scalar(unused) is None:
+                return None
+            old = select(versions.c.number).where(_of(versions, key), _old(before, head.current))
+            # The newest first: what is kept as an edit of one that goes has gone before, or stays.
+            going = (await connection.scalars(old.order_by(versions.c.number.desc()).limit(AT_ONCE))).all()
+            if not going:
+                return None
+            edit = await connection.scalar(_edits_of(key, going))
+            sizes = await (_make_whole(connection, key, edit) if edit else _take(connection, key, going))
+            # Whoever has the versions in memory sees by this that it has to read them again.
+            counts = {"revision": head.revision + 1, "pruned": head.pruned + len(sizes)}
+            await connection.execute(update(artifacts).where(_of(artifacts, key)).values(counts))
+            return sizes
+
+
+def _edits_of(key: Key, going: Sequence[int]) -> Select[Any]:
+    """What stays, and is kept as an edit of one that goes."""
+    edit = versions.c.replacement.is_not(None), versions.c.parent.in_(going), versions.c.number.not_in(going)
+    return select(versions.c.number).where(_of(versions, key), *edit).limit(1)
+
+
+async def _make_whole(connection: AsyncConnection, key: Key, number: int) -> list[int]:
+    whole = content_json(await reading.version_content(connection, key, number))
+    one = update(versions).where(_of(versions, key), versions.c.number == number)
+    await connection.execute(one.values(content=whole, replacement=None))
+    return []
+
+
+async def _take(connection: AsyncConnection, key: Key, going: Sequence[int]) -> list[int]:
+    these = _of(versions, key), versions.c.number.in_(going)
+    sizes = (await connection.scalars(select(_length(connection)).where(*these))).all()
+    await connection.execute(update(versions).where(*these).values(content=None, replacement=None))
+    return [*sizes]
+
+
+def _of(table: Table, key: Key) -> ColumnElement[bool]:
+    return and_(table.c.context_id == key[0], table.c.artifact_id == key[1])
+
+
+# ---------------------------------------------------------------------------- rule 5
+
+
+async def _day_old(database: Database, now: datetime) -> None:
+    # By their age alone: what becomes of a message while this waits for its row is not seen here.
+    for name, at in ((messages.c.key, messages.c.accepted_at), (mail.c.mail_id, mail.c.sent_at)):
+        old = at < ticks(now - WINDOW)
+        some = delete(name.table).where(old, name.in_(select(name).where(old).limit(LETTERS_AT_ONCE)))
+        removed = LETTERS_AT_ONCE
+        while removed == LETTERS_AT_ONCE:
+            async with database.write() as connection:
+                removed = (await connection.execute(some)).rowcount

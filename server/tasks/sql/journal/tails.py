@@ -1,0 +1,117 @@
+"""The tasks that are followed here, whoever runs them: what is elsewhere is read on when there is news of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from weakref import WeakValueDictionary
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.sql.journal.journal_reading import entries_after, one_record, these
+from a2a_canvas.server.tasks.sql.journal.journal_tables import tasks
+from a2a_canvas.server.tasks.sql.journal.logs import TaskLog
+from a2a_canvas.store.sql.database import Database
+
+
+class Tails:
+    """The logs of tasks, each as long as somebody holds it.
+
+    Args:
+        owns: whether this replica runs a task: then its log is ahead of the database, and is not read on.
+    """
+
+    def __init__(self, database: Database, owns: Callable[[str], bool]) -> None:
+        self._database = database
+        self._owns = owns
+        self._logs: WeakValueDictionary[str, TaskLog] = WeakValueDictionary()
+
+    def get(self, task_id: str) -> TaskLog | None:
+        return self._logs.get(task_id)
+
+    def add(self, log: TaskLog) -> TaskLog:
+        self._logs[log.record.task_id] = log
+        return log
+
+    def break_off(self, error: Exception) -> None:
+        """Whoever follows a task must come back."""
+        for log in tuple(self._logs.values()):
+            log.break_off(error)
+        self._logs.clear()
+
+    async def read(self, task_id: str) -> TaskLog:
+        """A task that runs elsewhere, or has ended, as it now stands.
+
+        Raises:
+            TaskNotFound: there is none.
+            Unreadable: its rows cannot be decoded.
+            Unavailable: it cannot be read now.
+        """
+        while True:
+            log = self._logs.get(task_id)
+            if log is None or log.broken:
+                fresh = TaskLog(await one_record(self._database, task_id))
+                # Another request may have made one meanwhile.
+                log = self._logs.get(task_id)
+                if log is None or log.broken:
+                    return self.add(fresh)
+            await self._read_on(log)
+            if not log.broken:
+                return log
+
+    async def news(self, task_ids: Iterable[str]) -> None:
+        """These have gone on.
+
+        Raises:
+            Unavailable: they cannot be read now.
+        """
+        for task_id in task_ids:
+            log = self._logs.get(task_id)
+            if log is not None and not log.broken and not self._owns(task_id):
+                await self._read_on(log)
+
+    async def catch_up(self) -> None:
+        """Any of them may have gone on.
+
+        Raises:
+            Unavailable: they cannot be read now.
+        """
+        elsewhere = [log.record for task_id, log in tuple(self._logs.items()) if not self._owns(task_id)]
+        known = {record.task_id: record for record in elsewhere if not record.state.terminal}
+        if known:
+            query = select(tasks.c.task_id, tasks.c.generation)
+            query = query.where(these((record.context_id, task_id) for task_id, record in known.items()))
+            async with self._database.read() as connection:
+                found = {row.task_id: row.generation for row in await connection.execute(query)}
+            self._break_off_removed(known.keys() - found.keys())
+            await self.news(task_id for task_id, last in found.items() if last > known[task_id].generation)
+
+    def _break_off_removed(self, task_ids: Iterable[str]) -> None:
+        """They have gone with their contexts, before their ends were read here."""
+        for task_id in task_ids:
+            log = self._logs.get(task_id)
+            if log is not None and not self._owns(task_id) and log.saved:
+                log.break_off(StreamLost())
+
+    async def _read_on(self, log: TaskLog) -> None:
+        async with log.reading:
+            try:
+                async with self._database.read() as connection:
+                    entries = await entries_after(connection, log.record)
+                    first = entries[0].generation if entries else 1 + await _generation(connection, log.record)
+            except Unreadable:
+                log.break_off(StreamLost())  # whoever comes back is told why
+                return
+            if self._owns(log.record.task_id) or not log.saved:
+                return  # the last that was said here may be among them
+            if first != log.record.generation + 1:
+                log.break_off(StreamLost())  # what comes next is no longer kept
+            elif entries:
+                log.read(entries)
+
+
+async def _generation(connection: AsyncConnection, record: TaskRecord) -> int:
+    query = select(tasks.c.generation).where(these([(record.context_id, record.task_id)]))
+    return int(await connection.scalar(query) or record.generation)

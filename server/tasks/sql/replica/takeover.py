@@ -1,0 +1,228 @@
+"""How a task that nobody runs becomes this replica's.
+
+Rule 1: tasks that work and whose replica has no row in `replicas` are claimed, a few at a time, so that replicas share
+        them. A claim changes columns only and is committed before any record is read: however long the tasks are,
+        nobody waits for their rows. A claim raises the epoch.
+Rule 2: then they are read, one after the other (`reading.py`). The record says whether there is anything to resume: a
+        task that was acquired to be answered, and was not, waits as before.
+Rule 3: a task that cannot be resumed at all has failed: a last entry says so, and nobody claims it again.
+Rule 4: resumptions count crashes. A task that was given up (`replica` is null) was handed over; one of this replica's
+        own was claimed, but nothing came of it; one that had not begun was not what brought its replica down.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import uuid4
+
+from sqlalchemy import ColumnElement, and_, case, func, literal_column, or_, select, true, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged
+from a2a_canvas.server.tasks.codec import entries_to_json
+from a2a_canvas.server.tasks.errors import Unreadable
+from a2a_canvas.server.tasks.ownership import Orphan
+from a2a_canvas.server.tasks.record import Entry, TaskRecord
+from a2a_canvas.server.tasks.sql.journal.journal_reading import GOING, WHOLE, folded, stored, these, ticks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, replicas, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_writing import Notify
+from a2a_canvas.server.tasks.sql.replica.lease import Lease
+from a2a_canvas.store.sql.database import Database
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 20
+"""Tasks that a replica claims in one step."""
+
+CANNOT_RESUME = "The server broke down in the middle of this task, and cannot go on with it. Send it again."
+
+
+_CLAIM = (tasks.c.context_id, tasks.c.task_id, tasks.c.replica, tasks.c.epoch, tasks.c.resumptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A task that was claimed.
+
+    Attributes:
+        replica: by whom: who has lost its lease since is another one.
+        epoch: the new one.
+        resumptions: see `Orphan`.
+    """
+
+    context_id: str
+    task_id: str
+    replica: str
+    epoch: int
+    resumptions: int
+
+
+class Takeover:
+    """Takes over tasks for the replica of a lease.
+
+    Args:
+        notify: tells the other replicas, within the transaction, of a task that has failed.
+        now: the clock.
+    """
+
+    def __init__(self, database: Database, lease: Lease, notify: Notify, now: Callable[[], datetime]) -> None:
+        self._database = database
+        self._lease = lease
+        self._notify = notify
+        self._now = now
+        self._astray: set[tuple[str, str]] = set()
+
+    # ------------------------------------------------------------------------ claiming
+
+    async def claim(self, running: Iterable[tuple[str, str]]) -> tuple[Claim, ...]:
+        """Make some tasks that work, and whose replica is dead, this one's.
+
+        Args:
+            running: (context, task) of those that this replica runs.
+
+        Raises:
+            Unavailable: the database cannot be used.
+        """
+        replica = self._lease.id
+        if not self._lease.begun:
+            return ()  # others would take it for dead
+        async with self._database.read() as connection:
+            found = await self._lying(connection, replica, set(running))
+        if not found:
+            return ()
+        free = select(tasks.c.context_id, tasks.c.task_id)
+        free = free.where(these(found), tasks.c.state.in_(GOING), self._abandoned(replica))
+        submitted = tasks.c.state == State.SUBMITTED.value
+        no_crash = or_(tasks.c.replica.is_(None), tasks.c.replica == replica, submitted)
+        claimed = (
+            update(tasks)
+            .where(tuple_(tasks.c.context_id, tasks.c.task_id).in_(free.with_for_update(skip_locked=True)))
+            .values(
+                replica=replica,
+                epoch=tasks.c.epoch + 1,
+                resumptions=tasks.c.resumptions + case((no_crash, 0), else_=1),
+            )
+            .returning(*_CLAIM)
+        )
+        order = {pair: number for number, pair in enumerate(found)}
+        async with self._database.write() as connection:
+            claims = [Claim(*row) for row in await connection.execute(claimed)]
+        return tuple(sorted(claims, key=lambda claim: order[claim.context_id, claim.task_id]))
+
+    async def reclaim(self, context_id: str, task_id: str) -> Claim | None:
+        """Claim a task of this replica's anew; None if it is none, or nobody has to run it.
+
+        Raises:
+            Unavailable: the database cannot be used.
+        """
+        ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id, tasks.c.replica == self._lease.id
+        claimed = update(tasks).where(*ours, tasks.c.state.in_(GOING)).values(epoch=tasks.c.epoch + 1)
+        async with self._database.write() as connection:
+            row = (await connection.execute(claimed.returning(*_CLAIM))).one_or_none()
+        return Claim(*row) if row else None
+
+    async def _lying(
+        self, connection: AsyncConnection, replica: str, running: set[tuple[str, str]]
+    ) -> list[tuple[str, str]]:
+        """Tasks that nobody runs, although they should: some of those of dead replicas, and what this one has lost."""
+        pair = select(tasks.c.context_id, tasks.c.task_id).where(tasks.c.state.in_(GOING))
+        ours = await connection.execute(pair.where(tasks.c.replica == replica))
+        # Twice: it may just be on its way to whoever asked for it.
+        astray = {(context_id, task_id) for context_id, task_id in ours} - running
+        lost, self._astray = astray & self._astray, astray
+        others = await connection.execute(
+            # What had begun first; then in any order, so that replicas that look at the same time do not all go for the
+            # same ones. Alone, in the order in which they came: so they wait again.
+            pair.where(self._abandoned(replica), tasks.c.replica.is_distinct_from(replica))
+            .order_by(
+                tasks.c.state == State.SUBMITTED.value,
+                literal_column("tasks.rowid") if self._lease.alone else func.random(),
+            )
+            .limit(AT_ONCE)
+        )
+        return [*lost, *((context_id, task_id) for context_id, task_id in others)]
+
+    def _abandoned(self, replica: str) -> ColumnElement[bool]:
+        if self._lease.alone:
+            return true()
+        dead = tasks.c.replica.not_in(select(replicas.c.replica_id))
+        return or_(tasks.c.replica == replica, tasks.c.replica.is_(None), dead)
+
+    # ------------------------------------------------------------------------- reading
+
+    async def orphan(self, claim: Claim) -> Orphan | None:
+        """A claimed task, to be resumed; None if it goes on to wait (rule 2), or was lost again.
+
+        Raises:
+            Unreadable: its rows cannot be decoded.
+            Unavailable: the database cannot be used.
+        """
+        async with self._database.read() as connection:
+            found = await stored(connection, select(*WHOLE, tasks.c.cancelled).where(_still(claim)))
+        if not found:
+            return None
+        record = replace(await folded(found[0]), epoch=claim.epoch)
+        cancelled = bool(found[0].row.cancelled)
+        if record.state.settled and not cancelled:
+            async with self._database.write() as connection:
+                waits = {"state": record.state.value, "resumptions": 0}
+                await connection.execute(update(tasks).where(_still(claim)).values(waits))
+            return None
+        return Orphan(record, claim.resumptions, cancelled)
+
+    async def set_aside(self, claim: Claim, reason: Exception) -> None:
+        """The task has failed: nobody can go on with it (rule 3).
+
+        Raises:
+            Unavailable: the database cannot be used.
+        """
+        unexpected = None if isinstance(reason, Unreadable) else reason
+        cause = reason.__cause__ or reason
+        logger.error("Task %s cannot be taken up, and has failed: %r", claim.task_id, cause, exc_info=unexpected)
+        at = self._now()
+        failed = StatusChanged(State.FAILED, AgentMessage(str(uuid4()), CANNOT_RESUME))
+        ours = pages.c.context_id == claim.context_id, pages.c.task_id == claim.task_id
+        last = select(func.coalesce(func.max(pages.c.last), 0)).where(*ours).scalar_subquery()
+        newest = case((tasks.c.generation > last, tasks.c.generation), else_=last)
+        ended = {"state": State.FAILED.value, "changed_at": ticks(at), "generation": newest + 1}
+        async with self._database.write() as connection:
+            failing = update(tasks).where(_still(claim)).values(**ended, cancelled=False)
+            generation = await connection.scalar(failing.returning(tasks.c.generation))
+            if generation is None:
+                return  # it was lost again
+            page = {"context_id": claim.context_id, "task_id": claim.task_id, "first": generation, "last": generation}
+            said = entries_to_json([Entry(claim.epoch, generation, at, failed)])
+            await connection.execute(pages.insert().values(**page, epoch=claim.epoch, entries=said))
+            await self._notify(connection, (claim.task_id,), ())
+
+    # ----------------------------------------------------------------------- acquiring
+
+    async def acquire(self, record: TaskRecord) -> TaskRecord | None:
+        """Make a task that waits this replica's; None if it has gone on since it was read, or somebody runs it.
+
+        Raises:
+            Unavailable: the database cannot be used.
+        """
+        if not self._lease.begun:
+            await self._lease.begin()
+        waits = tasks.c.state == record.state.value, tasks.c.generation == record.generation
+        ours = tasks.c.context_id == record.context_id, tasks.c.task_id == record.task_id
+        # From now on it counts as one that works, so that no other replica acquires it, too.
+        owned = {"replica": self._lease.id, "epoch": tasks.c.epoch + 1, "state": State.WORKING.value}
+        acquired = update(tasks).where(*ours, *waits, tasks.c.state.not_in(GOING)).values(owned)
+        async with self._database.write() as connection:
+            epoch = await connection.scalar(acquired.returning(tasks.c.epoch))
+        return None if epoch is None else replace(record, epoch=epoch)
+
+
+def _still(claim: Claim) -> ColumnElement[bool]:
+    """The task, if nobody else has claimed it since."""
+    return and_(
+        tasks.c.context_id == claim.context_id,
+        tasks.c.task_id == claim.task_id,
+        tasks.c.replica == claim.replica,
+        tasks.c.epoch == claim.epoch,
+    )

@@ -1,0 +1,84 @@
+"""A store that waits for its database: what turns work with, because a turn has nobody to send away."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
+
+from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.changes import Change
+from a2a_canvas.store.document import Applied
+from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.models import Artifact, Ref, Version
+
+T = TypeVar("T")
+
+
+def _always() -> None:
+    """Nobody takes a task away."""
+
+
+async def patiently(
+    step: Callable[[], Awaitable[T]], pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _always
+) -> T:
+    """The result of `step`, tried again, after a pause, for as long as it raises `Unavailable`.
+
+    Args:
+        check: called before every try, in the same step.
+    """
+    while True:
+        check()
+        try:
+            return await step()
+        except Unavailable:
+            await pause()
+
+
+class PatientStore:
+    """Wraps any store and tries again while it is `Unavailable`, which it is only before it has changed anything.
+
+    Args:
+        pause: waits a moment. What it raises ends the waiting.
+        check: called before every try, in the same step; it raises if whoever works here must not any more. So nothing
+            is read or changed for a task that another replica has taken over.
+    """
+
+    def __init__(
+        self, store: ArtifactStore, pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _always
+    ) -> None:
+        self._store = store
+        self._pause = pause
+        self._check = check
+
+    async def get(self, ref: Ref) -> Artifact:
+        return await self._patiently(lambda: self._store.get(ref))
+
+    async def list(self, context_id: str) -> tuple[Artifact, ...]:
+        return await self._patiently(lambda: self._store.list(context_id))
+
+    async def current(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+        return await self._patiently(lambda: self._store.current(context_id))
+
+    async def versions(self, ref: Ref) -> tuple[Version, ...]:
+        return await self._patiently(lambda: self._store.versions(ref))
+
+    async def version(self, ref: Ref, number: int) -> Version:
+        return await self._patiently(lambda: self._store.version(ref, number))
+
+    async def prepare(self, ref: Ref) -> None:
+        await self._patiently(lambda: self._store.prepare(ref))
+
+    async def apply(self, ref: Ref, change: Change) -> Applied:
+        return await self._patiently(lambda: self._store.apply(ref, change))
+
+    async def keep(self, ref: Ref) -> None:
+        await self._patiently(lambda: self._store.keep(ref))
+
+    async def close(self, ref: Ref) -> Applied | None:
+        return await self._patiently(lambda: self._store.close(ref))
+
+    async def discard(self, ref: Ref) -> Applied | None:
+        return await self._patiently(lambda: self._store.discard(ref))
+
+    async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
+        return await patiently(step, self._pause, self._check)

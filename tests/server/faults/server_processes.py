@@ -1,0 +1,236 @@
+"""Servers as processes of their own, `python -m a2a_canvas serve`, to be killed, stopped and continued by their id.
+
+Rule 1: every wait has an end: of a process, of a line in its log, of an answer, of the next event of a stream.
+Rule 2: whatever was done to a server, it has no trace of an exception in its log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import grpc
+import httpx
+from a2a.client import Client, ClientConfig, ClientFactory
+from a2a.types import a2a_pb2 as pb
+
+from a2a_canvas.server.migrations import upgrade
+from a2a_canvas.store.sql.database import Database
+from bench.servers import free_port
+from tests.server.faults.fault_scripts import Json, script
+from tests.server.faults.watching_client import EXTENSIONS, Refused, Stream, Told, envelope
+
+ROOT = Path(__file__).parents[3]
+PATIENCE = 30.0
+"""Seconds that anything may take; more than twice what the slowest takes on a busy machine."""
+POLL = 0.02
+"""Seconds between two looks at what nobody tells of."""
+
+
+class Server:
+    """A server that runs.
+
+    Attributes:
+        log: the lines that it has said so far.
+    """
+
+    def __init__(self, port: int, grpc_port: int, process: asyncio.subprocess.Process, opened: AsyncExitStack) -> None:
+        self.port = port
+        self.grpc = f"127.0.0.1:{grpc_port}"
+        self.http = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=PATIENCE)
+        opened.push_async_callback(self.http.aclose)
+        self._opened = opened
+        self.process = process
+        self.log: list[str] = []
+        self._news = asyncio.Condition()
+        self._reading = asyncio.create_task(self._read())
+
+    # ---------------------------------------------------------------------- the process
+
+    async def _read(self) -> None:
+        assert self.process.stderr
+        async for line in self.process.stderr:
+            await self._note(line.decode(errors="replace").rstrip())
+        await self._note("")
+
+    async def _note(self, line: str) -> None:
+        async with self._news:
+            self.log.append(line)
+            self._news.notify_all()
+
+    async def says(self, words: str) -> None:
+        """Wait for a line of the log."""
+        async with asyncio.timeout(PATIENCE), self._news:
+            while not any(words in line for line in self.log):
+                assert self.log[-1:] != [""], "\n".join(self.log)
+                await self._news.wait()
+
+    async def ended(self) -> int:
+        """Wait for its end; the exit code."""
+        async with asyncio.timeout(PATIENCE):
+            await self._reading
+            return await self.process.wait()
+
+    async def kill(self) -> None:
+        """`kill -9`."""
+        with suppress(ProcessLookupError):
+            self.process.kill()
+        await self.ended()
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """It stands still, as a process does whose machine has no time for it."""
+        self.signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.signal(signal.SIGCONT)
+
+    # ---------------------------------------------------------------------- its clients
+
+    async def call(self, method: str, params: Json) -> Json:
+        """The result of a JSON-RPC call.
+
+        Raises:
+            Refused: the answer is an error.
+        """
+        headers = {"A2A-Version": "1.0", "A2A-Extensions": EXTENSIONS}
+        answer = (await self.http.post("/", json=envelope(method, params), headers=headers)).json()
+        if error := answer.get("error"):
+            raise Refused(error)
+        result: Json = answer["result"]
+        return result
+
+    async def task(self, task_id: str) -> Json:
+        return await self.call("GetTask", {"id": task_id})
+
+    async def get(self, path: str) -> Json:
+        answer: Json = (await self.http.get(path)).raise_for_status().json()
+        return answer
+
+    @asynccontextmanager
+    async def stream(self, method: str, params: Json, told: Told) -> AsyncIterator[Stream]:
+        """The events of a streaming call; `told` is told of each."""
+        headers = {"A2A-Version": "1.0", "A2A-Extensions": EXTENSIONS}
+        asked = self.http.stream("POST", "/", json=envelope(method, params), headers=headers)
+        async with asked as response:
+            yield Stream(response, told)
+
+    def sends(self, text: str, told: Told) -> AbstractAsyncContextManager[Stream]:
+        """A message, and the stream that answers it."""
+        return self.stream("SendStreamingMessage", {"message": message(text)}, told)
+
+    def joins(self, told: Told) -> AbstractAsyncContextManager[Stream]:
+        """The stream of a task that was begun before."""
+        return self.stream("SubscribeToTask", {"id": told.task_id}, told)
+
+    def sdk(self, binding: str = "JSONRPC") -> Client:
+        """The SDK's client."""
+        url = {"JSONRPC": f"http://127.0.0.1:{self.port}/", "GRPC": self.grpc}[binding]
+        card = pb.AgentCard(name="canvas", capabilities=pb.AgentCapabilities(streaming=True))
+        card.supported_interfaces.add(url=url, protocol_binding=binding, protocol_version="1.0")
+        http = httpx.AsyncClient(trust_env=False, timeout=PATIENCE)
+        self._opened.push_async_callback(http.aclose)
+        config = ClientConfig(
+            httpx_client=http,
+            grpc_channel_factory=grpc.aio.insecure_channel,
+            supported_protocol_bindings=[binding],
+        )
+        return ClientFactory(config).create(card)
+
+
+def message(
+    text: str, *, message_id: str = "", context: str = "", task: str = "", operation: Json | None = None
+) -> Json:
+    """A user's message. `operation`: of `canvas:v1`."""
+    said: Json = {"messageId": message_id or str(uuid4()), "role": "ROLE_USER", "parts": [{"text": text}]}
+    ids = {"contextId": context, "taskId": task}
+    metadata = {"metadata": {"urn:a2a-canvas:canvas:v1": operation}} if operation else {}
+    return said | {name: value for name, value in ids.items() if value} | metadata
+
+
+class House:
+    """Starts servers on one database.
+
+    Args:
+        model: what `--model` says.
+        environment: what the servers find in theirs beside that of the tests.
+    """
+
+    def __init__(self, database: str, model: str, environment: Mapping[str, str], opened: AsyncExitStack) -> None:
+        self.servers: list[Server] = []
+        self._options = ("--model", model, "--database", database)
+        self._environment = environment
+        self._opened = opened
+
+    async def start(self, *options: str) -> Server:
+        """A server that serves."""
+        server = await self.begin(*options)
+        await server.says("Uvicorn running")
+        return server
+
+    async def several(self, count: int) -> list[Server]:
+        """As many servers that live; those that are missing are started."""
+        living = [server for server in self.servers if server.process.returncode is None][:count]
+        return [*living, *await asyncio.gather(*(self.start() for _ in range(count - len(living))))]
+
+    async def begin(self, *options: str) -> Server:
+        """A server that may not come to serve."""
+        port, grpc_port = free_port(), free_port()
+        ports = ("--port", str(port), "--grpc-port", str(grpc_port))
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "a2a_canvas", "serve", *ports, *self._options, *options),
+            cwd=ROOT,
+            env=os.environ | self._environment,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        server = Server(port, grpc_port, process, self._opened)
+        self.servers.append(server)
+        return server
+
+    async def end(self) -> None:
+        for server in self.servers:
+            await server.kill()
+        traces = [line for server in self.servers for line in server.log if "Traceback" in line]
+        assert not traces, "\n".join(line for server in self.servers for line in server.log)
+
+
+@asynccontextmanager
+async def house(database: str, folder: Path, model: str = "", **environment: str) -> AsyncIterator[House]:
+    """A house whose servers have a scripted model (`plays.py`), unless another is named; all are ended in the end."""
+    async with AsyncExitStack() as opened:
+        started = House(database, model or f"script:{script(folder)}", environment, opened)
+        try:
+            yield started
+        finally:
+            await started.end()
+
+
+async def eventually(holds: Callable[[], Awaitable[Any]]) -> None:
+    """Wait for something that nobody tells of: what is in a database, what another process is about."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            if await holds():
+                return
+            await asyncio.sleep(POLL)
+
+
+async def with_tables(url: str) -> str:
+    """The url of a PostgreSQL database, which has its tables now."""
+    database = Database(url)
+    try:
+        await upgrade(database)
+    finally:
+        await database.close()
+    return url

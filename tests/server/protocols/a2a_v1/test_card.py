@@ -1,0 +1,204 @@
+"""The agent card: what it says, what a broken one is answered with, and how it is cached."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from a2a.client import A2ACardResolver
+from a2a.types import a2a_pb2 as pb
+from starlette.applications import Starlette
+
+from a2a_canvas.server.protocols.a2a_v1.card import Addresses, CardError, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED
+
+CARD = Path(__file__).parents[4] / "agent_card.json"
+HERE = Addresses.of("https://agent.example.com", None)
+MODIFIED = datetime(2026, 11, 21, 9, 0, 0, 500_000, tzinfo=UTC)
+PATH = "/.well-known/agent-card.json"
+
+
+def load(path: Path = CARD, addresses: Addresses = HERE, **options: Any) -> pb.AgentCard:
+    return load_card(path, addresses, **{"advertise_0_3": True} | options)
+
+
+async def fetch(card: pb.AgentCard, **headers: str) -> httpx.Response:
+    app = Starlette(routes=[card_route(card, MODIFIED)])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        return await client.get(PATH, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def interfaces(card: pb.AgentCard) -> list[tuple[str, str, str]]:
+    return [(each.protocol_binding, each.protocol_version, each.url) for each in card.supported_interfaces]
+
+
+# ------------------------------------------------------------------------ what it says
+
+
+def test_it_lists_every_binding_of_both_versions_1_0_first() -> None:
+    addresses = Addresses.of("https://agent.example.com", 50051)
+    assert interfaces(load(addresses=addresses)) == [
+        ("JSONRPC", "1.0", "https://agent.example.com/"),
+        ("HTTP+JSON", "1.0", "https://agent.example.com/rest"),
+        ("GRPC", "1.0", "agent.example.com:50051"),
+        ("JSONRPC", "0.3", "https://agent.example.com/"),
+        ("HTTP+JSON", "0.3", "https://agent.example.com/rest"),
+        ("GRPC", "0.3", "agent.example.com:50051"),
+    ]
+
+
+def test_grpc_is_listed_only_when_it_is_on() -> None:
+    assert {binding for binding, _, _ in interfaces(load())} == {"JSONRPC", "HTTP+JSON"}
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [("http://localhost:8000", "localhost:9000"), ("http://[::1]:8000", "[::1]:9000"), ("https://a.b/x", "a.b:9000")],
+)
+def test_the_address_of_grpc_is_a_bare_host_and_port(url: str, expected: str) -> None:
+    assert Addresses.of(url, 9000).grpc == expected
+
+
+def test_it_says_what_this_server_can_do() -> None:
+    card = load()
+    assert card.capabilities.streaming
+    assert not card.capabilities.push_notifications
+    assert not card.capabilities.extended_agent_card
+    assert {extension.uri for extension in card.capabilities.extensions} == SUPPORTED
+    assert not any(extension.required for extension in card.capabilities.extensions)
+
+
+def test_a_note_is_added_to_the_description() -> None:
+    assert load(note="Only a rehearsal.").description == load().description + " Only a rehearsal."
+
+
+async def test_with_0_3_it_has_the_fields_of_0_3_and_without_none_of_them() -> None:
+    with_it = (await fetch(load())).json()
+    without = (await fetch(load(advertise_0_3=False))).json()
+    assert (with_it["url"], with_it["preferredTransport"], with_it["protocolVersion"][:3]) == (
+        "https://agent.example.com/",
+        "JSONRPC",
+        "0.3",
+    )
+    old = {"url", "preferredTransport", "protocolVersion", "additionalInterfaces", "supportsAuthenticatedExtendedCard"}
+    assert not old & without.keys()
+    assert {each["protocolVersion"] for each in without["supportedInterfaces"]} == {"1.0"}
+    assert without.keys() <= {field.json_name for field in pb.AgentCard.DESCRIPTOR.fields}
+
+
+async def test_the_sdks_client_reads_back_the_card_that_was_loaded() -> None:
+    card = load(advertise_0_3=False)
+    app = Starlette(routes=[card_route(card, MODIFIED)])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        assert await A2ACardResolver(client, "http://test").get_agent_card() == card
+
+
+# ----------------------------------------------------------------------------- broken
+
+
+def without(*fields: str) -> str:
+    card = json.loads(CARD.read_text())
+    for field in fields:
+        del card[field]
+    return json.dumps(card)
+
+
+def with_fields(**fields: Any) -> str:
+    return json.dumps(json.loads(CARD.read_text()) | fields)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "Expecting value"),
+        ("{", "line 1"),
+        ("[]", "object"),
+        ("3", "object"),
+        ("null", "object"),
+        ("[" * 100_000, "nested"),
+        ("\udcff", "utf-8"),
+        (with_fields(nmae="x"), "nmae"),
+        (with_fields(name=3), "name"),
+        (with_fields(skills={}), "skills"),
+        (without("name"), "name"),
+        (without("version", "description"), "version"),
+        (without("skills"), "skills"),
+        (with_fields(skills=[{"id": "x"}]), "skills"),
+    ],
+)
+def test_a_card_that_cannot_be_served_is_refused_in_one_line_with_file_and_fault(
+    tmp_path: Path, content: str, says: str
+) -> None:
+    path = tmp_path / "card.json"
+    path.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(CardError) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_card_need_not_say_that_this_server_streams(tmp_path: Path) -> None:
+    path = tmp_path / "card.json"
+    path.write_text(with_fields(capabilities={}))
+    assert load(path).capabilities.streaming
+
+
+@pytest.mark.parametrize("capability", ["pushNotifications", "extendedAgentCard"])
+def test_a_card_that_promises_what_this_server_does_not_do_is_refused(tmp_path: Path, capability: str) -> None:
+    path = tmp_path / "card.json"
+    path.write_text(with_fields(capabilities={"streaming": True, capability: True}))
+    with pytest.raises(CardError, match=capability):
+        load(path)
+
+
+def test_a_missing_card_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CardError, match="cannot be read"):
+        load(tmp_path / "none.json")
+
+
+# ---------------------------------------------------------------------------- caching
+
+
+async def test_it_is_served_with_etag_date_and_max_age() -> None:
+    response = await fetch(load())
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"] == "public, max-age=300"
+    assert response.headers["last-modified"] == "Sat, 21 Nov 2026 09:00:00 GMT"
+    assert response.headers["etag"].startswith('"')
+
+
+async def test_the_etag_is_that_of_the_content() -> None:
+    first, same, other = [await fetch(load(note=note)) for note in ("a", "a", "b")]
+    assert first.headers["etag"] == same.headers["etag"] != other.headers["etag"]
+
+
+@pytest.fixture
+async def etag() -> str:
+    return (await fetch(load())).headers["etag"]
+
+
+@pytest.mark.parametrize("form", ["{}", "W/{}", '"x", {}', "*", ' "x" ,W/{} '])
+async def test_who_has_it_is_answered_304_without_a_body(etag: str, form: str) -> None:
+    response = await fetch(load(), If_None_Match=form.format(etag))
+    assert (response.status_code, response.content) == (304, b"")
+    assert response.headers["etag"] == etag
+    assert response.headers["cache-control"] == "public, max-age=300"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"If_None_Match": '"other"'}, 200),
+        ({"If_Modified_Since": "Sat, 21 Nov 2026 09:00:00 GMT"}, 304),
+        ({"If_Modified_Since": "Sun, 22 Nov 2026 09:00:00 GMT"}, 304),
+        ({"If_Modified_Since": "Sat, 21 Nov 2026 08:59:59 GMT"}, 200),
+        ({"If_Modified_Since": "yesterday"}, 200),
+        ({"If_Modified_Since": "Sat, 21 Nov 2026 09:00:00 -0000"}, 200),
+        ({"If_None_Match": '"other"', "If_Modified_Since": "Sun, 22 Nov 2026 09:00:00 GMT"}, 200),
+    ],
+)
+async def test_an_etag_beats_a_date_and_a_bad_date_counts_for_nothing(headers: dict[str, str], status: int) -> None:
+    assert (await fetch(load(), **headers)).status_code == status

@@ -1,0 +1,47 @@
+"""What bounds a connection of gRPC, seen from a bare socket (HTTP/2, RFC 9113)."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from a2a_canvas.server.protocols.a2a_v1.grpc_server import CONNECTION, grpc_server
+from a2a_canvas.server.protocols.guard.rules import Limits
+from tests.server.app_server import free_port
+from tests.server.protocols.echo_handler import Echo
+
+SETTINGS, MAX_CONCURRENT_STREAMS = 4, 3
+
+
+@asynccontextmanager
+async def connected(handler: Echo) -> AsyncIterator[asyncio.StreamReader]:
+    """What the server says to whoever connects and says nothing."""
+    port = free_port()
+    server = grpc_server(handler, "127.0.0.1", port, Limits())
+    await server.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield reader
+    finally:
+        writer.close()
+        await server.stop(0)
+
+
+async def test_the_calls_on_one_connection_have_a_bound() -> None:
+    async with connected(Echo()) as reader:
+        head = await reader.readexactly(9)
+        assert head[3] == SETTINGS
+        settings = await reader.readexactly(int.from_bytes(head[:3]))
+        assert dict(struct.iter_unpack("!HI", settings))[MAX_CONCURRENT_STREAMS] == 256
+
+
+async def test_a_connection_that_never_begins_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CONNECTION, "grpc.server_handshake_timeout_ms", 100)
+    async with connected(Echo()) as reader:
+        async with asyncio.timeout(60):
+            await reader.read()
+        assert reader.at_eof()

@@ -1,0 +1,229 @@
+"""The law of the wire: fold a task's events as a stock client does, join the texts, and you have the store's artifact.
+
+The oracle is the SDK's own fold. Everything between the model and the events is real.
+"""
+
+import itertools
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from a2a.server.tasks.task_manager import append_artifact_to_task
+from a2a.types import a2a_pb2 as pb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
+from a2a_canvas.server.agent.model import ModelError, ModelEvent, ModelRequest, Text, ToolUse
+from a2a_canvas.server.agent.models.playback import answer
+from a2a_canvas.server.protocols.a2a_v1.parts import to_part
+from a2a_canvas.server.protocols.a2a_v1.projection import Activated, Projection, to_task
+from a2a_canvas.server.tasks.incoming import Incoming
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
+from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.store.changes import Change, EditText, Redo, Restore, Undo
+from a2a_canvas.store.errors import StoreError
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import Artifact, Limits, Ref, text_part
+from a2a_canvas.store.text.spans import Span
+from a2a_canvas.tools.registry import TOOLS
+from tests.fakes import no_time
+
+CONTEXT = "c"
+Round = Sequence[tuple[str, dict[str, Any]]]
+
+metadata = st.dictionaries(st.sampled_from(["k", "l"]), st.sampled_from(["v", 1, None, [True]]), max_size=2)
+texts = st.fixed_dictionaries(
+    {"kind": st.just("text"), "text": st.text(max_size=12)},
+    optional={"mimeType": st.sampled_from(["text/plain", "text/markdown"]), "metadata": metadata},
+)
+files = st.fixed_dictionaries(
+    {
+        "kind": st.just("file"),
+        "file": st.binary(max_size=6).map(lambda raw: {"bytes": b64encode(raw).decode(), "name": "f"})
+        | st.just({"uri": "https://example.com/f", "mimeType": "image/png"}),
+    },
+    optional={"metadata": metadata},
+)
+data = st.fixed_dictionaries(
+    {"kind": st.just("data"), "data": st.sampled_from([None, 3, 0.5, "x", [1], {"a": {"b": 1}}])}
+)
+updates = st.builds(
+    lambda append, last, artifact: ("artifact_update", {"append": append, "last_chunk": last, "artifact": artifact}),
+    st.booleans(),
+    st.booleans(),
+    st.fixed_dictionaries(
+        {"artifact_id": st.sampled_from(["a", "b"]), "parts": st.lists(texts | files | data, min_size=1, max_size=4)},
+        optional={"name": st.sampled_from(["n", "m"]), "description": st.just("d")},
+    ),
+)
+ends = st.sampled_from([("artifact_list", {}), ("ask_user", {"question": "?"}), ("decline_task", {"reason": "no"})])
+rounds = st.lists(st.lists(updates | ends, min_size=1, max_size=3), min_size=1, max_size=4)
+
+
+class Player:
+    """An `LLM` that plays one round after the other. The streams with the numbers in `breaks` break off."""
+
+    name = "player"
+    thinking: Literal["delta", "accumulated"] = "delta"
+
+    def __init__(self, rounds: Sequence[Round], sizes: Sequence[int], breaks: dict[int, int]) -> None:
+        self._rounds = iter(rounds)
+        self._sizes = itertools.cycle(sizes)
+        self._breaks = breaks
+        self._ids, self._streams = itertools.count(), itertools.count()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        number = next(self._streams)
+        calls = [ToolUse(f"t{next(self._ids)}", name, input) for name, input in next(self._rounds, ())]
+        events = answer(request, calls or [Text("Done.")], self._sizes)
+        for count, event in enumerate(events):
+            if count == self._breaks.get(number, -1):
+                raise ModelError("It broke.", retryable=True)
+            yield event
+
+
+class World:
+    """A runtime with everything it needs, in memory."""
+
+    def __init__(self, llm: Player) -> None:
+        now = lambda: datetime(2026, 1, 1, tzinfo=UTC)  # noqa: E731
+        ids = itertools.count()
+        self.store = InMemoryArtifactStore(Limits(artifact_bytes=150, parts=8))
+        self.runtime = Runtime(
+            journal=InMemoryJournal(now),
+            store=self.store,
+            llm=llm,
+            tools=TOOLS,
+            now=now,
+            new_id=lambda: f"id{next(ids)}",
+            sleep=no_time,
+        )
+
+    async def play(self, text: str, steps: Iterable[Change] = ()) -> tuple[TaskRecord, list[Entry]]:
+        """A task from its beginning to its end; every question is answered, after another task has made a step."""
+        left = iter(steps)
+        message = UserMessage("m", (text_part(text),))
+        following = await self.runtime.send(Incoming(message, context_id=CONTEXT))
+        entries = []
+        async for entry in following:
+            entries.append(entry)
+            if isinstance(entry.event, StatusChanged) and entry.event.state is State.INPUT_REQUIRED:
+                await self._step(next(left, None))
+                await self.runtime.send(Incoming(message, task_id=following.snapshot.task_id))
+        return following.snapshot, entries
+
+    async def _step(self, step: Change | None) -> None:
+        for artifact in await self.store.list(CONTEXT) if step else ():
+            change = replace(step, base=artifact.version) if isinstance(step, EditText) else step
+            with suppress(StoreError):
+                await self.store.apply(Ref(CONTEXT, artifact.artifact_id, "another"), change)
+
+
+def folded(record: TaskRecord, entries: Iterable[Entry]) -> pb.Task:
+    """What a stock client that joins at `record` has in the end."""
+    projection = Projection(record, Activated(), ends_at_pause=False)
+    task = to_task(record)
+    for entry in entries:
+        for event in projection.project(entry):
+            if isinstance(event, pb.TaskArtifactUpdateEvent):
+                append_artifact_to_task(task, event)
+    return task
+
+
+def joined(parts: Iterable[pb.Part]) -> list[pb.Part]:
+    """Parts as the README tells clients to join them: all text is one part, files and data stand where they stand."""
+    kept: list[pb.Part] = []
+    for part in parts:
+        text = next((other for other in kept if other.HasField("text")), None)
+        if part.HasField("text") and text:
+            text.text += part.text
+            text.media_type = text.media_type or part.media_type
+            text.metadata.update(dict(part.metadata.items()))
+        else:
+            kept.append(pb.Part.FromString(part.SerializeToString()))
+    return kept
+
+
+def expected(artifact: Artifact) -> pb.Artifact:
+    return pb.Artifact(
+        artifact_id=artifact.artifact_id,
+        name=artifact.name,
+        description=artifact.description,
+        parts=[to_part(part) for part in artifact.parts],
+    )
+
+
+def seen(task: pb.Task) -> dict[str, pb.Artifact]:
+    return {
+        artifact.artifact_id: pb.Artifact(
+            artifact_id=artifact.artifact_id,
+            name=artifact.name,
+            description=artifact.description,
+            parts=joined(artifact.parts),
+        )
+        for artifact in task.artifacts
+    }
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rounds=rounds,
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    breaks=st.dictionaries(st.integers(0, 6), st.integers(1, 30), max_size=2),
+    joins=st.lists(st.integers(0, 200), max_size=3),
+)
+async def test_folding_a_tasks_events_gives_the_artifacts_of_the_store_from_wherever_one_joins(
+    rounds: list[Round], sizes: list[int], breaks: dict[int, int], joins: list[int]
+) -> None:
+    world = World(Player(rounds, sizes, breaks))
+    start, entries = await world.play("write")
+    records = list(itertools.accumulate(entries, fold, initial=start))
+    store = {artifact.artifact_id: expected(artifact) for artifact in await world.store.list(CONTEXT)}
+    assert seen(to_task(records[-1])) == store
+    for at in {0, len(entries), *(join % len(records) for join in joins)}:
+        assert seen(folded(records[at], entries[at:])) == store
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    rounds=st.lists(rounds, min_size=2, max_size=3),
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    steps=st.lists(
+        st.sampled_from(
+            [Undo(), Undo(group=True), Redo(), Redo(group=True), Restore(1), EditText(Span(0, 0), "another's ", 0)]
+        ),
+        max_size=3,
+    ),
+)
+async def test_what_other_tasks_undo_restore_and_edit_in_between_is_told_with_the_next_change(
+    rounds: list[list[Round]], sizes: list[int], steps: list[Change]
+) -> None:
+    pause: Round = [("ask_user", {"question": "Go on?"})]
+    world = World(Player([each for some in rounds for each in (*some, pause)], sizes, {}))
+    start, entries = await world.play("write", steps)
+    found = seen(folded(start, entries))
+    for artifact in await world.store.list(CONTEXT):
+        told = [entry.event for entry in entries if isinstance(entry.event, ArtifactChanged)]
+        last = [event.version for event in told if event.artifact_id == artifact.artifact_id][-1]
+        if last == artifact.version:  # nobody else has had the last word
+            assert found[artifact.artifact_id] == expected(artifact)
+
+
+@settings(max_examples=50, deadline=None)
+@given(first=rounds, second=rounds)
+async def test_a_later_task_leaves_the_artifacts_of_a_finished_one_as_it_left_them(
+    first: list[Round], second: list[Round]
+) -> None:
+    world = World(Player([*first, (), *second], [7], {}))
+    start, _ = await world.play("first")
+    left = to_task(await world.runtime.get(start.task_id, ""))
+    later, entries = await world.play("second")
+    assert to_task(await world.runtime.get(start.task_id, "")) == left
+    store = {artifact.artifact_id: expected(artifact) for artifact in await world.store.list(CONTEXT)}
+    for artifact_id, artifact in seen(folded(later, entries)).items():
+        assert artifact == store[artifact_id]

@@ -1,0 +1,111 @@
+"""A store and a journal with tasks that write, and the artifact routes over them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+
+from a2a_canvas.server.agent.events import TurnEvent
+from a2a_canvas.server.agent.listener import listener
+from a2a_canvas.server.protocols.artifacts.artifact_routes import artifact_routes
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.store.changes import Change
+from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import Author, Ref
+from tests.fakes import Clock
+
+
+class House:
+    """Tasks are begun when they first write."""
+
+    def __init__(self, context: str = "ctx") -> None:
+        self.context = context
+        self.store = InMemoryArtifactStore()
+        self.journal = InMemoryJournal(Clock())
+        self._writers: dict[str, EventedArtifactStore] = {}
+
+    @property
+    def app(self) -> Starlette:
+        return Starlette(routes=[*artifact_routes(self.store, self.journal)])
+
+    async def begin(self, task_id: str, owner: str = "") -> EventedArtifactStore:
+        async def emit(event: TurnEvent) -> None:
+            await self.journal.append(task_id, event)
+
+        if task_id not in self._writers:
+            await self.journal.create(TaskRecord(task_id, self.context, owner, Clock()()))
+            self._writers[task_id] = EventedArtifactStore(self.store, listener(emit))
+        return self._writers[task_id]
+
+    async def do(self, change: Change, artifact: str = "doc", task: str = "task", author: Author = "agent") -> None:
+        writer = await self.begin(task)
+        await writer.apply(Ref(self.context, artifact, task, author), change)
+
+    async def close(self, task: str) -> None:
+        await (await self.begin(task)).close_all()
+
+    async def position(self) -> int:
+        return (await self.journal.follow_context(self.context)).snapshot.position
+
+    async def event_id(self, position: int) -> str:
+        return f"{(await self.journal.follow_context(self.context)).snapshot.incarnation}-{position}"
+
+    async def get(self, path: str, method: str = "GET", root: str = "", **headers: str) -> httpx.Response:
+        """`path` is what follows `/artifacts/`."""
+        transport = httpx.ASGITransport(self.app, root_path=root)
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            return await client.request(method, f"{root}/artifacts/{path}", headers={"Accept": "*/*", **named})
+
+
+@asynccontextmanager
+async def served(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
+    """The application on loopback."""
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=3, lifespan="off")
+        server = uvicorn.Server(config)
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
+            yield client
+        server.should_exit = True
+        await running
+
+
+@dataclass(frozen=True)
+class Event:
+    id: str
+    data: dict[str, Any]
+
+    @property
+    def update(self) -> dict[str, Any]:
+        update: dict[str, Any] = self.data["artifactUpdate"]
+        return update
+
+
+async def events(client: httpx.AsyncClient, context: str, last: str | None = None) -> AsyncGenerator[Event, None]:
+    """The events of a context, from a connection that is closed with the iterator."""
+    headers = {} if last is None else {"Last-Event-ID": last}
+    async with client.stream("GET", f"/artifacts/{context}/events", headers=headers) as response:
+        assert response.status_code == 200
+        fields: dict[str, str] = {}
+        async for line in response.aiter_lines():
+            name, _, value = line.partition(": ")
+            if line:
+                fields[name] = value
+            elif "data" in fields:
+                yield Event(fields["id"], json.loads(fields["data"]))
+                fields = {}

@@ -1,0 +1,95 @@
+"""The bare content of an artifact, and who is given it."""
+
+import pytest
+
+from a2a_canvas.server.protocols.artifacts.bare import NoBare, bare_of, preferred
+from a2a_canvas.store.models import Content, DataPart, FilePart, Parts, text_part
+
+MARKDOWN = "text/markdown; charset=utf-8"
+PLAIN = "text/plain; charset=utf-8"
+OFFERS = ("application/json", MARKDOWN, PLAIN)
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        ("", "application/json"),
+        ("*/*", "application/json"),
+        ("application/json", "application/json"),
+        ("application/*", "application/json"),
+        (BROWSER, "application/json"),
+        ("text/markdown", MARKDOWN),
+        ("TEXT/Markdown;variant=GFM", MARKDOWN),
+        ("text/plain", PLAIN),
+        ("text/*", MARKDOWN),
+        ("text/markdown, application/json", "application/json"),
+        ("text/markdown, application/json;q=0.9", MARKDOWN),
+        ("text/markdown, */*;q=0.1", MARKDOWN),
+        ("text/markdown;q=0.5, */*", "application/json"),
+        ("text/*;q=0.2, text/plain", PLAIN),
+        ("application/json;q=0, */*", MARKDOWN),
+        ("text/markdown; q = 0.9, application/json;Q=0.8", MARKDOWN),
+        ("text/markdown;q=nonsense", MARKDOWN),
+        ("image/png", None),
+        ("text/markdown;q=0", None),
+        ("*/*;q=0", None),
+        (",;,", None),
+    ],
+)
+def test_json_is_the_answer_unless_the_header_prefers_something_else(accept: str, chosen: str | None) -> None:
+    assert preferred(accept, OFFERS) == chosen
+
+
+def types(*parts: object) -> list[tuple[bytes, str]]:
+    bare = bare_of(Content(parts=parts))  # type: ignore[arg-type]
+    assert not isinstance(bare, NoBare)
+    return [(each.body, each.media_type) for each in bare]
+
+
+def test_a_text_is_utf_8_in_its_own_type_or_plain() -> None:
+    assert types(text_part("é", "text/markdown")) == [("é".encode(), MARKDOWN), ("é".encode(), PLAIN)]
+    assert types(text_part("é")) == types(text_part("é", "text/plain")) == [("é".encode(), PLAIN)]
+    assert types(text_part("é", "Text/CSV; charset=latin-1"))[0] == ("é".encode(), "text/csv; charset=utf-8")
+
+
+def test_a_text_wins_over_whatever_else_there_is() -> None:
+    assert types(FilePart(b"x"), text_part("a"), DataPart(1)) == [(b"a", PLAIN)]
+
+
+def test_a_sole_file_is_its_bytes_and_a_sole_data_item_is_json() -> None:
+    assert types(FilePart(b"\x89PNG", media_type="image/png")) == [(b"\x89PNG", "image/png")]
+    assert types(FilePart(b"")) == [(b"", "application/octet-stream")]
+    assert types(DataPart({"a": "é"})) == [('{"a": "é"}'.encode(), "application/json")]
+    assert types(DataPart(None, "application/geo+json")) == [(b"null", "application/geo+json")]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ["image", "image/", "image/png\r\nSet-Cookie: a=b", "image/png;", "ä/b", "a/b; c", "/", "a /b", 'a/b;c="\n"'],
+)
+def test_a_media_type_that_is_not_well_formed_is_replaced(broken: str) -> None:
+    assert types(FilePart(b"x", media_type=broken)) == [(b"x", "application/octet-stream")]
+    assert types(DataPart(1, broken)) == [(b"1", "application/json")]
+    assert "\n" not in types(text_part("x", broken))[0][1]
+
+
+@pytest.mark.parametrize("media_type", ["text/csv; charset=latin-1", 'a/b;c="d e"', "a/b ; c=d; e=f"])
+def test_a_files_parameters_are_kept(media_type: str) -> None:
+    assert types(FilePart(b"x", media_type=media_type)) == [(b"x", media_type)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ((FilePart(b"a"), FilePart(b"b")), "several parts"),
+        ((FilePart(b"a"), DataPart(1)), "several parts"),
+        ((FilePart(url="https://example.org/x"),), "https://example.org/x"),
+        ((), "empty"),
+    ],
+)
+def test_what_has_no_bare_content_says_why(parts: Parts, says: str) -> None:
+    bare = bare_of(Content(parts=parts))
+    assert isinstance(bare, NoBare)
+    assert says in bare.reason
+    assert "application/json" in bare.reason

@@ -1,0 +1,199 @@
+"""The bindings over a runtime whose journal can be away, on loopback, and what they answer as it goes over the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import ceil
+from typing import Any
+
+import grpc
+import grpc.aio
+import httpx
+import uvicorn
+from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import A2AServiceStub as Stub03
+from a2a.server.routes import create_jsonrpc_routes, create_rest_routes
+from a2a.types import a2a_pb2 as pb
+from a2a.types.a2a_pb2_grpc import A2AServiceStub as Stub10
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+
+from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
+from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
+from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
+from a2a_canvas.server.protocols.agui.routes import AgUi, agui_routes
+from a2a_canvas.server.protocols.artifacts.artifact_routes import artifact_routes
+from a2a_canvas.server.protocols.edge.shutdown import Server, Stop, Stopping
+from a2a_canvas.server.protocols.guard.http import Guard
+from a2a_canvas.server.protocols.guard.rules import Limits
+from a2a_canvas.server.tasks.incoming import Incoming
+from a2a_canvas.server.tasks.journal.journal import Following, FollowingContext, InMemoryJournal
+from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.runtime.admission import Admission
+from tests.fakes import Hold, answer, ids, said, text, write
+from tests.server.app_server import free_port
+from tests.server.protocols.agui.agui_runs import World
+
+Json = dict[str, Any]
+V10 = {"A2A-Version": "1.0"}
+MESSAGE = {"messageId": "m", "role": "ROLE_USER", "contextId": "c", "parts": [{"text": "Go"}]}
+MESSAGE_03 = {
+    "messageId": "m",
+    "role": "user",
+    "contextId": "c",
+    "kind": "message",
+    "parts": [{"kind": "text", "text": "Go"}],
+}
+REST_03 = {"messageId": "m", "role": "ROLE_USER", "contextId": "c", "content": [{"text": "Go"}]}
+RUN = {"threadId": "c", "runId": "r", "messages": [{"id": "r", "role": "user", "content": "Go"}]}
+
+
+class Shaky(InMemoryJournal):
+    """A journal that can be made to fail.
+
+    Attributes:
+        error: what whoever asks gets; None while all is well.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda: datetime(2026, 1, 1, tzinfo=UTC))
+        self.error: BaseException | None = None
+
+    def break_off(self, error: Exception) -> None:
+        """Whoever follows anything gets `error` when they have read everything."""
+        for log in (*self._logs.values(), *self._context_logs.values()):
+            log.break_off(error)
+
+    def mend(self) -> None:
+        """Whoever follows anew reads on."""
+        for log in (*self._logs.values(), *self._context_logs.values()):
+            log.broken = None
+
+    async def accepted(self, key: str) -> str:
+        self._fail()
+        return await super().accepted(key)
+
+    async def get(self, task_id: str) -> TaskRecord:
+        self._fail()
+        return await super().get(task_id)
+
+    async def follow(self, task_id: str) -> Following:
+        self._fail()
+        return await super().follow(task_id)
+
+    async def follow_context(self, context_id: str) -> FollowingContext:
+        self._fail()
+        return await super().follow_context(context_id)
+
+    async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
+        self._fail()
+        return await super().context(context_id)
+
+    async def list(self, query: TaskQuery) -> TaskPage:
+        self._fail()
+        return await super().list(query)
+
+    def _fail(self) -> None:
+        if self.error:
+            raise self.error
+
+
+@dataclass
+class Edge:
+    """The server, and raw ways to it."""
+
+    world: World
+    journal: Shaky
+    hold: Hold
+    app: Starlette
+    server: Server
+    http: httpx.AsyncClient
+    grpc10: Any
+    grpc03: Any
+
+    async def begin(self) -> str:
+        """Begin a task that has written to the artifact `doc` and holds; its id."""
+        following = await self.world.runtime.send(Incoming(said("m-1", "Write"), context_id="c"))
+        await self.hold.reached.wait()
+        return following.snapshot.task_id
+
+
+def edge_app(world: World, stop: Stop, handler: A2AHandler) -> Starlette:
+    agui = AgUi(world.runtime, world.store, Limits(), ids("run"))
+    return Starlette(
+        routes=[
+            *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True, shutdown_grace_period=5),
+            *artifact_routes(world.store, world.runtime.journal),
+            *agui_routes(agui),
+            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix="/rest", shutdown_grace_period=5),
+        ],
+        middleware=[Middleware(Guard, limits=Limits()), Middleware(Stopping, stop=stop), Middleware(ExtensionsEcho)],
+    )
+
+
+@asynccontextmanager
+async def edge(
+    close: Callable[[], Awaitable[None]] | None = None, grace: float = 5, admission: Admission | None = None
+) -> AsyncIterator[Edge]:
+    """The server on loopback.
+
+    Args:
+        close: in place of the runtime's.
+        admission: how many turns run at once, and how many wait.
+    """
+    journal, hold = Shaky(), Hold()
+    calls = [answer(*write("T1", "Half")), answer(*text("Done."), hold), answer(*text("Hello."))]
+    world = World(calls, journal=journal, admission=admission)
+    handler = A2AHandler(world.runtime, pb.AgentCard(default_input_modes=["text/plain"]))
+    stop = Stop(close or world.runtime.close, grace)
+    port = free_port()
+    stop.rpc = grpc_server(handler, "127.0.0.1", port, Limits(max_body_bytes=2**20))
+    await stop.rpc.start()
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        app, last = edge_app(world, stop, handler), max(1, ceil(grace))
+        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=last, lifespan="off")
+        server = Server(config, stop)
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with (
+            httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http,
+            grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+        ):
+            assert (await http.get("/artifacts/")).status_code == 404
+            try:
+                yield Edge(world, journal, hold, app, server, http, Stub10(channel), Stub03(channel))  # type: ignore[no-untyped-call]
+            finally:
+                server.should_exit = True
+                await running
+                await world.runtime.close()
+
+
+def rpc(method: str, params: Json) -> Json:
+    return {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+
+
+async def sse(response: httpx.Response) -> AsyncGenerator[tuple[str, Json], None]:
+    """(event, data) of an SSE answer. A chunked answer that is cut raises."""
+    name = ""
+    async for line in response.aiter_lines():
+        if line.startswith("event:"):
+            name = line.removeprefix("event:").strip()
+        elif line.startswith("data:"):
+            yield name, json.loads(line.removeprefix("data:"))
+            name = ""
+
+
+@asynccontextmanager
+async def streaming(http: httpx.AsyncClient, *request: Any, **options: Any) -> AsyncIterator[AsyncGenerator[Any, None]]:
+    """The events of an SSE answer to a request."""
+    async with http.stream(*request, **options) as response, aclosing(sse(response)) as events:
+        assert response.status_code == 200
+        yield events

@@ -1,0 +1,44 @@
+"""What whoever runs the server is told of it."""
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from a2a_canvas.server.protocols.edge.health import health_route, ready_route
+
+
+async def get(path: str, reason: str | None = None, method: str = "GET") -> httpx.Response:
+    async def check() -> str | None:
+        return reason
+
+    app = Starlette(routes=[health_route(), ready_route(check)])
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False) as http:
+        return await http.request(method, path)
+
+
+@pytest.mark.parametrize("reason", [None, "the disk is full"])
+async def test_a_server_that_answers_lives_whatever_it_can_do(reason: str | None) -> None:
+    response = await get("/healthz", reason)
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+async def test_a_server_that_can_be_used_is_ready() -> None:
+    response = await get("/readyz")
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+
+
+async def test_one_that_cannot_says_why_and_that_it_may_pass() -> None:
+    response = await get("/readyz", "the database does not answer")
+    assert response.status_code == 503
+    assert response.json() == {"status": "unavailable", "reason": "the database does not answer"}
+    assert response.headers["retry-after"] == "1"
+
+
+@pytest.mark.parametrize("reason", [None, "the database does not answer"])
+async def test_the_answer_is_of_this_moment(reason: str | None) -> None:
+    assert (await get("/readyz", reason)).headers["cache-control"] == "no-store"
+
+
+async def test_a_load_balancer_may_ask_for_the_head_alone() -> None:
+    assert (await get("/readyz", "away", method="HEAD")).status_code == 503

@@ -1,0 +1,196 @@
+"""How much of all bodies together there may be: over every entrance, and what becomes of what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import grpc
+import grpc.aio
+import httpx
+import pytest
+from a2a.types import a2a_pb2 as pb
+from a2a.types.a2a_pb2_grpc import A2AServiceStub
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_canvas.server.protocols.guard.bodies import SMALL, Budget, Share
+from a2a_canvas.server.protocols.guard.http import Guard
+from a2a_canvas.server.protocols.guard.rules import Limits
+from tests.server.app_server import Served, Stream, asking, envelope, serving
+
+LARGE = 2 * SMALL
+ROOM = LARGE + SMALL
+"""One large body fits in it, and no second one."""
+
+
+# --------------------------------------------------------------------------------- the budget
+
+
+def test_a_body_takes_its_share_as_it_grows_and_gives_it_back() -> None:
+    budget = Budget(ROOM)
+    with budget.share() as share:
+        assert share.grow(SMALL)
+        assert budget.used == 0
+        assert share.grow(LARGE)
+        assert share.grow(LARGE + 1)
+        assert budget.used == LARGE + 1
+    assert budget.used == 0
+
+
+def test_a_body_beyond_the_budget_is_refused_and_takes_nothing() -> None:
+    budget = Budget(ROOM)
+    with budget.share() as first, budget.share() as second:
+        assert first.grow(LARGE)
+        assert not second.fits(LARGE)
+        assert not second.grow(LARGE)
+        assert budget.used == LARGE
+        first.release()
+        assert second.grow(LARGE)
+
+
+def test_a_small_body_always_passes() -> None:
+    budget = Budget(ROOM)
+    with budget.share() as first, budget.share() as small:
+        assert first.grow(ROOM)
+        assert small.grow(SMALL)
+    assert budget.used == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3 * SMALL)), max_size=40))
+def test_whatever_comes_in_whatever_order_stays_within_the_budget_and_is_given_back(
+    steps: list[tuple[int, int]],
+) -> None:
+    budget = Budget(ROOM)
+    shares = [Share(budget) for _ in range(4)]
+    for number, more in steps:
+        shares[number].grow(shares[number].size + more)
+        assert 0 <= budget.used == sum(share.size for share in shares) <= ROOM
+    for share in shares:
+        share.release()
+    assert budget.used == 0
+
+
+async def test_a_body_counts_until_its_answer_begins() -> None:
+    budget = Budget(ROOM)
+    used = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        used.append(budget.used)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        used.append(budget.used)
+        await send({"type": "http.response.body", "body": b""})
+
+    guard = Guard(app, limits=Limits(), budget=budget)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(guard), base_url="http://x") as http:
+        await http.post("/own", content=bytes(LARGE))
+    assert used == [LARGE, 0]
+
+
+# ------------------------------------------------------------------------------- over the wire
+
+
+def message(message_id: str, size: int) -> dict[str, Any]:
+    parts = [{"text": "write report"}, {"raw": "QUJD" * (size // 4), "mediaType": "application/pdf"}]
+    return {"messageId": message_id, "contextId": "c", "role": "ROLE_USER", "parts": parts}
+
+
+async def refused(served: Served, size: int) -> dict[str, tuple[int, str, Any]]:
+    """(HTTP status, Retry-After, error) of a large request on each entrance of HTTP."""
+    answers = {
+        "JSON-RPC": await served.http.post(
+            "/", json=envelope("SendMessage", {"message": message("m-1", size)}), headers={"A2A-Version": "1.0"}
+        ),
+        "REST": await served.http.post(
+            "/rest/message:send", json={"message": message("m-2", size)}, headers={"A2A-Version": "1.0"}
+        ),
+        "AG-UI": await served.http.post("/canvas/stream", json={"message": "x" * size, "thread_id": "c"}),
+    }
+    return {
+        name: (answer.status_code, answer.headers["Retry-After"], answer.json()["error"])
+        for name, answer in answers.items()
+    }
+
+
+async def test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing() -> None:
+    limits = {"max_body_bytes": ROOM, "max_bodies_bytes": ROOM, "max_text_bytes": ROOM}
+    async with serving(database="memory", **limits) as served:
+        body = json.dumps(envelope("SendMessage", {"message": message("m-0", LARGE)})).encode()
+        sent, rest = asyncio.Event(), asyncio.Event()
+
+        async def halting() -> Any:
+            yield body[:-10]
+            sent.set()
+            await rest.wait()
+            yield body[-10:]
+
+        headers = {"A2A-Version": "1.0", "Content-Type": "application/json"}
+        first = asyncio.create_task(served.http.post("/", content=halting(), headers=headers))
+        await sent.wait()
+        while (await served.http.post("/healthz", content=bytes(LARGE))).status_code != 503:
+            pass  # until the server has read it
+        answers = await refused(served, LARGE)
+        assert {(status, again) for status, again, _ in answers.values()} == {(503, "1")}
+        assert answers["JSON-RPC"][2]["code"] == -32603
+        assert answers["REST"][2]["status"] == "RESOURCE_EXHAUSTED"
+        request = asking("write report", context="c")
+        request.message.parts.add(raw=bytes(LARGE), media_type="application/pdf")
+        async with grpc.aio.insecure_channel(served.grpc) as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await A2AServiceStub(channel).SendMessage(request)  # type: ignore[no-untyped-call]
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        listed = await served.rpc("ListTasks", {})  # which is small, and passes
+        assert listed["result"].get("totalSize", 0) == 0
+        rest.set()
+        assert "result" in (await first).json()
+        assert "result" in await served.rpc("SendMessage", {"message": message("m-9", LARGE)})
+        assert (await served.rpc("ListTasks", {}))["result"]["totalSize"] == 2
+
+
+async def test_grpc_takes_only_so_many_calls_at_once() -> None:
+    async with serving(database="memory", max_connections=1) as served:
+        stream = Stream(served.client("GRPC", "1.0").send_message(asking("slowly report")))
+        await stream.next()
+        async with grpc.aio.insecure_channel(served.grpc) as channel:
+            with pytest.raises(grpc.aio.AioRpcError) as caught:
+                await A2AServiceStub(channel).ListTasks(pb.ListTasksRequest())  # type: ignore[no-untyped-call]
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        await stream.close()
+
+
+async def test_what_is_refused_for_its_text_names_the_field_and_the_limit_and_is_not_kept() -> None:
+    async with serving(database="memory", max_text_bytes=2000) as served:
+        for kind, part in {"text": {"text": "x" * 2001}, "data": {"data": {"a": "x" * 2001}}}.items():
+            answer = await served.rpc("SendMessage", {"message": {**message(kind, 8), "parts": [part]}})
+            assert answer["error"]["code"] == -32602
+            assert "message.parts: has 20" in answer["error"]["message"]
+            assert "may have 2000" in answer["error"]["message"]
+        older = await served.http.post("/canvas/stream", json={"message": "x" * 2001, "thread_id": "c"})
+        assert (older.status_code, older.json()["error"]["message"][:14]) == (400, "message: has 2")
+        said = [{"id": "1", "role": "user", "content": "x" * 2001}]
+        run = await served.http.post("/canvas/stream", json={"threadId": "c", "runId": "r", "messages": said})
+        assert (run.status_code, run.json()["error"]["message"][:25]) == (400, "messages.0.content: has 2")
+        assert (await served.rpc("ListTasks", {}))["result"].get("totalSize", 0) == 0
+
+
+@pytest.mark.parametrize("way", [("JSONRPC", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3"), ("GRPC", "0.3")])
+async def test_text_is_limited_over_every_binding_and_version(way: tuple[str, str]) -> None:
+    async with serving(database="memory", max_text_bytes=2000) as served:
+        # The SDK's client of 0.3 over HTTP+JSON shows the status alone.
+        with pytest.raises(Exception, match="400 Bad Request" if way == ("HTTP+JSON", "0.3") else "may have 2000"):
+            [event async for event in served.client(*way, streaming=False).send_message(asking("x" * 2001))]
+
+
+async def test_a_file_and_a_text_put_by_hand_may_be_larger_than_a_message_may_be() -> None:
+    async with serving(database="memory", max_text_bytes=2000) as served:
+        task = (await served.rpc("SendMessage", {"message": message("m-1", 8000)}))["result"]["task"]
+        assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+        metadata = {"urn:a2a-canvas:canvas:v1": {"op": "put", "artifactId": "report", "text": "y" * 8000}}
+        put = {**message("m-2", 0), "parts": [{"text": "put"}], "metadata": metadata}
+        task = (await served.rpc("SendMessage", {"message": put}))["result"]["task"]
+        assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+        metadata["urn:a2a-canvas:canvas:v1"]["op"] = "undo"
+        refused = await served.rpc("SendMessage", {"message": {**put, "messageId": "m-3", "metadata": metadata}})
+        assert refused["error"]["code"] == -32602

@@ -1,0 +1,55 @@
+"""Where the runtime of a test keeps its tasks and artifacts: in memory, and on SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
+from a2a_canvas.server.tasks.ownership import Ownership
+from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
+from a2a_canvas.server.tasks.sql.replica.sql_backend import House
+from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import Limits
+from a2a_canvas.store.sql.database import Database
+from tests.database_fixtures import sqlite_url
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    journal: Journal
+    store: ArtifactStore
+    ownership: Ownership | None = None
+
+
+Backend = Callable[[Callable[[], datetime]], Kept]
+
+
+def in_memory(now: Callable[[], datetime], journal: type[InMemoryJournal] = InMemoryJournal) -> Kept:
+    return Kept(journal(now), InMemoryArtifactStore())
+
+
+@asynccontextmanager
+async def on_sqlite(folder: Path) -> AsyncIterator[Backend]:
+    """For one runtime at a time."""
+    database = Database(sqlite_url(folder))
+    async with database.write() as connection:
+        await connection.run_sync(metadata.create_all)
+    houses: list[House] = []
+
+    def make(now: Callable[[], datetime]) -> Kept:
+        house = House(database, now, Limits(), spacing=0)
+        house.commits.start()
+        houses.append(house)
+        return Kept(house.journal, house.store, house)
+
+    try:
+        yield make
+    finally:
+        for house in houses:
+            await house.stop()
+        await database.close()

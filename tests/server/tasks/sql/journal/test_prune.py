@@ -1,0 +1,576 @@
+"""What is removed because of its age, what stays however old it is, and what those who kept it still read."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Table, delete, func, insert, select, text, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.sql.journal import prune as prune_module
+from a2a_canvas.server.tasks.sql.journal.journal_reading import ticks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    contexts,
+    mail,
+    messages,
+    pages,
+    replicas,
+    standings,
+    task_contexts,
+    tasks,
+)
+from a2a_canvas.server.tasks.sql.journal.prune import AT_ONCE, IN_CONTEXT, Keep, Pruned, prune
+from a2a_canvas.store.changes import Change, EditText, Restore, Undo
+from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
+from a2a_canvas.store.models import Version
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import artifacts, drafts, metadata, versions
+from a2a_canvas.store.text.spans import Span
+from tests.database_fixtures import postgresql_url, sqlite_url
+from tests.store.artifact_builders import by, delta, replacing
+from tests.store.sql.sql_fixtures import Kept, Replica, keeping
+
+NOW = datetime(2030, 6, 15, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+OLD, YOUNG = NOW - 10 * DAY, NOW - 2 * DAY
+KEEP = Keep(5 * DAY, 5 * DAY, 5 * DAY)
+Url = Callable[[Path], str]
+
+
+@functools.cache
+def shared_postgresql() -> str:
+    """A database that is made once for all tests here."""
+    return postgresql_url()
+
+
+BOTH = {"params": [sqlite_url, lambda _: shared_postgresql()], "ids": ["sqlite", "postgresql"]}
+
+
+@asynccontextmanager
+async def emptied(url: str) -> AsyncIterator[Database]:
+    database = Database(url)
+    try:
+        async with database.write() as connection:
+            await connection.run_sync(metadata.create_all)
+            for table in metadata.sorted_tables:
+                await connection.execute(delete(table))
+        yield database
+    finally:
+        await database.close()
+
+
+@pytest.fixture(**BOTH)
+async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
+    async with emptied(request.param(tmp_path)) as opened:
+        yield opened
+
+
+async def put(database: Database, table: Table, **values: Any) -> None:
+    async with database.write() as connection:
+        await connection.execute(insert(table).values(**values))
+
+
+async def alter(database: Database, table: Table, context_id: str, **values: Any) -> None:
+    async with database.write() as connection:
+        await connection.execute(update(table).where(table.c.context_id == context_id).values(**values))
+
+
+async def count(database: Database, table: Table) -> int:
+    async with database.read() as connection:
+        return await connection.scalar(select(func.count()).select_from(table)) or 0
+
+
+async def everything(database: Database) -> dict[str, list[Any]]:
+    """All rows of all tables."""
+    async with database.read() as connection:
+        return {
+            name: sorted((await connection.execute(select(table))).all(), key=str)
+            for name, table in metadata.tables.items()
+        }
+
+
+async def add_task(
+    database: Database, name: str, at: datetime = OLD, state: State = State.COMPLETED, **values: Any
+) -> None:
+    """A task of a context of its own, with three pages; `name` is the id of both."""
+    row = {
+        "number": 1,
+        "owner": "",
+        "state": state.value,
+        "changed_at": ticks(at),
+        "epoch": 1,
+        "generation": 30,
+        "resumptions": 0,
+        "cancelled": False,
+        "snapshot": 30,
+        "head": "{}",
+        "transcript": "[]",
+        "artifacts": "{}",
+    }
+    await put(database, contexts, context_id=name, tasks=1, position=0, changed_at=ticks(at))
+    await put(database, tasks, context_id=name, task_id=name, **(row | values))
+    await put(database, task_contexts, context_id=name, task_id=name)
+    for first in (1, 11, 21):
+        facts = {"first": first, "last": first + 9, "epoch": 1, "entries": "0123456789"}
+        await put(database, pages, context_id=name, task_id=name, **facts)
+
+
+async def tasks_with_entries(database: Database) -> set[str]:
+    async with database.read() as connection:
+        return set(await connection.scalars(select(pages.c.task_id)))
+
+
+# ---------------------------------------------------------------------------- journals
+
+
+async def test_the_entries_of_tasks_that_have_ended_go_and_the_tasks_stay(database: Database) -> None:
+    for state in State:
+        await add_task(database, state.value, state=state)
+    await add_task(database, "young", YOUNG)
+    await add_task(database, "behind", snapshot=20)
+    pruned = await prune(database, Keep(5 * DAY), NOW, dry_run=False)
+    assert pruned == Pruned(journals=4, bytes=4 * 30)
+    assert await tasks_with_entries(database) == {"submitted", "working", "input-required", "young", "behind"}
+    assert await count(database, tasks) == len(State) + 2
+
+
+async def test_many_tasks_go_in_several_transactions(database: Database) -> None:
+    for number in range(2 * AT_ONCE + 1):
+        await add_task(database, f"t{number}")
+    assert (await prune(database, Keep(5 * DAY), NOW, dry_run=False)).journals == 2 * AT_ONCE + 1
+    assert await tasks_with_entries(database) == set()
+
+
+# ---------------------------------------------------------------------------- contexts
+
+
+def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_directory() -> None:
+    keyed = {table for table in metadata.tables.values() if table.primary_key.columns.keys()[0] == "context_id"}
+    assert set(IN_CONTEXT) == keyed
+    assert set(metadata.tables.values()) - keyed == {task_contexts, messages, replicas}
+
+
+async def add_artifact(database: Database, context_id: str, at: datetime = OLD, **values: Any) -> None:
+    row = {
+        "revision": 3,
+        "changed": ticks(at),
+        "changed_by": context_id,
+        "current": 1,
+        "newest": 1,
+        "pruned": 0,
+        "draft_dirty": False,
+    }
+    version = {"number": 1, "parent": 0, "author": "agent", "task_id": context_id, "incomplete": False}
+    await put(database, artifacts, context_id=context_id, artifact_id="a", **(row | values))
+    await put(database, versions, context_id=context_id, artifact_id="a", content="{}", made_at=at, **version)
+    await put(database, drafts, context_id=context_id, artifact_id="a", seq=0, kind="whole", content="{}")
+    standing = {"artifact_id": "a", "position": 1, "task_id": context_id, "closed": True}
+    await put(database, standings, context_id=context_id, **standing)
+    letter = {"task_id": context_id, "mail_id": "m", "sent_at": ticks(NOW), "key": "", "message": "{}"}
+    await put(database, mail, context_id=context_id, **letter)
+    await put(database, messages, context_id=context_id, key=context_id, task_id=context_id, accepted_at=ticks(NOW))
+
+
+async def contexts_of(database: Database) -> dict[str, set[str]]:
+    """The contexts of which there is a row, by table."""
+    rows = await everything(database)
+    return {name: {row.context_id for row in rows[name]} for name in rows if name != "replicas"}
+
+
+@pytest.fixture(params=[prune_module.LARGE, 0], ids=["at once", "thinned out before"])
+def large(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prune_module, "LARGE", request.param)
+
+
+@pytest.mark.usefixtures("large")
+async def test_a_context_goes_with_all_it_has_and_another_stays_with_all_it_has(database: Database) -> None:
+    for name, at in {"old": OLD, "young": YOUNG}.items():
+        await add_task(database, name, at)
+        await add_artifact(database, name, at)
+    pruned = await prune(database, Keep(5 * DAY, contexts=5 * DAY), NOW, dry_run=False)
+    assert (pruned.contexts, pruned.journals, pruned.versions) == (1, 0, 0)
+    assert pruned.bytes == 30 + 6 + 2 + 2
+    assert await contexts_of(database) == {name: {"young"} for name in metadata.tables if name != "replicas"}
+
+
+async def beginning(database: Database) -> None:
+    await alter(database, contexts, "c", changed_at=ticks(YOUNG))
+
+
+async def going_on(database: Database) -> None:
+    await alter(database, tasks, "c", changed_at=ticks(YOUNG))
+
+
+async def working(database: Database) -> None:
+    await alter(database, tasks, "c", state="working")
+
+
+async def waiting(database: Database) -> None:
+    await alter(database, tasks, "c", state="input-required")
+
+
+async def writing(database: Database) -> None:
+    await alter(database, artifacts, "c", changed=ticks(YOUNG))
+
+
+async def holding(database: Database) -> None:
+    await put(database, replicas, replica_id="alive", beat=0, commits=0)
+    await alter(database, artifacts, "c", holder="alive")
+
+
+Happening = Callable[[Database], Awaitable[None]]
+HAPPENINGS = [beginning, going_on, working, waiting, writing, holding]
+
+
+@pytest.mark.parametrize("happening", HAPPENINGS)
+async def test_a_context_in_which_something_happens_stays(database: Database, happening: Happening) -> None:
+    await add_task(database, "c")
+    await add_artifact(database, "c")
+    await happening(database)
+    assert (await prune(database, Keep(100 * DAY, contexts=5 * DAY), NOW, dry_run=False)).contexts == 0
+    assert await count(database, tasks) == 1
+    assert await count(database, versions) == 1
+
+
+async def test_what_a_dead_replica_held_goes(database: Database) -> None:
+    await add_task(database, "c")
+    await add_artifact(database, "c", holder="dead")
+    assert (await prune(database, KEEP, NOW, dry_run=False)).contexts == 1
+    assert await count(database, artifacts) == 0
+
+
+class Meddled(Database):
+    """Something happens in it between the first look and what follows."""
+
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        async with super().read() as connection:
+            yield connection
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile:
+            await meanwhile()
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("url", BOTH["params"], ids=BOTH["ids"])
+@pytest.mark.parametrize("happening", HAPPENINGS)
+async def test_who_comes_back_in_time_finds_everything(url: Url, tmp_path: Path, happening: Happening) -> None:
+    where = url(tmp_path)
+    async with emptied(where) as database:
+        await add_task(database, "c")
+        await add_artifact(database, "c")
+        meddled = Meddled(where)
+        meddled.meanwhile = lambda: happening(database)
+        try:
+            assert (await prune(meddled, Keep(100 * DAY, contexts=5 * DAY), NOW, dry_run=False)).contexts == 0
+        finally:
+            await meddled.close()
+        assert await count(database, pages) == 3
+
+
+# ---------------------------------------------------------------------------- versions
+
+
+@dataclass(frozen=True)
+class Typed:
+    """Somebody types a text at a place of the current version."""
+
+    at: int
+    text: str
+
+
+Step = Change | Typed
+STEPS: st.SearchStrategy[Step] = st.one_of(
+    st.text("xyz", max_size=8).map(replacing),
+    st.builds(Typed, st.integers(0, 3), st.text("ab", min_size=1, max_size=3)),
+    st.just(Undo()),
+    st.integers(1, 6).map(Restore),
+)
+
+
+async def changed(kept: Kept, *steps: Step, context: str = "c") -> None:
+    """Every step that can be done, each a version of its own."""
+    ref = by("t", context=context)
+    for step in steps:
+        if isinstance(step, Typed):
+            current = (await kept.store.get(ref)).version
+            step = EditText(Span(step.at, step.at), step.text, base=current)
+        try:
+            await kept.store.apply(ref, step)
+            await kept.store.close(ref)
+        except (InvalidChange, VersionNotFound):
+            continue
+    await kept.commits.settled()
+
+
+async def aged(database: Database, ages: dict[int, datetime]) -> None:
+    async with database.write() as connection:
+        for number, at in ages.items():
+            await connection.execute(update(versions).where(versions.c.number == number).values(made_at=at))
+
+
+def contents(found: tuple[Version, ...]) -> dict[int, Any]:
+    return {version.number: None if version.pruned else version.content for version in found}
+
+
+@given(st.lists(STEPS, min_size=2, max_size=9), st.sets(st.integers(1, 9)), st.lists(STEPS, max_size=3))
+@settings(max_examples=30, deadline=None)
+def test_versions_that_stay_read_as_before_whatever_they_were_made_of(
+    steps: list[Step], old: set[int], later: list[Step]
+) -> None:
+    async def run() -> None:
+        with TemporaryDirectory() as folder:
+            async with emptied(sqlite_url(Path(folder))) as database:
+                await check_versions(database, [replacing("zero"), *steps], old, later)
+
+    asyncio.run(run())
+
+
+async def check_versions(database: Database, steps: list[Step], old: set[int], later: list[Step]) -> None:
+    async with keeping(database, Replica()) as kept:
+        await changed(kept, *steps)
+        before, shown = contents(await kept.store.versions(by("t"))), await kept.store.get(by("t"))
+    await aged(database, {number: OLD if number in old else YOUNG for number in before})
+    going = {number for number in before if number in old and number != shown.version}
+    pruned = await prune(database, Keep(5 * DAY, 5 * DAY), NOW, dry_run=False)
+    assert pruned.versions == len(going)
+    expected = {number: None if number in going else content for number, content in before.items()}
+    async with keeping(database, Replica()) as kept:
+        assert contents(await kept.store.versions(by("t"))) == expected
+        assert await kept.store.get(by("t")) == shown
+        await changed(kept, *later)
+        after = contents(await kept.store.versions(by("t")))
+    async with keeping(database, Replica()) as kept:
+        assert contents(await kept.store.versions(by("t"))) == after
+    assert {number: after[number] for number in expected} == expected
+
+
+async def test_old_versions_go_but_for_the_current_one_and_only_once(database: Database) -> None:
+    async with keeping(database, Replica()) as kept:
+        await changed(kept, replacing("one"), Typed(3, " two"), Typed(7, " three"), Undo())
+    await aged(database, dict.fromkeys((1, 2, 3), OLD))
+    assert (await prune(database, Keep(DAY, 5 * DAY), NOW, dry_run=False)).versions == 2
+    assert await prune(database, Keep(DAY, 5 * DAY), NOW, dry_run=False) == Pruned()
+    async with keeping(database, Replica()) as kept:
+        assert (await kept.store.get(by("t"))).content.text == "one two"
+        with pytest.raises(VersionPruned):
+            await kept.store.version(by("t"), 1)
+
+
+async def test_a_reader_who_had_the_versions_in_memory_sees_that_they_are_gone(database: Database) -> None:
+    async with keeping(database, Replica()) as writer, keeping(database, Replica("r2", {"r1", "r2"})) as reader:
+        await changed(writer, replacing("one"), replacing("two"))
+        assert (await reader.store.version(by("t"), 1)).content.text == "one"
+        await aged(database, {1: OLD})
+        await alter(database, artifacts, "c", holder=None)
+        await prune(database, Keep(DAY, 5 * DAY), NOW, dry_run=False)
+        with pytest.raises(VersionPruned):
+            await reader.store.version(by("t"), 1)
+
+
+class Counting(Database):
+    """Counts the transactions that write."""
+
+    writes = 0
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncConnection]:
+        self.writes += 1
+        async with super().write() as connection:
+            yield connection
+
+
+@pytest.mark.parametrize("url", BOTH["params"], ids=BOTH["ids"])
+async def test_many_versions_go_in_many_transactions_and_each_that_stays_is_made_whole_in_its_own(
+    url: Url, tmp_path: Path
+) -> None:
+    where, going, staying = url(tmp_path), 2 * AT_ONCE + 1, 3
+    async with emptied(where) as database:
+        async with keeping(database, Replica()) as kept:
+            await changed(kept, *(replacing(f"old {n}") for n in range(going)))
+            typed = Typed(0, "so ")  # each time to the last old one
+            await changed(kept, typed, Undo(), typed, Undo(), typed)
+        await aged(database, {number: OLD if number <= going else YOUNG for number in range(1, going + staying + 1)})
+        counting = Counting(where)
+        assert (await prune(counting, Keep(DAY, 5 * DAY), NOW)).versions == going
+        await counting.close()
+        forgotten, last_look = 2, 1
+        assert counting.writes == forgotten + staying + 3 + last_look
+        async with keeping(database, Replica()) as kept:
+            found = contents(await kept.store.versions(by("t")))
+        assert [content and content.text for content in found.values()] == [None] * going + [f"so old {going - 1}"] * 3
+
+
+async def test_what_cannot_be_pruned_is_left_for_the_next_time_and_nothing_else_with_it(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with keeping(database, Replica()) as kept:
+        for context in ("c1", "c2", "c3"):
+            await changed(kept, replacing("one"), Typed(3, " two"), replacing("three"), context=context)
+    await aged(database, {1: OLD, 2: YOUNG, 3: YOUNG})
+    async with database.write() as connection:
+        spoilt = versions.c.context_id == "c2", versions.c.number == 1
+        await connection.execute(update(versions).where(*spoilt).values(content="no JSON"))
+    await put(database, messages, key="old", task_id="t", context_id="c", accepted_at=ticks(OLD))
+    assert (await prune(database, Keep(DAY, 5 * DAY), NOW)).versions == 2
+    assert await count(database, messages) == 0
+    assert "Artifact 'a' of context 'c2' could not be pruned; it is left for the next time." in caplog.text
+    async with database.read() as connection:
+        left = select(versions.c.context_id).where(versions.c.number == 1, versions.c.content.is_not(None))
+        assert (await connection.scalars(left)).all() == ["c2"]
+
+
+class Broken(Database):
+    """It is away from the third transaction that writes on."""
+
+    writes = 0
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncConnection]:
+        self.writes += 1
+        if self.writes > 2:
+            raise Unavailable("it is away")
+        async with super().write() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        if self.writes > 2:
+            raise Unavailable("it is away")
+        async with super().read() as connection:
+            yield connection
+
+
+async def test_a_database_that_goes_away_ends_the_sweep(tmp_path: Path) -> None:
+    where = sqlite_url(tmp_path)
+    async with emptied(where) as database:
+        for name in ("t1", "t2"):
+            await add_task(database, name)
+        away = Broken(where)
+        with pytest.raises(Unavailable):
+            await prune(away, KEEP, NOW)
+        await away.close()
+        assert away.writes == 3
+        assert await count(database, tasks) == 2
+
+
+async def opened(kept: Kept) -> None:
+    await kept.store.apply(by("t"), delta(replacing("three")))
+
+
+async def held(kept: Kept) -> None:
+    await put(kept.database, replicas, replica_id="alive", beat=0, commits=0)
+    await alter(kept.database, artifacts, "c", holder="alive")
+
+
+@pytest.mark.parametrize("how", [opened, held])
+async def test_an_artifact_that_is_being_changed_is_left_for_the_next_time(
+    database: Database, how: Callable[[Kept], Awaitable[None]]
+) -> None:
+    async with keeping(database, Replica()) as kept:
+        await changed(kept, replacing("one"), replacing("two"))
+        await how(kept)
+        await kept.commits.settled()
+        await aged(database, {1: OLD})
+        for dry_run in (True, False):
+            assert (await prune(database, Keep(DAY, 5 * DAY), NOW, dry_run=dry_run)).versions == 0
+        async with database.read() as connection:
+            assert await connection.scalar(select(versions.c.content).where(versions.c.number == 1))
+
+
+# ----------------------------------------------------------------------------- all of it
+
+
+@dataclass(frozen=True)
+class Filled:
+    database: Database
+
+
+@pytest.fixture
+async def filled(database: Database) -> Filled:
+    async with keeping(database, Replica()) as kept:
+        for name in ("old", "mixed", "young"):
+            await changed(kept, replacing(name), Typed(0, "so "), context=name)
+    for name, at in {"old": OLD, "mixed": OLD, "young": YOUNG}.items():
+        await add_task(database, name, at)
+        await alter(database, artifacts, name, changed=ticks(at), holder=None)
+        await alter(database, versions, name, made_at=at)
+    await alter(database, contexts, "mixed", changed_at=ticks(YOUNG))
+    return Filled(database)
+
+
+async def test_a_dry_run_says_what_is_then_removed_and_removes_nothing(filled: Filled) -> None:
+    before = await everything(filled.database)
+    said = await prune(filled.database, KEEP, NOW, dry_run=True)
+    assert await everything(filled.database) == before
+    assert (said.journals, said.versions, said.contexts) == (1, 1, 1)
+    assert said.bytes > 0
+    assert await prune(filled.database, KEEP, NOW, dry_run=False) == said
+    assert await prune(filled.database, KEEP, NOW, dry_run=False) == Pruned()
+
+
+async def test_for_ever_is_for_ever(filled: Filled) -> None:
+    pruned = await prune(filled.database, Keep(timedelta(days=36_500)), NOW + timedelta(days=36_000), dry_run=False)
+    assert pruned == Pruned()
+
+
+async def test_what_has_no_use_after_a_day_goes(database: Database) -> None:
+    await add_task(database, "c", NOW)
+    for name, at in {"new": NOW - DAY / 2, "old": NOW - 2 * DAY}.items():
+        await put(database, messages, key=name, task_id="c", context_id="c", accepted_at=ticks(at))
+        letter = {"task_id": "c", "mail_id": name, "sent_at": ticks(at), "key": "", "message": "{}"}
+        await put(database, mail, context_id="c", **letter)
+    await prune(database, Keep(DAY), NOW, dry_run=False)
+    rows = await everything(database)
+    assert [row.key for row in rows["messages"]] == ["new"]
+    assert [row.mail_id for row in rows["mail"]] == ["new"]
+
+
+async def test_many_messages_are_forgotten_in_several_transactions(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prune_module, "LETTERS_AT_ONCE", 2)
+    for name in "abcde":
+        await put(database, messages, key=name, task_id="t", context_id="c", accepted_at=ticks(OLD))
+    await prune(database, Keep(DAY), NOW)
+    assert await count(database, messages) == 0
+
+
+async def test_a_message_that_is_accepted_again_while_the_sweep_waits_for_its_row_is_remembered() -> None:
+    async with emptied(shared_postgresql()) as database:
+        await put(database, messages, key="m", task_id="old", context_id="c", accepted_at=ticks(OLD))
+        async with database.write() as connection:
+            await put_through(connection, "m", "new")
+            sweep = asyncio.create_task(prune(database, Keep(DAY), NOW))
+            await waiting_for_a_lock(database)
+        await sweep
+        rows = await everything(database)
+        assert [(row.key, row.task_id) for row in rows["messages"]] == [("m", "new")]
+
+
+async def put_through(connection: AsyncConnection, key: str, task_id: str) -> None:
+    """As when a message is accepted: which task it went to, and then the task."""
+    values = {"task_id": task_id, "accepted_at": ticks(NOW)}
+    await connection.execute(update(messages).where(messages.c.key == key).values(values))
+    await connection.execute(insert(task_contexts).values(task_id=task_id, context_id="c"))
+
+
+async def waiting_for_a_lock(database: Database) -> None:
+    async with database.read() as connection:
+        locks = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        while await connection.scalar(locks) == 0:
+            pass

@@ -1,0 +1,116 @@
+"""Who may say of another replica that it is dead. Time is the test's: rows are made old, and the clock is moved."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+
+import pytest
+from sqlalchemy import select, update
+
+from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata, replicas
+from a2a_canvas.server.tasks.sql.replica.lease import Lease, Timing
+from a2a_canvas.store.sql.database import Database
+from tests.database_fixtures import postgresql_url
+
+TIMING = Timing(beat=1.0, expired=4.0)
+
+
+class Two:
+    """A replica that judges, `own`, and one that lives, `other`."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.time = 100.0
+        self.own = Lease(database, TIMING, lambda: self.time)
+        self.other = Lease(database, TIMING, lambda: self.time)
+
+    async def pass_(self, seconds: float, *standing_still: Lease) -> None:
+        """Time passes: the rows of those who stand still are older by so much than they will be when these beat."""
+        self.time += seconds
+        older = update(replicas).where(replicas.c.replica_id.in_([lease.id for lease in standing_still]))
+        async with self.database.write() as connection:
+            await connection.execute(older.values(beat=replicas.c.beat - seconds))
+
+    async def steady(self) -> None:
+        """Both have kept their beat for longer than a lease."""
+        for _ in range(6):
+            await self.pass_(1.0, self.own, self.other)
+            await self.beat(self.own, self.other)
+
+    async def beat(self, *leases: Lease) -> None:
+        for lease in leases:
+            assert await lease.beat()
+
+    async def alive(self) -> set[str]:
+        async with self.database.read() as connection:
+            return set(await connection.scalars(select(replicas.c.replica_id)))
+
+
+@pytest.fixture
+async def two() -> AsyncIterator[Two]:
+    database = Database(postgresql_url())
+    async with database.write() as connection:
+        await connection.run_sync(metadata.create_all)
+    both = Two(database)
+    await both.own.begin()
+    await both.other.begin()
+    yield both
+    await database.close()
+
+
+def ids(leases: Iterable[Lease]) -> set[str]:
+    return {lease.id for lease in leases}
+
+
+async def test_a_replica_that_does_not_beat_for_a_lease_is_dead(two: Two) -> None:
+    await two.steady()
+    judged = []
+    for _ in range(5):
+        await two.pass_(1.0, two.own, two.other)
+        await two.beat(two.own)
+        await two.own.bury()
+        judged.append(await two.alive() == ids([two.own]))
+    assert judged == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize("stall", [3.1, 5.0, 10.0, 100.0])
+async def test_after_everything_has_stood_still_nobody_is_dead_who_goes_on(two: Two, stall: float) -> None:
+    """The database, or every process: no error is raised, the beat only takes so long."""
+    await two.steady()
+    await two.pass_(0.99, two.own, two.other)
+    await two.beat(two.own)
+    await two.pass_(stall, two.own, two.other)
+    await two.beat(two.own)
+    await two.own.bury()
+    await two.beat(two.other)
+    await two.steady()
+    await two.own.bury()
+    assert await two.alive() == ids([two.own, two.other])
+
+
+async def test_who_has_stood_still_itself_judges_again_when_it_was_steady_for_a_lease(two: Two) -> None:
+    await two.steady()
+    await two.pass_(10.0, two.own, two.other)
+    await two.beat(two.own)
+    judged = []
+    for _ in range(5):
+        await two.own.bury()
+        judged.append(two.other.id not in await two.alive())
+        await two.pass_(1.0, two.own, two.other)
+        await two.beat(two.own)
+    assert judged == [False, False, False, False, True]
+
+
+async def test_others_are_judged_as_of_ones_own_last_beat(two: Two) -> None:
+    """The database may stand still between that and the judgement."""
+    await two.steady()
+    await two.pass_(10.0, two.own, two.other)
+    await two.own.bury()
+    assert await two.alive() == ids([two.own, two.other])
+
+
+async def test_who_has_just_started_does_not_judge_after_a_stall_either(two: Two) -> None:
+    await two.pass_(5.0, two.own, two.other)
+    await two.beat(two.own)
+    await two.own.bury()
+    assert await two.alive() == ids([two.own, two.other])

@@ -1,0 +1,636 @@
+"""What happens at the same moment, or just before somebody goes away: nothing is lost, said twice, or left lying."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import delete, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.agent.events import ArtifactChanged, MessageReceived, State, StatusChanged
+from a2a_canvas.server.agent.model import Text
+from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
+from a2a_canvas.server.tasks.incoming import Incoming
+from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.listing import TaskQuery
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.sql.journal import sql_journal as journal
+from a2a_canvas.server.tasks.sql.journal.journal_tables import mail, metadata, pages, replicas, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_writing import Writing
+from a2a_canvas.server.tasks.sql.journal.prune import Keep, prune
+from a2a_canvas.server.tasks.sql.replica import notifications as wakeups_of
+from a2a_canvas.server.tasks.sql.replica.lease import Lease, Timing
+from a2a_canvas.server.tasks.sql.replica.notifications import News, Wakeups
+from a2a_canvas.server.tasks.sql.replica.sql_backend import House
+from a2a_canvas.server.tasks.sql.replica.takeover import AT_ONCE, Takeover
+from a2a_canvas.store.changes import EditText
+from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
+from a2a_canvas.store.models import Limits, Ref
+from a2a_canvas.store.sql.database import READERS, WRITERS, Database
+from a2a_canvas.store.text.spans import Span
+from tests.database_fixtures import sqlite_url
+from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
+from tests.server.tasks.runtime.test_runtime import rest, states
+from tests.server.tasks.sql import replica_harness
+from tests.server.tasks.sql.replica_harness import Replica, Replicas
+
+HELLO = answer(text("Hello"))
+SOON = 10.0
+"""Seconds after which a test says that what it waits for never comes."""
+
+
+@pytest.fixture
+async def several() -> AsyncIterator[Replicas]:
+    async with replica_harness.replicas() as started:
+        yield started
+
+
+async def ended(replica: Replica, task_id: str) -> TaskRecord:
+    """The task when nothing follows any more."""
+    async with asyncio.timeout(SOON):
+        await rest(await replica.runtime.follow(task_id, ""))
+    return await replica.record(task_id)
+
+
+async def waiting(replica: Replica) -> str:
+    """The id of a task that has asked something."""
+    following = await replica.send("Paint")
+    await asked(following)
+    return following.snapshot.task_id
+
+
+async def asked(following: Following) -> None:
+    async with asyncio.timeout(SOON):
+        async for entry in following:
+            if isinstance(entry.event, StatusChanged) and entry.event.state is State.INPUT_REQUIRED:
+                return
+
+
+def texts(record: TaskRecord) -> list[str]:
+    return [message.message_id for message in record.history]
+
+
+# ------------------------------------------------------------------ a sender who hangs up
+
+
+async def test_a_sender_who_hangs_up_before_the_answer_has_sent_all_the_same(several) -> None:
+    a = await several.start(HELLO)
+    await hung_up(a, asyncio.create_task(a.send("Hi")))
+    [(_, task_id)] = a.house.journal.owned
+    await a.house.commits.settled()
+    assert (await ended(a, task_id)).state is State.COMPLETED
+
+
+async def hung_up(replica: Replica, sending: asyncio.Task[object]) -> None:
+    """Sending is cut off when the task is just this replica's."""
+    for _ in range(100_000):
+        if replica.house.journal.owned:
+            break
+        await asyncio.sleep(0)
+    sending.cancel()
+
+
+async def test_an_answer_whose_sender_hangs_up_is_given_or_the_task_goes_on_to_wait(several) -> None:
+    a = await several.start(answer(ask("T1", "Which?")), answer(text("Blue.")), answer(text("Blue.")))
+    task_id = await waiting(a)
+    await hung_up(a, asyncio.create_task(a.send("Blue", task_id)))
+    record = await ended(a, task_id)
+    assert (record.state, texts(record).count("m-Blue")) == (State.COMPLETED, 1)
+
+
+# -------------------------------------------------------------------------- taking over
+
+
+async def test_a_task_that_waits_goes_on_to_wait_if_whoever_was_to_answer_it_dies_before(several) -> None:
+    a = await several.start(answer(ask("T1", "Which?")))
+    task_id = await waiting(a)
+    assert await a.house._takeover.acquire(await a.record(task_id))
+    await a.crash()
+    b = await several.start(answer(text("Blue it is.")))
+    async with asyncio.timeout(SOON):
+        while await state_in_database(b, task_id) != State.INPUT_REQUIRED.value:
+            await b.house._take_over()
+    assert (await b.record(task_id)).state is State.INPUT_REQUIRED
+    assert b.llm.requests == []
+    await b.send("Blue", task_id)
+    record = await ended(b, task_id)
+    assert (record.state, record.message.text) == (State.COMPLETED, "Blue it is.")
+
+
+async def state_in_database(replica: Replica, task_id: str) -> str:
+    async with replica.house._database.read() as connection:
+        return await connection.scalar(select(tasks.c.state).where(tasks.c.task_id == task_id))
+
+
+async def test_a_task_is_taken_over_once_however_many_look_for_it_at_the_same_time(several) -> None:
+    hold, again = Hold(), Hold()
+    a = await several.start(broken(hold))
+    task_id = (await a.send("Write")).snapshot.task_id
+    await hold.reached.wait()
+    await a.crash()
+    b = await several.start(broken(again), HELLO, HELLO)
+    b.house._beating.cancel()
+    async with b.house._database.write() as connection:
+        await connection.execute(delete(replicas).where(replicas.c.replica_id != b.house._lease.id))
+    await asyncio.gather(*(b.house._take_over() for _ in range(6)))
+    await again.reached.wait()
+    await b.house._take_over()
+    again.release.set()
+    record = await ended(b, task_id)
+    assert (record.epoch, len(b.llm.requests)) == (2, 2)  # the stream that broke was asked for again
+
+
+async def test_all_tasks_of_a_dead_replica_are_taken_over_in_one_go(several) -> None:
+    count = AT_ONCE + 5
+    holds = [Hold() for _ in range(count)]
+    a = await several.start(*(broken(hold) for hold in holds))
+    for n in range(count):
+        await a.send(f"Write {n}")
+    for hold in holds:
+        await hold.reached.wait()
+    await a.crash()
+    b = await several.start(*(HELLO for _ in range(count)))
+    b.house._beating.cancel()
+    async with b.house._database.write() as connection:
+        await connection.execute(delete(replicas).where(replicas.c.replica_id != b.house._lease.id))
+    await b.house._take_over()
+    async with asyncio.timeout(SOON):
+        await b.runtime._turns.ended()
+        await b.house.commits.settled()
+    async with b.house._database.read() as connection:
+        states = (await connection.scalars(select(tasks.c.state))).all()
+    assert states == [State.COMPLETED.value] * count
+
+
+async def test_an_epoch_in_which_nothing_was_said_is_not_used_again(several) -> None:
+    hold = Hold()
+    a = await several.start(broken(hold))
+    task_id = (await a.send("Write")).snapshot.task_id
+    await hold.reached.wait()
+    await a.crash()
+    async with Mute(several.url) as mute:
+        [claim] = await mute.claim()
+        assert claim.epoch == 2
+    b = await several.start(HELLO)
+    assert (await ended(b, task_id)).epoch == 3
+
+
+async def _nobody(connection: object, tasks: object, contexts: object) -> None:
+    """There is nobody to be told."""
+
+
+class Mute:
+    """A replica that takes tasks over and dies before it has said a word."""
+
+    def __init__(self, url: str) -> None:
+        self._database = Database(url)
+        self._lease = Lease(self._database, Timing())
+        self._takeover = Takeover(self._database, self._lease, _nobody, lambda: datetime.now(UTC))
+
+    async def __aenter__(self) -> "Mute":
+        await self._lease.begin()
+        return self
+
+    async def claim(self):
+        async with self._database.write() as connection:
+            await connection.execute(delete(replicas).where(replicas.c.replica_id != self._lease.id))
+        return await self._takeover.claim(())
+
+    async def __aexit__(self, *error: object) -> None:
+        async with self._database.write() as connection:
+            await connection.execute(delete(replicas))
+        await self._database.close()
+
+
+async def test_whoever_follows_a_task_on_the_replica_that_takes_it_over_sees_it_go_on(several) -> None:
+    hold = Hold()
+    a = await several.start(broken(write("T1", "One. ", append=True), hold))
+    b = await several.start(answer(text("Written.")))
+    here = await a.send("Write")
+    task_id = here.snapshot.task_id
+    there = await b.runtime.follow(task_id, "")
+    await b.house._wakeups.stop()  # news are slower than the takeover
+    await hold.reached.wait()
+    await a.house.commits.settled()
+    await a.crash()
+    async with asyncio.timeout(SOON):
+        entries = await rest(there)
+    first = there.snapshot.generation + 1
+    assert [entry.generation for entry in entries] == [*range(first, first + len(entries))]
+    assert entries[-1].event.state is State.COMPLETED
+    b.house._wakeups.start()
+
+
+class Stubborn(Hold):
+    """A model call that takes its time to end when it is cancelled."""
+
+    async def __call__(self) -> None:
+        self.reached.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await self.release.wait()
+            raise
+
+
+async def test_a_turn_that_was_abandoned_says_nothing_even_if_its_replica_runs_the_task_again(several) -> None:
+    stubborn, hold = Stubborn(), Hold()
+    a = await several.start(
+        broken(write("T1", "One. ", append=True), write("T2", "half", append=True, at=1, stopped=False), stubborn),
+        answer(hold, write("T3", "Two.", append=True)),
+        answer(text("Written.")),
+    )
+    task_id = (await a.send("Write")).snapshot.task_id
+    await stubborn.reached.wait()
+    await a.house.commits.settled()
+    abandoned = a.runtime._turns.get(task_id)
+    async with a.house._database.write() as connection:
+        await connection.execute(delete(replicas))
+    async with asyncio.timeout(SOON):
+        await hold.reached.wait()  # it is taken up again
+        stubborn.release.set()
+        await abandoned.ended()
+    hold.release.set()
+    record = await ended(a, task_id)
+    assert (record.state, await a.text()) == (State.COMPLETED, "One. Two.")
+
+
+async def test_a_cancel_that_comes_while_a_task_is_taken_up_leaves_no_draft_open(several, monkeypatch) -> None:
+    hold, taking = Hold(), Hold()
+    a = await several.start(broken(write("T1", "One. ", append=True), hold))
+    b = await several.start()
+    listed = b.house.store.list
+
+    async def slowly(context_id: str):
+        found = await listed(context_id)
+        await taking()
+        return found
+
+    monkeypatch.setattr(b.house.store, "list", slowly)
+    task_id = (await a.send("Write")).snapshot.task_id
+    await hold.reached.wait()
+    await a.house.commits.settled()
+    await a.crash()
+    await taking.reached.wait()
+    taking.release.set()
+    async with asyncio.timeout(SOON):
+        assert (await b.runtime.cancel(task_id, "")).state is State.CANCELED
+    monkeypatch.undo()
+    [artifact] = await b.house.store.list("c")
+    assert (artifact.open, artifact.text, artifact.version) == (False, "One. ", 1)
+    assert b.llm.requests == []
+
+
+# --------------------------------------------------------------------------- the same twice
+
+
+async def test_a_message_for_a_working_task_that_comes_by_two_ways_at_once_is_taken_once(several) -> None:
+    hold = Hold()
+    a = await several.start(answer(tool("T1", "artifact_list"), hold), answer(text("Short.")))
+    b, c = await several.start(), await several.start()
+    task_id = (await a.send("Write")).snapshot.task_id
+    await hold.reached.wait()
+    async with asyncio.timeout(SOON):
+        await asyncio.gather(*(each.send("Keep it short", task_id) for each in (b, c, a)))
+    hold.release.set()
+    record = await ended(a, task_id)
+    assert texts(record).count("m-Keep it short") == 1
+    assert [Text("Keep it short")] == [
+        content for content in a.llm.requests[1].messages[-1].content if isinstance(content, Text)
+    ]
+    async with b.house._database.read() as connection:
+        assert (await connection.execute(select(mail))).all() == []
+
+
+async def test_an_answer_that_comes_by_two_ways_at_once_is_taken_once(several) -> None:
+    a = await several.start(answer(ask("T1", "Which?")))
+    task_id = await waiting(a)
+    hold = Hold()
+    b, c = await several.start(answer(hold, text("Blue."))), await several.start(answer(hold, text("Blue.")))
+    async with asyncio.timeout(SOON):
+        await asyncio.gather(*(each.send("Blue", task_id) for each in (b, c)))
+    hold.release.set()
+    assert texts(await ended(a, task_id)).count("m-Blue") == 1
+
+
+async def test_changes_that_come_by_two_ways_at_once_are_made_once(several) -> None:
+    a = await several.start(answer(write("T1", "One", last_chunk=True)), HELLO)
+    await rest(await a.send("Write"))
+    b, c = await several.start(HELLO), await several.start(HELLO)
+    change = EditText(Span(0, 3), "Mine", None)
+    incoming = Incoming(said("m", "Look"), "", "c", "", (("doc", change),))
+    async with asyncio.timeout(SOON):
+        first, second = await asyncio.gather(*(each.runtime.send(incoming) for each in (b, c)))
+    assert first.snapshot.task_id == second.snapshot.task_id
+    await ended(a, first.snapshot.task_id)
+    versions = await a.house.store.versions(Ref("c", "doc", ""))
+    assert [version.content.text for version in versions] == ["One", "Mine"]
+
+
+async def test_a_message_and_the_changes_that_come_with_it_are_one_transaction(several, monkeypatch) -> None:
+    a = await several.start(answer(write("T1", "One", last_chunk=True)), HELLO)
+    await rest(await a.send("Write"))
+    written: list[tuple[int, int]] = []
+    collect = a.house.store.collect
+
+    def collected():
+        work = collect()
+        written.append((len(a.house.journal.owned), len(work._writes) if work else 0))
+        return work
+
+    monkeypatch.setattr(a.house.store, "collect", collected)
+    incoming = Incoming(said("m", "Look"), "", "c", "", (("doc", EditText(Span(0, 3), "Mine", None)),))
+    await rest(await a.runtime.send(incoming))
+    assert next(writes for owned, writes in written if owned) == 1
+
+
+async def test_a_sender_who_hangs_up_has_sent_changes_and_all(several) -> None:
+    a = await several.start(answer(write("T1", "One", last_chunk=True)), HELLO, HELLO)
+    await rest(await a.send("Write"))
+    incoming = Incoming(said("m", "Look"), "", "c", "", (("doc", EditText(Span(0, 3), "Mine", None)),))
+    await hung_up(a, asyncio.create_task(a.runtime.send(incoming)))
+    [(_, task_id)] = a.house.journal.owned
+    async with asyncio.timeout(SOON):
+        await a.house.commits.settled()
+        assert (await ended(a, task_id)).state is State.COMPLETED
+    assert await a.text() == "Mine"
+
+
+# ------------------------------------------------------------------------------- cancelling
+
+
+async def test_a_cancel_that_comes_when_the_task_has_just_asked_cancels_it(several, monkeypatch) -> None:
+    hold = Hold()
+    a, b = await several.start(answer(hold, ask("T1", "Which?"))), await several.start()
+    following = await a.send("Paint")
+    task_id = following.snapshot.task_id
+    await hold.reached.wait()
+    ask_to_cancel = b.house.ask_to_cancel
+
+    async def too_late(task_id: str) -> None:
+        hold.release.set()
+        await asked(following)
+        monkeypatch.undo()
+        await ask_to_cancel(task_id)
+
+    monkeypatch.setattr(b.house, "ask_to_cancel", too_late)
+    async with asyncio.timeout(SOON):
+        assert (await b.runtime.cancel(task_id, "")).state is State.CANCELED
+
+
+# -------------------------------------------------------------------------------- following
+
+
+async def test_two_who_follow_a_context_at_once_both_see_what_follows(several) -> None:
+    a, b = await several.start(answer(write("T1", "One", last_chunk=True)), HELLO), await several.start()
+    both = await asyncio.gather(*(b.house.journal.follow_context("c") for _ in range(2)))
+    await rest(await a.send("Write"))
+    async with asyncio.timeout(SOON):
+        for following in both:
+            assert isinstance((await anext(aiter(following))).entry.event, ArtifactChanged)
+
+
+async def test_who_could_not_read_for_so_long_that_it_was_pruned_is_told_and_comes_back(several) -> None:
+    hold = Hold()
+    a = await several.start(answer(write("T1", "One"), hold), HELLO)
+    b = await several.start()
+    writing = await a.send("Write")
+    task_id = writing.snapshot.task_id
+    await hold.reached.wait()
+    await a.house.commits.settled()
+    task, context = await b.runtime.follow(task_id, ""), await b.house.journal.follow_context("c")
+    await b.house._wakeups.stop()  # it hears nothing, for as long as it takes
+    hold.release.set()
+    await rest(writing)
+    await a.house.commits.settled()
+    later = datetime.now(UTC) + timedelta(days=30)
+    assert (await prune(a.house._database, Keep(timedelta(days=5)), later, dry_run=False)).journals
+    await b.house.journal.catch_up()
+    async with asyncio.timeout(SOON):
+        for lost in (task, context):
+            with pytest.raises(StreamLost):
+                await rest(lost)
+    assert (await b.runtime.follow(task_id, "")).snapshot.state is State.COMPLETED
+    there = (await b.house.journal.follow_context("c")).snapshot
+    assert (there.position, there.artifacts["doc"].closed) == (context.snapshot.position + 1, True)
+
+
+async def test_who_comes_to_a_task_of_which_another_has_missed_something_begins_anew(several) -> None:
+    hold = Hold()
+    a = await several.start(answer(hold, ask("T1", "Which?")))
+    b = await several.start()
+    task_id = (await a.send("Paint")).snapshot.task_id
+    await hold.reached.wait()
+    missed = await b.runtime.follow(task_id, "")
+    await b.house._wakeups.stop()
+    hold.release.set()
+    await a.runtime._turns.ended()
+    await a.house.commits.settled()
+    async with a.house._database.write() as connection:
+        await connection.execute(delete(pages))
+    assert (await b.runtime.follow(task_id, "")).snapshot.state is State.INPUT_REQUIRED
+    with pytest.raises(StreamLost):
+        await rest(missed)
+
+
+async def test_the_poll_is_not_left_out_because_there_is_always_news(monkeypatch) -> None:
+    monkeypatch.setattr(wakeups_of, "POLL", 0)
+    polled = asyncio.Event()
+
+    async def heard(news: News) -> None:
+        wakeups._notified(None, 0, "", News(tasks=("t",)).payload())  # before this is taken in, there is more
+        await asyncio.sleep(0)
+        if news.everything:
+            polled.set()
+
+    wakeups = Wakeups(Database("sqlite:///unused.db"), heard)
+    wakeups._notified(None, 0, "", News(tasks=("t",)).payload())
+    wakeups.start()
+    async with asyncio.timeout(SOON):
+        await polled.wait()
+    await wakeups.stop()
+
+
+async def test_news_that_come_while_others_are_taken_in_are_taken_in_together() -> None:
+    hold = Hold()
+    heard: list[News] = []
+
+    async def slowly(news: News) -> None:
+        heard.append(news)
+        await hold()
+
+    wakeups = Wakeups(Database("sqlite:///unused.db"), slowly)
+    wakeups.start()
+    wakeups._notified(None, 0, "", News(tasks=("0",)).payload())
+    await hold.reached.wait()
+    for n in range(1, 100):
+        wakeups._notified(None, 0, "", News(tasks=(str(n % 3),), post=("p",), given_up=n == 50).payload())
+    hold.reached.clear()
+    hold.release.set()
+    await hold.reached.wait()
+    await wakeups.stop()
+    assert (heard[0].tasks, len(heard)) == (("0",), 2)
+    assert (set(heard[1].tasks), heard[1].post, heard[1].given_up) == ({"0", "1", "2"}, ("p",), True)
+
+
+# ----------------------------------------------------------------------------------- leases
+
+
+async def test_many_who_read_do_not_cost_a_replica_its_lease(several) -> None:
+    a = await several.start(HELLO)
+    async with AsyncExitStack() as reading:
+        for _ in range(READERS):
+            await reading.enter_async_context(a.house._database.read())
+        more = [asyncio.create_task(a.record("none")) for _ in range(READERS)]
+        await asyncio.sleep(0)
+        async with asyncio.timeout(SOON / 2):
+            assert await a.house._lease.beat()
+    await asyncio.gather(*more, return_exceptions=True)
+
+
+async def test_neither_do_many_who_write(several) -> None:
+    a = await several.start(HELLO)
+    async with AsyncExitStack() as writing:
+        for _ in range(WRITERS - 1):  # one listens
+            await writing.enter_async_context(a.house._database.write())
+        waiting = asyncio.create_task(a.send("Hi"))
+        async with asyncio.timeout(SOON / 2):
+            assert await a.house._lease.beat()
+    await rest(await waiting)
+
+
+async def test_a_replica_in_the_middle_of_a_long_transaction_is_alive(several) -> None:
+    """The transaction holds its row, so that its heartbeat waits; nobody takes that for death, or waits for it."""
+    a, b = await several.start(), await several.start()
+    for replica in (a, b):
+        replica.house._beating.cancel()
+    b.house._lease._kept_since = 0.0
+    replica_id = a.house._lease.id
+    async with a.house._database.write() as connection:
+        await connection.execute(update(replicas).where(replicas.c.replica_id == replica_id).values(beat=0))
+    async with a.house._database.write() as connection:
+        await a.house._lease.collect().write(connection)
+        async with asyncio.timeout(SOON / 2):
+            await b.house._lease.bury()
+    await b.house._lease.bury()  # the transaction itself has said that it lives
+    assert await a.house._lease.beat()
+
+
+async def test_a_beat_that_its_replica_was_renewed_in_does_not_cost_the_new_one_its_life(several) -> None:
+    a = await several.start()
+    a.house._beating.cancel()
+    lease, database = a.house._lease, a.house._database
+
+    class Renewing:
+        def heartbeat(self):
+            lease._database = database
+            lease.renew()
+            return database.heartbeat()
+
+    lease._database = Renewing()
+    assert await lease.beat()
+
+
+# ---------------------------------------------------------------------------- odd characters
+
+
+@pytest.mark.parametrize("odd", ["half \ud83d", "nothing \0"])
+async def test_what_no_database_can_carry_costs_no_replica_its_lease(several, odd) -> None:
+    a = await several.start(answer(tool("T1", odd), tool("T2", "artifact_list", {odd: odd}, at=1)), HELLO)
+    before = a.house._lease.id
+    following = await a.send("Hi")
+    record = await ended(a, following.snapshot.task_id)
+    assert (record.state, record.epoch, a.house._lease.id) == (State.COMPLETED, 1, before)
+
+
+@pytest.mark.parametrize("odd", ["half \ud83d", "nothing \0"])
+async def test_nobody_has_what_no_database_can_carry(several, odd) -> None:
+    a = await several.start()
+    with pytest.raises(TaskNotFound):
+        await a.record(odd)
+    with pytest.raises(ArtifactNotFound):
+        await a.house.store.get(Ref("c", odd, ""))
+    assert not await a.house.journal.knows(odd, "")
+    assert await a.house.store.list(odd) == ()
+    assert (await a.house.journal.follow_context(odd)).snapshot.artifacts == {}
+
+
+# ------------------------------------------------------------------------- alone on a file
+
+
+async def test_alone_a_task_that_was_left_lying_waiting_goes_on_to_wait(tmp_path) -> None:
+    database = Database(sqlite_url(tmp_path))
+    async with database.write() as connection:
+        await connection.run_sync(metadata.create_all)
+
+    class Nobody:
+        resumed = False
+
+        def resume(self, orphan) -> None:
+            self.resumed = True
+
+    def now() -> datetime:
+        return datetime.now(UTC)
+
+    first = House(database, now, Limits())
+    await first.start(Nobody())
+    await first.journal.create(TaskRecord("t", "c", "", now(), history=(said("m", "Hi"),)))
+    await first.journal.append("t", MessageReceived(said("n", "Hm")), StatusChanged(State.INPUT_REQUIRED))
+    await first.commits.settled()
+    assert await first._takeover.acquire(await first.journal.get("t"))
+    await first.stop()
+    second = House(Database(sqlite_url(tmp_path)), now, Limits())
+    nobody = Nobody()
+    await second.start(nobody)
+    assert not nobody.resumed
+    assert await second.acquire("t")
+    await second.stop()
+
+
+# ------------------------------------------------------------------- a database that is too slow
+
+
+async def stall(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on nothing is written, and whoever waits for it soon has waited too long."""
+    monkeypatch.setattr(journal, "PATIENCE", 0.05)
+    replica.house.commits._task.cancel()
+
+
+async def test_a_message_that_nobody_has_begun_to_write_when_it_is_refused_is_not_kept(several, monkeypatch) -> None:
+    a = await several.start(HELLO)
+    await stall(a, monkeypatch)
+    with pytest.raises(Unavailable):
+        await a.send("Hello")
+    monkeypatch.undo()
+    a.house.commits.start()
+    await a.house.commits.settled()
+    assert (await a.house.journal.list(TaskQuery(""))).total == 0
+    assert a.house.journal.owned == ()
+    assert states(await rest(await a.send("Hello")))[-1] is State.COMPLETED
+    assert (await a.house.journal.list(TaskQuery(""))).total == 1
+
+
+async def test_a_message_that_is_being_written_when_its_sender_is_told_to_try_again_is_carried_out_once(
+    several, monkeypatch
+) -> None:
+    a = await several.start(HELLO)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    write_it = Writing.write
+
+    async def slowly(work: Writing, connection: AsyncConnection) -> None:
+        begun.set()
+        await go_on.wait()
+        await write_it(work, connection)
+
+    monkeypatch.setattr(Writing, "write", slowly)
+    monkeypatch.setattr(journal, "PATIENCE", 0.05)
+    with pytest.raises(Unavailable):
+        await a.send("Hello")
+    assert begun.is_set()
+    monkeypatch.undo()
+    go_on.set()
+    assert states(await rest(await a.send("Hello")))[-1] is State.COMPLETED
+    assert (await a.house.journal.list(TaskQuery(""))).total == 1
+    assert len(a.llm.requests) == 1

@@ -1,0 +1,360 @@
+"""Several replicas on one PostgreSQL: who asks which of them makes no difference, and none of them is needed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from a2a_canvas.server.agent.events import ArtifactChanged, LlmCallCompleted, State, StatusChanged
+from a2a_canvas.server.agent.model import Text, ToolResult
+from a2a_canvas.server.tasks.errors import StreamLost, TaskFinished, TaskNotCancelable
+from a2a_canvas.server.tasks.incoming import Incoming
+from a2a_canvas.server.tasks.listing import TaskQuery, place_of
+from a2a_canvas.server.tasks.record import fold
+from a2a_canvas.server.tasks.runtime.turns import RESUMPTIONS, first_message
+from a2a_canvas.store.errors import ArtifactBusy
+from a2a_canvas.store.models import Ref
+from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
+from tests.server.tasks.runtime.test_runtime import rest, states, until
+from tests.server.tasks.sql.replica_harness import Replica, Replicas, replicas
+
+HELLO = answer(text("Hello"))
+
+
+@pytest.fixture
+async def several() -> AsyncIterator[Replicas]:
+    async with replicas() as started:
+        yield started
+
+
+async def joined(replica: Replica, task_id: str):
+    return await replica.runtime.follow(task_id, "")
+
+
+# ---------------------------------------------------------------------- the same everywhere
+
+
+async def test_a_watcher_of_another_replica_sees_the_same_entries(several) -> None:
+    hold = Hold()
+    a = await several.start(answer(write("T1", "One two three", cut=3), hold), answer(text("Done.")))
+    b = await several.start()
+    here = await a.send("Write")
+    task_id = here.snapshot.task_id
+    await hold.reached.wait()
+    there = await joined(b, task_id)
+    hold.release.set()
+    ours, theirs = await rest(here), await rest(there)
+    assert theirs == ours[there.snapshot.generation - here.snapshot.generation :]
+    record = there.snapshot
+    for entry in theirs:
+        record = fold(record, entry)
+    assert record == await a.record(task_id) == await b.record(task_id)
+    assert record.state is State.COMPLETED
+    assert await a.text() == await b.text() == "One two three"
+
+
+async def test_whatever_is_asked_about_a_task_is_answered_anywhere(several) -> None:
+    a, b = await several.start(answer(write("T1", "Text", last_chunk=True)), HELLO), await several.start()
+    following = await a.send("Write")
+    await rest(following)
+    [task] = (await b.house.journal.list(TaskQuery(""))).records
+    assert task == await b.record(following.snapshot.task_id)
+    assert await b.house.journal.context("c") == (task,)
+    assert await b.house.journal.knows("c", "")
+    assert [v.content.text for v in await b.house.store.versions(Ref("c", "doc", ""))] == ["Text"]
+    changes = await b.house.journal.follow_context("c")
+    assert changes.snapshot.artifacts["doc"].artifact.content.text == "Text"
+
+
+async def test_a_page_ends_at_a_number_of_bytes_and_the_next_one_goes_on_there(several) -> None:
+    calls = [(answer(write(f"T{number}", "x" * 3000, last_chunk=True)), HELLO) for number in range(4)]
+    a = await several.start(*[call for turn in calls for call in turn])
+    for number in range(4):
+        await rest(await a.send(f"Write {number}", context=f"c{number}"))
+    for artifacts, sizes in ((True, [2, 2]), (False, [4])):
+        pages, query, more = [], TaskQuery("", max_bytes=18_000, artifacts=artifacts), True
+        while more:
+            page = await a.house.journal.list(query)
+            assert page.total == 4
+            pages.append([first_message(task).message_id for task in page.records])
+            query, more = replace(query, after=place_of(page.records[-1])), page.more
+        assert [len(page) for page in pages] == sizes
+        assert [said for page in pages for said in page] == [f"m-Write {number}" for number in (3, 2, 1, 0)]
+
+
+async def test_a_context_is_followed_across_the_replicas_that_change_it(several) -> None:
+    a = await several.start(answer(write("T1", "One", last_chunk=True)), HELLO)
+    b = await several.start(answer(write("T2", "Two", last_chunk=True)), HELLO)
+    c = await several.start()
+    changes = aiter(await c.house.journal.follow_context("c"))
+    await rest(await a.send("Write one"))
+    await rest(await b.send("Write two"))
+    seen = []
+    while not seen or seen[-1].entry.event.version < 2 or not seen[-1].entry.event.last_chunk:
+        seen.append(await anext(changes))
+    assert [change.position for change in seen] == list(range(1, len(seen) + 1))
+    assert await c.text() == "Two"
+
+
+async def test_the_next_turn_of_a_context_knows_what_was_said_on_another_replica(several) -> None:
+    a, b = await several.start(answer(text("I am A."))), await several.start(HELLO)
+    await rest(await a.send("Who?"))
+    await rest(await b.send("And you?"))
+    assert [m.content[0] for m in b.llm.requests[0].messages] == [Text("Who?"), Text("I am A."), Text("And you?")]
+
+
+# ------------------------------------------------------------------ messages for a task elsewhere
+
+
+async def test_a_message_for_a_task_that_runs_elsewhere_is_given_to_its_turn(several) -> None:
+    hold = Hold()
+    a = await several.start(answer(tool("T1", "artifact_list"), hold), answer(text("Short.")))
+    b = await several.start()
+    here = await a.send("Write")
+    await hold.reached.wait()
+    sending = asyncio.create_task(b.send("Keep it short", here.snapshot.task_id))
+    there = await sending
+    assert [m.message_id for m in there.snapshot.history] == ["m-Write", "m-Keep it short"]
+    again = await b.send("Keep it short", here.snapshot.task_id)
+    assert [m.message_id for m in again.snapshot.history].count("m-Keep it short") == 1
+    hold.release.set()
+    await rest(here)
+    assert Text("Keep it short") in a.llm.requests[1].messages[-1].content
+    assert b.llm.requests == []
+
+
+async def test_a_message_that_comes_when_the_task_has_ended_elsewhere_is_refused(several) -> None:
+    a, b = await several.start(HELLO), await several.start()
+    following = await a.send("Hi")
+    await rest(following)
+    with pytest.raises(TaskFinished):
+        await b.send("More", following.snapshot.task_id)
+
+
+async def test_a_question_is_answered_on_any_replica_and_the_turn_goes_on_there(several) -> None:
+    a = await several.start(answer(text("Hm."), ask("T1", "Which colour?", at=1)))
+    b = await several.start(answer(text("Blue it is.")))
+    asked = await a.send("Paint")
+    await until(asked, StatusChanged)
+    while (await a.record(asked.snapshot.task_id)).state is not State.INPUT_REQUIRED:
+        await until(asked, StatusChanged)
+    answered = await b.send("Blue", asked.snapshot.task_id)
+    await rest(answered)
+    assert (await rest(asked))[-1].event.state is State.COMPLETED
+    assert ToolResult("T1", "Blue") in b.llm.requests[0].messages[-1].content
+
+
+async def test_of_two_answers_on_two_replicas_one_answers_and_none_is_lost(several) -> None:
+    hold = Hold()
+    a = await several.start(
+        answer(ask("T1", "Which colour?")), [hold, *answer(text("Fine."))], answer(text("Finer.")), HELLO
+    )
+    b = await several.start([hold, *answer(text("Fine."))], answer(text("Finer.")), HELLO)
+    asked = await a.send("Paint")
+    task_id = asked.snapshot.task_id
+    while (await a.record(task_id)).state is not State.INPUT_REQUIRED:
+        await until(asked, StatusChanged)
+    both = asyncio.gather(a.send("Blue", task_id), b.send("Big", task_id))
+    await both
+    hold.release.set()
+    await rest(asked)
+    record = await a.record(task_id)
+    assert record.state is State.COMPLETED
+    assert sorted(m.message_id for m in record.history if hasattr(m, "parts")) == ["m-Big", "m-Blue", "m-Paint"]
+    assert [len(a.llm.requests), len(b.llm.requests)] in ([3, 0], [1, 2])
+
+
+async def test_the_same_message_at_two_replicas_at_once_makes_one_task(several) -> None:
+    a, b = await several.start(HELLO), await several.start(HELLO)
+    followings = await asyncio.gather(*[replica.send("Hi") for replica in (a, b)])
+    assert len({following.snapshot.task_id for following in followings}) == 1
+    for following in followings:
+        await rest(following)
+    assert len(a.llm.requests) + len(b.llm.requests) == 1
+    assert (await a.house.journal.list(TaskQuery(""))).total == 1
+
+
+# ------------------------------------------------------------------------------- cancelling
+
+
+async def test_a_cancel_on_another_replica_stops_the_model_call(several) -> None:
+    hold = Hold()
+    a, b = await several.start(broken(write("T1", "Half", stopped=False), hold)), await several.start()
+    here = await a.send("Write")
+    await hold.reached.wait()
+    record = await b.runtime.cancel(here.snapshot.task_id, "")
+    assert record.state is State.CANCELED
+    assert a.llm.ends == ["CancelledError"]
+    assert (await rest(here))[-1].event.state is State.CANCELED
+    with pytest.raises(TaskNotCancelable):
+        await b.runtime.cancel(here.snapshot.task_id, "")
+
+
+async def test_a_task_that_waits_is_cancelled_on_any_replica(several) -> None:
+    a, b = await several.start(answer(ask("T1", "Which?"))), await several.start()
+    asked = await a.send("Paint")
+    while (await a.record(asked.snapshot.task_id)).state is not State.INPUT_REQUIRED:
+        await until(asked, StatusChanged)
+    assert (await b.runtime.cancel(asked.snapshot.task_id, "")).state is State.CANCELED
+    assert (await a.record(asked.snapshot.task_id)).state is State.CANCELED
+
+
+# --------------------------------------------------------------------------------- artifacts
+
+
+async def test_an_artifact_that_is_being_written_on_one_replica_is_busy_on_the_other(several) -> None:
+    hold = Hold()
+    a = await several.start(broken(write("T1", "One"), hold))
+    b = await several.start(answer(write("T2", "Two", last_chunk=True)), answer(text("It is busy.")))
+    here = await a.send("Write")
+    await until(here, ArtifactChanged)
+    there = await b.send("Write, too")
+    await rest(there)
+    [result] = b.llm.requests[1].messages[-1].content
+    assert result.is_error
+    assert str(ArtifactBusy("doc", "")) in result.content
+    await a.runtime.cancel(here.snapshot.task_id, "")
+    assert await b.text() == "One"
+
+
+# ----------------------------------------------------------------------- crash and takeover
+
+
+async def test_a_dead_replicas_turn_is_taken_up_from_its_last_completed_call(several) -> None:
+    hold = Hold()
+    a = await several.start(
+        answer(write("T1", "One. ", append=True)),
+        broken(write("T2", "Two. ", append=True), write("T3", "Thr", append=True, at=1, stopped=False), hold),
+    )
+    b = await several.start(answer(write("T4", "Three.", append=True)), answer(text("Written.")))
+    here = await a.send("Write")
+    there = await joined(b, here.snapshot.task_id)
+    await hold.reached.wait()
+    await a.house.commits.settled()
+    await a.crash()
+    entries = await rest(there)
+    record = await b.record(here.snapshot.task_id)
+    assert (record.state, record.epoch) == (State.COMPLETED, 2)
+    assert await b.text() == record.artifacts["doc"].content.text == "One. Two. Three."
+    assert [m.role for m in b.llm.requests[0].messages] == ["user", "assistant", "user", "assistant", "user"]
+    assert [c.tool_use_id for m in b.llm.requests[0].messages for c in m.content if isinstance(c, ToolResult)] == [
+        "T1",
+        "T2",
+    ]
+    # Watchers elsewhere just see it go on: the model call is told to be over, the text goes back, and on.
+    second = [entry.event for entry in entries if entry.epoch == 2]
+    assert isinstance(second[0], LlmCallCompleted)
+    assert second[0].stop_reason == "error"
+    back = next(event for event in second if isinstance(event, ArtifactChanged))
+    assert (back.append, "".join(part.text for part in back.parts)) == (False, "One. Two. ")
+    assert [entry.generation for entry in entries] == list(
+        range(there.snapshot.generation + 1, there.snapshot.generation + 1 + len(entries))
+    )
+
+
+async def test_a_message_that_the_model_has_not_been_shown_is_shown_by_the_next_owner(several) -> None:
+    hold = Hold()
+    a = await several.start(broken(tool("T1", "artifact_list"), hold))
+    b = await several.start(answer(text("Short.")))
+    here = await a.send("Write")
+    await hold.reached.wait()
+    await a.send("Keep it short", here.snapshot.task_id)
+    await a.crash()
+    await rest(await joined(b, here.snapshot.task_id))
+    assert Text("Keep it short") in b.llm.requests[0].messages[-1].content
+
+
+async def test_a_cancel_that_its_owner_did_not_live_to_hear_is_carried_out(several) -> None:
+    hold = Hold()
+    a, b = await several.start(broken(write("T1", "Half."), hold)), await several.start()
+    here = await a.send("Write")
+    await hold.reached.wait()
+    await a.house.commits.settled()
+    a.freeze()
+    assert (await b.runtime.cancel(here.snapshot.task_id, "")).state is State.CANCELED
+    assert b.llm.requests == []
+    assert await b.text() == "Half."
+    await a.crash()
+
+
+async def test_a_task_that_brings_down_every_owner_fails(several) -> None:
+    task_id = ""
+    for _ in range(RESUMPTIONS + 1):
+        hold = Hold()
+        replica = await several.start(broken(text("I"), hold), HELLO)
+        if not task_id:
+            task_id = (await replica.send("Explode")).snapshot.task_id
+        await hold.reached.wait()
+        await replica.house.commits.settled()
+        await replica.crash()
+    last = await several.start(HELLO)
+    entries = await rest(await joined(last, task_id))
+    record = await last.record(task_id)
+    assert (record.state, states(entries)[-1:]) == (State.FAILED, [State.FAILED])
+    assert "broke down in the middle of this task 3 times" in record.message.text
+    assert last.llm.requests == []
+
+
+async def test_a_task_that_waits_for_input_stays_as_it_is(several) -> None:
+    a = await several.start(answer(ask("T1", "Which?")))
+    asked = await a.send("Paint")
+    while (await a.record(asked.snapshot.task_id)).state is not State.INPUT_REQUIRED:
+        await until(asked, StatusChanged)
+    await a.crash()
+    hold = Hold()
+    b = await several.start(answer(text("Blue it is.")), broken(hold))
+    other = await b.send("Other", context="d")  # a turn of its own: whoever takes over has had the time to
+    await rest(other)
+    record = await b.record(asked.snapshot.task_id)
+    assert (record.state, record.epoch) == (State.INPUT_REQUIRED, 1)
+
+
+async def test_a_stopped_owner_that_wakes_up_after_the_takeover_writes_nothing(several) -> None:
+    hold, late = Hold(), Hold()
+    a = await several.start(
+        broken(write("T1", "One. ", append=True), late, write("T2", "WRONG", append=True, at=1), hold)
+    )
+    b = await several.start(answer(write("T3", "Two.", append=True)), answer(text("Written.")))
+    here = await a.send("Write")
+    await late.reached.wait()
+    await a.house.commits.settled()
+    watching = await joined(a, here.snapshot.task_id)
+    a.freeze()
+    before = a.house._lease.id
+    await rest(await joined(b, here.snapshot.task_id))
+    late.release.set()
+    await hold.reached.wait()  # it goes on writing, in memory
+    a.thaw()
+    with pytest.raises(StreamLost):
+        await rest(watching)
+    record = await b.record(here.snapshot.task_id)
+    assert (record.state, record.epoch) == (State.COMPLETED, 2)
+    assert await a.text() == await b.text() == "One. Two."
+    assert await a.record(here.snapshot.task_id) == record
+    assert a.house._lease.id != before
+    a.llm.calls.append(list(HELLO))
+    assert (await rest(await a.send("Hi", context="d")))[-1].event.state is State.COMPLETED  # it serves again
+
+
+async def test_a_replica_that_stops_hands_its_turns_over_at_once(several) -> None:
+    hold = Hold()
+    a = await several.start(broken(write("T1", "One. ", append=True), write("T2", "T", at=1, stopped=False), hold))
+    b = await several.start(answer(write("T3", "Two.", append=True)), answer(text("Written.")))
+    here = await a.send("Write")
+    there = await joined(b, here.snapshot.task_id)
+    await hold.reached.wait()
+    await a.runtime.close()
+    await rest(there)
+    record = await b.record(here.snapshot.task_id)
+    assert (record.state, await b.text()) == (State.COMPLETED, "One. Two.")
+    # It did not break down, so this does not count as one of the few times that a task is taken up.
+    claims = await b.house._takeover.claim(())
+    assert claims == ()
+
+
+async def test_nothing_is_accepted_by_a_replica_that_stops(several) -> None:
+    a = await several.start(HELLO)
+    await a.runtime.close()
+    with pytest.raises(Exception, match="this server is stopping"):
+        await a.runtime.send(Incoming(said("m", "Hi"), "", "c", ""))

@@ -1,0 +1,134 @@
+"""A replica of the server for tests: a house and a runtime with a scripted model, several of them on one PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.tasks.incoming import Incoming
+from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.runtime.admission import Admission
+from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
+from a2a_canvas.server.tasks.sql.replica.lease import Timing
+from a2a_canvas.server.tasks.sql.replica.sql_backend import House
+from a2a_canvas.store.models import Limits, Ref
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.tools.registry import TOOLS
+from tests.database_fixtures import postgresql_url
+from tests.fakes import FakeLLM, Step, no_time, said
+
+QUICK = Timing(beat=0.05, expired=0.8)
+
+
+class Replica:
+    """One replica.
+
+    Args:
+        calls: what its model says, call by call.
+        admission: how many turns it runs at once.
+        llm: in place of the one that says `calls`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        calls: Iterable[Iterable[Step]],
+        admission: Admission | None = None,
+        llm: LLM | None = None,
+        timing: Timing = QUICK,
+    ) -> None:
+        self.llm = FakeLLM(calls)
+        self.dead = False
+        self.house = House(Database(url), lambda: datetime.now(UTC), Limits(), spacing=0, timing=timing)
+        self.runtime = Runtime(
+            journal=self.house.journal,
+            store=self.house.store,
+            ownership=self.house,
+            llm=llm or self.llm,
+            tools=TOOLS,
+            now=lambda: datetime.now(UTC),
+            new_id=lambda: str(uuid4()),
+            sleep=no_time,
+            admission=admission,
+        )
+
+    async def send(self, message: UserMessage | str, task: str = "", context: str = "c") -> Following:
+        if isinstance(message, str):
+            message = said(f"m-{message}", message)
+        return await self.runtime.send(Incoming(message, "", context, task))
+
+    async def record(self, task_id: str) -> TaskRecord:
+        return await self.runtime.get(task_id, "")
+
+    async def text(self, artifact_id: str = "doc", context: str = "c") -> str:
+        return (await self.house.store.get(Ref(context, artifact_id, ""))).text
+
+    def freeze(self) -> None:
+        """Stand still, as a process does that is stopped: nobody beats, nobody writes, nobody listens."""
+        self.house._beating.cancel()
+        self.house._looking.cancel()
+        self.house.commits._task.cancel()
+        for task in self.house._wakeups._tasks:
+            task.cancel()
+
+    def thaw(self) -> None:
+        """Go on as if nothing had happened."""
+        self.house.commits.start()
+        self.house._wakeups.start()
+        self.house._beating = asyncio.create_task(self.house._beat())
+        self.house._looking = asyncio.create_task(self.house._look_for_orphans())
+
+    async def crash(self) -> None:
+        """End without a word: what was not written is gone."""
+        self.freeze()
+        self.house.journal.give_up()
+        self.runtime.abandon()
+        await self.runtime._turns.ended()
+        await self.house._database.close()
+        self.dead = True
+
+    async def stop(self) -> None:
+        if not self.dead:
+            await self.runtime.close()
+            await self.house.stop()
+
+
+class Replicas:
+    """The replicas of one database."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._all: list[Replica] = []
+
+    async def start(self, *calls: Iterable[Step], **options: Any) -> Replica:
+        replica = Replica(self.url, calls, **options)
+        await replica.house.start(replica.runtime)
+        self._all.append(replica)
+        return replica
+
+    async def stop(self) -> None:
+        for replica in self._all:
+            await replica.stop()
+
+
+@asynccontextmanager
+async def replicas(url: str = "") -> AsyncIterator[Replicas]:
+    """On a new database of PostgreSQL, unless `url` names another one."""
+    url = url or postgresql_url()
+    database = Database(url)
+    async with database.write() as connection:
+        await connection.run_sync(metadata.create_all)
+    await database.close()
+    several = Replicas(url)
+    try:
+        yield several
+    finally:
+        await several.stop()

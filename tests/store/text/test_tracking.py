@@ -1,0 +1,188 @@
+"""Where a passage of an old version stands in a later one: certain over edits, by its words over anything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_canvas.store.changes import EditText, Redo, ReplaceParts, Restore, Undo
+from a2a_canvas.store.document import Document
+from a2a_canvas.store.errors import InvalidChange
+from a2a_canvas.store.models import Content, Limits, Ref, text_part
+from a2a_canvas.store.mutation import changed
+from a2a_canvas.store.text.spans import Span
+from a2a_canvas.store.text.tracking import track
+
+THEY = Ref("c", "a", "others")
+
+
+def written(text: str) -> Document:
+    return changed(Document("a"), THEY, ReplaceParts((text_part(text),), last_chunk=True), Limits())[0]
+
+
+def after(document: Document, *changes: EditText | ReplaceParts | Restore | Undo | Redo) -> Document:
+    for change in changes:
+        document = changed(document, THEY, change, Limits())[0]
+    return document
+
+
+def edit(document: Document, old: str, new: str, *, passage: bool = True) -> Document:
+    """`new` in the place of the first `old`."""
+    at = document.closed.text.index(old)
+    return after(document, EditText(Span(at, at + len(old)), new, document.current, passage))
+
+
+def tracked(document: Document, base: int, quote: str) -> Span | None:
+    """Where the first `quote` of version `base` stands now."""
+    at = document.version(base).content.text.index(quote)
+    return track(document.versions, base, document.current, Span(at, at + len(quote)), quote)
+
+
+# ------------------------------------------------------------------------------ examples
+
+ROWS = "x = 1\n" * 4
+
+
+def test_of_equal_rows_the_right_one_is_found_over_edits() -> None:
+    document = edit(written(ROWS), "x = 1\n", "y = 2\nz = 3\n")
+    third = Span(12, 18)
+    assert track(document.versions, 1, 2, third, "x = 1\n") == Span(18, 24)
+    assert track(document.versions, 1, 2, Span(0, 6), "x = 1\n") is None
+
+
+def test_over_versions_whose_content_is_no_longer_kept_only_edits_lead() -> None:
+    document = edit(edit(written("one five nine"), "one", "first"), "nine", "last")
+    gone = replace(document.versions[1], content=Content(), pruned=True)
+    versions = (document.versions[0], gone, document.versions[2])
+    assert track(versions, 1, 3, Span(4, 8), "five") == Span(6, 10)
+    replaced = after(document, *(ReplaceParts((text_part(text),), last_chunk=True) for text in ("one two", "two one")))
+    document = edit(replaced, "two", "three")
+    gone = [replace(version, content=Content(), pruned=True) for version in document.versions]
+    assert track((*gone[:5], document.versions[5]), 4, 6, Span(4, 4), "") is None
+
+
+@pytest.mark.parametrize("new", ["five of them", "about five of them", "5", ""])
+def test_a_passage_that_others_have_edited_is_lost_even_if_its_words_still_stand_there(new: str) -> None:
+    assert tracked(edit(written("one five nine"), "five", new), 1, "five") is None
+
+
+def test_an_edit_that_reaches_into_the_passage_or_around_it_has_edited_it() -> None:
+    document = written("one two three four")
+    assert tracked(edit(document, "one two", "1 two"), 1, "two three") is None
+    assert tracked(edit(document, "one two three", "two"), 1, "two") is None
+    assert tracked(edit(document, "w", "W"), 1, "two") is None
+
+
+def test_an_edit_right_beside_the_passage_has_not() -> None:
+    document = written("one two three")
+    assert tracked(edit(document, "one ", "1"), 1, "two") == Span(1, 4)
+    assert tracked(edit(document, " three", "!"), 1, "two") == Span(4, 7)
+
+
+def test_two_insertions_at_the_same_point_are_at_the_same_place() -> None:
+    document = after(written("ab"), EditText(Span(1, 1), "-", 1))
+    assert track(document.versions, 1, 2, Span(1, 1), "") is None
+    assert track(document.versions, 1, 2, Span(2, 2), "") == Span(3, 3)
+    assert track(document.versions, 1, 2, Span(0, 0), "") == Span(0, 0)
+
+
+def test_over_any_other_change_a_passage_is_found_by_its_words() -> None:
+    document = written("one two three")
+    assert tracked(edit(document, "one", "1 and a half", passage=False), 1, "two") == Span(13, 16)
+    assert tracked(after(document, ReplaceParts((text_part("a two b"),), last_chunk=True)), 1, "two") == Span(2, 5)
+    assert tracked(after(document, ReplaceParts((text_part("nothing"),), last_chunk=True)), 1, "two") is None
+
+
+def test_what_was_undone_does_not_stand_in_the_way() -> None:
+    document = edit(edit(written("one two three"), "two", "2"), "one", "1")
+    assert tracked(document, 1, "two") is None
+    assert tracked(after(document, Undo(), Undo()), 1, "two") == Span(4, 7)
+    assert tracked(after(document, Undo()), 3, "three") == Span(6, 11)
+    assert tracked(after(document, Undo(), Undo()), 3, "three") == Span(8, 13)
+    assert tracked(after(document, Restore(1)), 1, "two") == Span(4, 7)
+
+
+def test_over_to_another_branch() -> None:
+    document = after(edit(written("one two three"), "one", "1"), Undo())
+    document = edit(document, "three", "3")
+    assert (document.current, document.version(3).parent) == (3, 1)
+    assert tracked(document, 2, "two") == Span(4, 7)
+    assert tracked(document, 2, "three") is None
+
+
+def test_a_quote_that_did_not_stand_there_is_found_where_it_stands_once() -> None:
+    document = edit(written("one two three"), "one", "1")
+    assert track(document.versions, 1, 2, Span(0, 3), "two") == Span(2, 5)
+    assert track(document.versions, 1, 2, Span(0, 3), "four") is None
+
+
+# ------------------------------------------------------------------------------ properties
+
+
+@dataclass
+class Followed:
+    """A passage of version 1 that was followed by hand; `place` is None once others have edited it."""
+
+    document: Document
+    span: Span
+    place: Span | None
+
+
+@st.composite
+def spans(draw: st.DrawFn, text: str) -> Span:
+    start, end = sorted(draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
+    return Span(start, end)
+
+
+@st.composite
+def followed(draw: st.DrawFn) -> Followed:
+    """Few characters, so that the words of a passage stand in many places."""
+    texts = st.text("ab", max_size=6)
+    document = written(draw(texts))
+    span = draw(spans(document.closed.text))
+    # What becomes of each character of the passage, and of the points before and after it.
+    place: Span | None = span
+    for _ in range(draw(st.integers(0, 4))):
+        taken, new = draw(spans(document.closed.text)), draw(texts)
+        document = after(document, EditText(taken, new, document.current))
+        if place and (touches(place, taken)):
+            place = None
+        elif place and taken.end <= place.start:
+            by = len(new) - (taken.end - taken.start)
+            place = Span(place.start + by, place.end + by)
+    return Followed(document, span, place)
+
+
+def touches(place: Span, taken: Span) -> bool:
+    inside = any(taken.start < at < taken.end for at in range(place.start, place.end + 1))
+    around = any(place.start < at < place.end for at in range(taken.start, taken.end + 1))
+    same = place == taken
+    return inside or around or same
+
+
+@given(followed())
+@settings(max_examples=500)
+def test_over_edits_a_passage_is_where_it_was_followed_to_by_hand(it: Followed) -> None:
+    quote = it.span.of(it.document.version(1).content.text)
+    found = track(it.document.versions, 1, it.document.current, it.span, quote)
+    if it.document.closed.text == it.document.version(1).content.text:
+        assert found == it.span
+    else:
+        assert found == it.place
+
+
+@given(followed(), st.lists(st.sampled_from([Undo(), Redo()]), max_size=6))
+@settings(max_examples=300)
+def test_what_is_found_says_what_it_said(it: Followed, steps: list[Undo | Redo]) -> None:
+    document = it.document
+    for step in steps:
+        try:
+            document = after(document, step)
+        except InvalidChange:
+            continue
+    quote = it.span.of(document.version(1).content.text)
+    found = track(document.versions, 1, document.current, it.span, quote)
+    assert found is None or found.of(document.closed.text) == quote

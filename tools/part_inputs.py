@@ -1,0 +1,159 @@
+"""Parts as the model writes and reads them, and the way from there to the store's and back."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import math
+from base64 import b64decode
+from typing import Annotated, Any, Literal, assert_never
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+
+from a2a_canvas.store.models import DataPart, FilePart, JsonValue, Part, TextPart, text_part
+
+MAX_DEPTH = 30
+"""Levels of nesting. A protobuf message holds 100, one level of JSON takes three, and a task stands around it."""
+
+
+def carriable(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """`value`, if every transport of A2A can carry it.
+
+    Raises:
+        ValueError: it has NaN, an infinity, a number that no double can hold or a lone surrogate in it, or nests
+            deeper than `depth`.
+    """
+    match value:
+        case dict() | list() if not depth:
+            raise ValueError(f"must not nest deeper than {MAX_DEPTH} levels")
+        case dict():
+            for key, item in value.items():
+                encodable(key)
+                carriable(item, depth - 1)
+        case list():
+            for item in value:
+                carriable(item, depth - 1)
+        case str():
+            encodable(value)
+        case int() | float():
+            _finite(value)
+    return value
+
+
+def _finite(number: float) -> None:
+    try:
+        finite = math.isfinite(number)
+    except OverflowError:  # an integer too large for a double
+        finite = False
+    if not finite:
+        raise ValueError("must not contain NaN, infinite numbers or numbers larger than a double can hold")
+
+
+def encodable(text: str) -> str:
+    """`text`, or a `ValueError` if it has a lone surrogate in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("must not contain lone surrogates") from error
+    return text
+
+
+Encodable = Annotated[str, AfterValidator(encodable)]
+Json = Annotated[Any, AfterValidator(lambda value: carriable(value))]
+Metadata = Annotated[dict[str, Any], AfterValidator(lambda value: carriable(value))]
+
+
+class _PartInput(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class TextInput(_PartInput):
+    """Text. All text of an artifact is one text part."""
+
+    kind: Literal["text"]
+    text: str
+    mimeType: Encodable = Field(default="", description="For example text/markdown or text/x-python.")
+    metadata: Metadata | None = None
+
+    def part(self) -> Part:
+        return text_part(self.text, self.mimeType, self.metadata)
+
+
+class FileContent(BaseModel):
+    """The file: `bytes` or `uri`, exactly one of them."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    name: Encodable = ""
+    mimeType: Encodable = ""
+    base64: str | None = Field(default=None, alias="bytes", description="The content in base64.")
+    uri: Annotated[str, Field(min_length=1), AfterValidator(encodable)] | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> FileContent:
+        if (self.base64 is None) == (self.uri is None):
+            raise ValueError("give exactly one of 'bytes' (base64) and 'uri'")
+        self.decoded()
+        return self
+
+    def decoded(self) -> bytes | None:
+        """The content, or None for a file by `uri`."""
+        if self.base64 is None:
+            return None
+        try:
+            return b64decode(self.base64, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise ValueError("'bytes' is not valid base64") from error
+
+
+class FileInput(_PartInput):
+    """A file of any type."""
+
+    kind: Literal["file"]
+    file: FileContent
+    metadata: Metadata | None = None
+
+    def part(self) -> Part:
+        file = self.file
+        return FilePart(file.decoded(), file.uri or "", file.name, file.mimeType, self.metadata or {})
+
+
+class DataInput(_PartInput):
+    """Structured data: any JSON value. A collection belongs inside one data part."""
+
+    kind: Literal["data"]
+    data: Json
+    metadata: Metadata | None = None
+
+    def part(self) -> Part:
+        return DataPart(self.data, metadata=self.metadata or {}, size=len(json.dumps(self.data).encode()))
+
+
+PartInput = Annotated[TextInput | FileInput | DataInput, Field(discriminator="kind")]
+part_input: TypeAdapter[TextInput | FileInput | DataInput] = TypeAdapter(PartInput)
+
+
+def part_output(part: Part) -> dict[str, JsonValue]:
+    """A part as `artifact_read` shows it: as it would be written, but files by size, not content."""
+    shown: dict[str, JsonValue]
+    match part:
+        case TextPart():
+            shown = {"text": part.text, "mimeType": part.media_type or None}
+        case FilePart():
+            size = None if part.content is None else len(part.content)
+            file: dict[str, JsonValue] = {
+                "name": part.name or None,
+                "mimeType": part.media_type or None,
+                "uri": part.url or None,
+                "size": size,
+            }
+            shown = {"file": _without_none(file)}
+        case DataPart():
+            shown = {"data": part.data}
+        case _:
+            assert_never(part)
+    return {"kind": part.kind, **_without_none(shown | {"metadata": dict(part.metadata) or None})}
+
+
+def _without_none(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {name: value for name, value in fields.items() if value is not None or name == "data"}
