@@ -32,7 +32,6 @@ from a2a.utils.errors import A2A_ERROR_MAPPING, JSON_RPC_ERROR_CODE_MAP, Interna
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.models.demo import Rehearsal
 from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.agent.operations import InvalidOperation
@@ -59,6 +58,7 @@ from a2a_canvas.server.tasks.runtime.turns import RESUMPTIONS
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
 from a2a_canvas.server.tasks.sql.replica.notifications import POLL
 from a2a_canvas.server.tasks.sql.replica.sql_backend import TIMING
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, text_part
 from a2a_canvas.store.sql.commit import SPACING, GroupCommit

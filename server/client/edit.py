@@ -20,7 +20,6 @@ from typing import Any, TextIO, assert_never
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.artifacts import Artifacts, NotServed, address, text_of
 from a2a_canvas.server.client.connection import ConnectionLost, SendError
@@ -34,6 +33,7 @@ from a2a_canvas.server.client.send_options import Where
 from a2a_canvas.server.client.shown import ArtifactUpdate, Failure, FinalReply, Status
 from a2a_canvas.server.client.terminal import Terminal
 from a2a_canvas.server.protocols.artifacts.paths import Current, OneVersion
+from a2a_canvas.server.wire import CANVAS
 
 
 async def operate(

@@ -13,8 +13,8 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.client.shown import ArtifactUpdate
+from a2a_canvas.server.wire import CANVAS
 
 
 @dataclass(frozen=True, slots=True)

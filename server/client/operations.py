@@ -17,9 +17,9 @@ from uuid import uuid4
 
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.client.connection import CannotBeDone
 from a2a_canvas.server.client.shown import fit, one_line
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import Strategy
 from a2a_canvas.store.text.spans import Span
 

@@ -22,11 +22,11 @@ from a2a_canvas.server.agent.edit.locate import Standing, place
 from a2a_canvas.server.agent.edit.rewrite import Writer, rewrite
 from a2a_canvas.server.agent.endings import LOST, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantSaid, Emit, Remembered, State, StatusChanged
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, Text
 from a2a_canvas.server.agent.operations import Edit, Go, InvalidOperation, Operation, Put
 from a2a_canvas.server.agent.progress import Progress
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, Redo, Restore, Undo
 from a2a_canvas.store.document import Applied

@@ -9,8 +9,6 @@ from a2a_canvas.server.protocols.a2a_v1 import canvas_ext
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 from a2a_canvas.tools.part_inputs import MAX_DEPTH, carriable
 
-URI = "urn:a2a-canvas:turn:v1"
-
 AROUND = 3
 """Levels of metadata around the input of a call: the URI, `data`, `input`."""
 

@@ -16,10 +16,10 @@ from google.protobuf.json_format import ParseDict
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.client.edit import operate
 from a2a_canvas.server.client.operations import REDO, UNDO, Edit, Lines, Match, Operation, put, restore
 from a2a_canvas.server.client.send_options import Where
+from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, asking, serving
 from tests.server.canvas_client import SCRIPT, Doc, made
 from tests.server.client.test_send import BREAK, Result, Screen, Script, card, card_route, unused_url, update

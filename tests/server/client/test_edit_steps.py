@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.client.edit_steps import Step, steps
 from a2a_canvas.server.client.shown import ArtifactUpdate
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
 
 PLACE = Selection(2, 5)
@@ -17,13 +18,13 @@ PLACE = Selection(2, 5)
 
 def status(canvas: Any) -> pb.StreamResponse:
     update = pb.TaskStatusUpdateEvent()
-    update.metadata.update({canvas_ext.URI: canvas})
+    update.metadata.update({CANVAS: canvas})
     return pb.StreamResponse(status_update=update)
 
 
 def task(canvas: Any) -> pb.StreamResponse:
     snapshot = pb.Task(id="t")
-    snapshot.metadata.update({canvas_ext.URI: canvas})
+    snapshot.metadata.update({CANVAS: canvas})
     return pb.StreamResponse(task=snapshot)
 
 

@@ -23,13 +23,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from a2a_canvas.server.agent.edit.locate import Standing, place
-from a2a_canvas.server.agent.intent import CANVAS, intent_of
+from a2a_canvas.server.agent.intent import intent_of
 from a2a_canvas.server.agent.operations import Edit, InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import wrong
 from a2a_canvas.server.protocols.agui.input import METADATA, RunInput, check_id, read, said
 from a2a_canvas.server.protocols.agui.older.form import ArtifactForm, ContentForm, KnownForm, RequestForm
 from a2a_canvas.server.protocols.agui.older.view import content_json
 from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import Change, EditText, ReplaceParts, Undo
 from a2a_canvas.store.models import Artifact, Content, JsonValue, TextPart, Version, text_of, text_part
 from a2a_canvas.store.text.spans import difference

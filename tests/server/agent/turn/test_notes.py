@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import AssistantSaid, UserMessage, UserSaid
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.model import ModelMessage, Text
 from a2a_canvas.server.agent.operations import Converse, Edit, Focus, Go, Marked, Put
 from a2a_canvas.server.agent.turn.history import ENDED, to_messages, user_said
 from a2a_canvas.server.agent.turn.notes import EXCERPT, note_of
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import text_part
 from tests.server.agent.turn.turn_harness import check_request

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.protocols.agui.json_patch import pointer
 from a2a_canvas.server.protocols.agui.state import CanvasState, Versions, part_json
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.edits import EditAborted, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.errors import StoreError

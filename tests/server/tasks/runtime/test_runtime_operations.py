@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.model import Text
 from a2a_canvas.server.agent.operations import InvalidOperation
 from a2a_canvas.server.tasks.errors import TaskFinished, TaskNotCancelable, TaskTakesNoMessages
@@ -13,6 +12,7 @@ from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import Following, InMemoryJournal
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.runtime.turns import unread
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 from a2a_canvas.store.models import Ref, text_part

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import CANVAS, intent_of
+from a2a_canvas.server.agent.intent import intent_of
 from a2a_canvas.server.agent.operations import Converse, Edit, Focus, InvalidOperation, Marked
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
 from a2a_canvas.server.protocols.agui.older.form import MAX_CONTENTS
@@ -28,6 +28,7 @@ from a2a_canvas.server.protocols.agui.older.request import (
 )
 from a2a_canvas.server.protocols.agui.older.view import LegacyView
 from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import AppendParts, Change, EditText, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import VersionConflict
 from a2a_canvas.store.memory import InMemoryArtifactStore
