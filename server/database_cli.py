@@ -17,9 +17,8 @@ from a2a_canvas.store.sql.database import Database
 KEEP = ("keep_journals", "keep_versions", "keep_contexts")
 
 
-def add_db(commands: Any) -> None:
-    """Add `db` to `argparse`'s subparsers."""
-    command = commands.add_parser("db", help="prepare, check or prune the database", description="The database.")
+def add_db_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the commands below `db`."""
     actions = command.add_subparsers(dest="action", required=True, metavar="COMMAND")
     _add(actions, "upgrade", "bring the database to the schema of this version")
     _add(actions, "check", "say whether the database is of the schema of this version")

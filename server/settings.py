@@ -22,10 +22,10 @@ from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
 
 PREFIX = "A2A_CANVAS_"
 
-EVERYWHERE = ("0.0.0.0", "::", "")
+ALL_ADDRESSES = ("0.0.0.0", "::", "")
 """Hosts that stand for all addresses of the machine."""
 
-CENTURY = 36_500
+MAX_DAYS = 36_500
 """The most days that can be asked for."""
 
 A_FILE = "sqlite:///FILE"
@@ -61,15 +61,15 @@ class Settings(BaseSettings):
         "'postgresql://USER:PASSWORD@HOST/DATABASE' or 'memory'",
     )
     keep_journals: float = Field(
-        1, gt=0, le=CENTURY, description="days that what a finished task streamed is kept, for those who still read it"
+        1, gt=0, le=MAX_DAYS, description="days that what a finished task streamed is kept, for those who still read it"
     )
     keep_versions: float | None = Field(
-        None, gt=0, le=CENTURY, description="days that old versions are kept; for ever unless given"
+        None, gt=0, le=MAX_DAYS, description="days that old versions are kept; for ever unless given"
     )
     keep_contexts: float | None = Field(
         None,
         gt=0,
-        le=CENTURY,
+        le=MAX_DAYS,
         description="days that a conversation is kept after its last change; for ever unless given",
     )
     public_url: str | None = Field(None, description="the address in the card, if it is not http://HOST:PORT")
@@ -157,7 +157,7 @@ class Settings(BaseSettings):
         """The address in the card, without a slash at the end."""
         if self.public_url:
             return self.public_url
-        return f"http://{authority('localhost' if self.host in EVERYWHERE else self.host, self.port)}"
+        return f"http://{authority('localhost' if self.host in ALL_ADDRESSES else self.host, self.port)}"
 
 
 def authority(host: str, port: int) -> str:
