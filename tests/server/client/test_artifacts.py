@@ -33,7 +33,14 @@ from a2a_canvas.server.client.artifacts import (
 from a2a_canvas.server.client.display import cells
 from a2a_canvas.server.client.requests import ArtifactTarget
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
-from a2a_canvas.server.protocols.artifacts.paths import Current, Diff, Listing, OneVersion, Versions, resource_of
+from a2a_canvas.server.protocols.artifacts.paths import (
+    ArtifactList,
+    ArtifactVersion,
+    CurrentArtifact,
+    VersionDiff,
+    VersionList,
+    parse_path,
+)
 from tests.server.app_server import Served, serving
 from tests.server.canvas_client import SCRIPT, Doc, made, say
 from tests.server.client.test_send import Result, Screen, card, card_route, unused_url
@@ -283,8 +290,8 @@ def test_colours_take_nothing_away_from_a_diff(old: str, new: str) -> None:
 @example(".", "..")
 @example("a/b", "50%")
 def test_a_path_names_the_resource_that_it_was_made_for(context: str, artifact: str) -> None:
-    assert resource_of(resource_path(context)) == Listing(context)
-    assert resource_of(resource_path(context, artifact)) == Current(context, artifact)
-    assert resource_of(resource_path(context, artifact, "versions")) == Versions(context, artifact)
-    assert resource_of(resource_path(context, artifact, "versions", "3")) == OneVersion(context, artifact, "3")
-    assert resource_of(resource_path(context, artifact, "versions", "3", "diff")) == Diff(context, artifact, "3")
+    assert parse_path(resource_path(context)) == ArtifactList(context)
+    assert parse_path(resource_path(context, artifact)) == CurrentArtifact(context, artifact)
+    assert parse_path(resource_path(context, artifact, "versions")) == VersionList(context, artifact)
+    assert parse_path(resource_path(context, artifact, "versions", "3")) == ArtifactVersion(context, artifact, "3")
+    assert parse_path(resource_path(context, artifact, "versions", "3", "diff")) == VersionDiff(context, artifact, "3")
