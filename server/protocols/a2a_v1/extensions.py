@@ -12,12 +12,12 @@ from a2a_canvas.server.wire import AGENTSTACK, CANVAS, EXTENSIONS_HEADERS, TURN,
 SUPPORTED = frozenset({TURN, CANVAS, AGENTSTACK})
 
 
-def headers_of(version: str) -> tuple[str, ...]:
+def extension_headers(version: str) -> tuple[str, ...]:
     """The headers that activate something in a request of this version; none stands for 0.3."""
     return EXTENSIONS_HEADERS[:1] if version.startswith("1") else EXTENSIONS_HEADERS
 
 
-def activated(values: Iterable[str]) -> str:
+def activated_header(values: Iterable[str]) -> str:
     """The supported ones of the URIs that header values ask for, as a header value; empty for none."""
     asked = {uri.strip() for value in values for uri in value.split(",")}
     return ", ".join(sorted(asked & SUPPORTED))
@@ -44,5 +44,5 @@ class ExtensionsEcho:
 
 
 def _echo(headers: Headers) -> dict[str, str]:
-    names = headers_of(headers.get(VERSION_HEADER, ""))
-    return {name: uris for name in names if (uris := activated(headers.getlist(name)))}
+    names = extension_headers(headers.get(VERSION_HEADER, ""))
+    return {name: uris for name in names if (uris := activated_header(headers.getlist(name)))}

@@ -14,12 +14,12 @@ from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2
 from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
 
-from a2a_canvas.server.protocols.a2a_v1.extensions import activated, headers_of
-from a2a_canvas.server.protocols.guard.bodies import Budget
-from a2a_canvas.server.protocols.guard.grpc import GuardInterceptor
-from a2a_canvas.server.protocols.guard.rules import Limits
+from a2a_canvas.server.protocols.a2a_v1.extensions import activated_header, extension_headers
+from a2a_canvas.server.protocols.guard.bodies import BodyBudget
+from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
 
-CONNECTION = {
+CONNECTION_OPTIONS = {
     "grpc.max_concurrent_streams": 256,
     "grpc.server_handshake_timeout_ms": 10_000,
     "grpc.keepalive_time_ms": 60_000,
@@ -42,8 +42,8 @@ def grpc_server(
     handler: RequestHandler,
     host: str,
     port: int,
-    limits: Limits,
-    budget: Budget | None = None,
+    limits: BodyLimits,
+    budget: BodyBudget | None = None,
     max_calls: int | None = None,
 ) -> grpc.aio.Server:
     """A server that is bound but not started.
@@ -60,7 +60,7 @@ def grpc_server(
         options=[
             ("grpc.so_reuseport", 0),
             ("grpc.max_receive_message_length", limits.max_body_bytes),
-            *CONNECTION.items(),
+            *CONNECTION_OPTIONS.items(),
         ],
         maximum_concurrent_rpcs=max_calls,
     )
@@ -82,8 +82,8 @@ class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):
         version = "1.0" if handler_call_details.method.startswith(f"/{_SERVICE_1_0}/") else "0.3"
         echo = [
             (name.lower(), uris)
-            for name in headers_of(version)
-            if (uris := activated(str(value) for key, value in metadata if key == name.lower()))
+            for name in extension_headers(version)
+            if (uris := activated_header(str(value) for key, value in metadata if key == name.lower()))
         ]
         if handler is None or not echo:
             return handler
