@@ -19,7 +19,7 @@ import uvicorn
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.demo import NOTICE, Rehearsal
 from a2a_canvas.server.agent.models.script import ScriptError
-from a2a_canvas.server.app import build_app, choose_llm
+from a2a_canvas.server.app import choose_llm, create_app
 from a2a_canvas.server.option_flags import given_options
 from a2a_canvas.server.protocols.a2a_v1.card import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
@@ -51,7 +51,7 @@ def serve(options: argparse.Namespace) -> int:
     # It logs each step of an upgrade, and that there is none.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     llm = choose_llm(settings, os.environ)
-    app = build_app(settings, llm)
+    app = create_app(settings, llm)
     for port in filter(None, (settings.port, settings.grpc_port)):
         _check_free(settings.host, port)
     if settings.database != "memory":

@@ -78,7 +78,9 @@ class Settings(BaseSettings):
         description="more names that requests may have as their host, separated by commas, besides HOST, that of the "
         "public URL and localhost; '*' for any",
     )
-    agent_card: Path | None = Field(None, description="the card to start from (default: agent_card.json)")
+    agent_card: Path | None = Field(
+        None, description="the agent card to start from (default: the one that comes with the server)"
+    )
     advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
     frame_ms: float = Field(25, ge=0, le=1000, description="appends within so many milliseconds are joined; 0: none")
     max_turns: int = Field(MAX_TURNS, ge=1, description="turns that run at once; the others wait")

@@ -35,7 +35,7 @@ from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged
 from a2a_canvas.server.agent.models.demo import Rehearsal
 from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.agent.operations import InvalidOperation
-from a2a_canvas.server.app import Clock, build_app, build_runtime
+from a2a_canvas.server.app import Clock, build_runtime, create_app
 from a2a_canvas.server.cli import main, parser
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, StreamEvent, TaskProjection
@@ -672,7 +672,7 @@ def address() -> Iterator[str]:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
-        app = build_app(load({"port": port}), Rehearsal(delay=0))
+        app = create_app(load({"port": port}), Rehearsal(delay=0))
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
         running = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         running.start()
