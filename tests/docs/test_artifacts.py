@@ -8,13 +8,13 @@ import pytest
 
 from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.protocols.artifacts.paths import (
-    Current,
-    Diff,
-    Events,
-    Listing,
-    OneVersion,
-    Versions,
-    resource_of,
+    ArtifactList,
+    ArtifactVersion,
+    ContextEvents,
+    CurrentArtifact,
+    VersionDiff,
+    VersionList,
+    parse_path,
 )
 from tests.docs.curl import Answer, Curl, curls, send_all
 from tests.docs.pages import ADDRESS, page, rows, section
@@ -42,8 +42,15 @@ def test_what_is_read_is_what_was_written(read: dict[str, Answer]) -> None:
 
 def test_every_path_is_in_the_table() -> None:
     said = [row[0].strip("`") for row in rows(PAGE, "Paths")]
-    resources = [resource_of(path.removeprefix("/artifacts/").translate({123: None, 125: None})) for path in said]
-    assert [type(resource) for resource in resources] == [Listing, Current, Versions, OneVersion, Diff, Events]
+    resources = [parse_path(path.removeprefix("/artifacts/").translate({123: None, 125: None})) for path in said]
+    assert [type(resource) for resource in resources] == [
+        ArtifactList,
+        CurrentArtifact,
+        VersionList,
+        ArtifactVersion,
+        VersionDiff,
+        ContextEvents,
+    ]
 
 
 def test_a_missing_resource_is_answered_as_the_page_says(address: str) -> None:

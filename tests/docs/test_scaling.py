@@ -7,7 +7,7 @@ import inspect
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
 from a2a_canvas.server.tasks.sql.replica.notifications import POLL
 from a2a_canvas.server.tasks.sql.replica.sql_backend import TIMING
-from a2a_canvas.store.sql.commit import SPACING, GroupCommit
+from a2a_canvas.store.sql.commit import COMMIT_SPACING, GroupCommit
 from a2a_canvas.store.sql.database import READERS, WRITERS
 from tests.docs.pages import page, rows
 
@@ -27,7 +27,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     interval = inspect.signature(GroupCommit).parameters["interval"].default
     assert told == {
         "connections of a server": str(READERS + WRITERS + 1),
-        "transactions of a server for tasks and artifacts, at most": f"{1 / SPACING:.0f} a second",
+        "transactions of a server for tasks and artifacts, at most": f"{1 / COMMIT_SPACING:.0f} a second",
         "a piece of a draft is written within": f"{interval * 1000:.0f} ms",
         "heartbeat of a server": f"every {TIMING.beat:.0f} s",
         "a lease expires after": f"{TIMING.expired:.0f} s",

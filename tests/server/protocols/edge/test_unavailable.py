@@ -42,9 +42,9 @@ from tests.server.protocols.bindings_harness import (
 )
 
 AWAY_NOW = Unavailable("connection to secret.internal refused")
-LOST = "The connection to the task was lost. Subscribe to it again."
+INTERNAL_ERROR = "The connection to the task was lost. Subscribe to it again."
 FULL = "The server is busy: 0 tasks are waiting already. Send it again in a moment."
-BREAKS = [(AWAY_NOW, AWAY), (StreamLost(), LOST)]
+BREAKS = [(AWAY_NOW, AWAY), (StreamLost(), INTERNAL_ERROR)]
 
 
 @pytest.fixture
@@ -214,7 +214,7 @@ async def test_the_reason_is_the_operators_alone(away: Edge, caplog: pytest.LogC
         await away.http.post("/canvas/stream", json=RUN),
     ]
     assert not [answer for answer in answers if "secret" in answer.text]
-    told = [record.getMessage() for record in caplog.records if record.name.startswith("server.")]
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("a2a_canvas.")]
     assert len(told) == len(answers)
     assert all("secret.internal refused" in line for line in told)
     assert not [record for record in caplog.records if record.exc_info]
