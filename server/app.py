@@ -25,8 +25,8 @@ from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
-from a2a_canvas.server.protocols.agui.routes import AgUi, agui_routes
-from a2a_canvas.server.protocols.artifacts.artifact_routes import artifact_routes
+from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
+from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.health import health_route, ready_route
 from a2a_canvas.server.protocols.edge.shutdown import Stop, Stopping
 from a2a_canvas.server.protocols.guard.bodies import Budget
@@ -139,8 +139,8 @@ def _default_card() -> Path:
     return next((path for path in (here, *shipped) if path.exists()), here)
 
 
-def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clock) -> AgUi:
-    return AgUi(
+def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clock) -> AgUiConfig:
+    return AgUiConfig(
         runtime,
         store,
         body_limits(settings),

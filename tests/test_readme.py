@@ -41,13 +41,13 @@ from a2a_canvas.server.cli import main, parser
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.projection import Activated, Event, Projection
 from a2a_canvas.server.protocols.artifacts.paths import (
-    Current,
-    Diff,
-    Events,
-    Listing,
-    OneVersion,
-    Versions,
-    resource_of,
+    ArtifactList,
+    ArtifactVersion,
+    ContextEvents,
+    CurrentArtifact,
+    VersionDiff,
+    VersionList,
+    parse_path,
 )
 from a2a_canvas.server.protocols.edge.unavailable import RETRY, UnavailableError
 from a2a_canvas.server.settings import PREFIX, Settings, load, option, span
@@ -852,8 +852,15 @@ def test_what_can_be_read_is_what_was_done(answers: list[tuple[Curl, Answer]]) -
 
 def test_every_path_below_artifacts_is_in_the_table() -> None:
     said = [row[0].strip("`") for row in rows(README, "Read artifacts")]
-    resources = [resource_of(path.removeprefix("/artifacts/").translate({123: None, 125: None})) for path in said]
-    assert [type(resource) for resource in resources] == [Listing, Current, Versions, OneVersion, Diff, Events]
+    resources = [parse_path(path.removeprefix("/artifacts/").translate({123: None, 125: None})) for path in said]
+    assert [type(resource) for resource in resources] == [
+        ArtifactList,
+        CurrentArtifact,
+        VersionList,
+        ArtifactVersion,
+        VersionDiff,
+        ContextEvents,
+    ]
 
 
 SESSIONS = blocks(README, "console")

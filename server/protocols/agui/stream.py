@@ -13,7 +13,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 from starlette.types import Message
 
-from a2a_canvas.server.protocols.agui.run_events import Run, lost
+from a2a_canvas.server.protocols.agui.run_events import RunProjection, lost
 from a2a_canvas.server.protocols.edge.shutdown import Farewell
 from a2a_canvas.server.protocols.edge.unavailable import away
 from a2a_canvas.server.tasks.errors import StreamLost
@@ -28,7 +28,7 @@ STOPPING = "The server is stopping. Send the run again in a moment to join its t
 
 
 def run_stream(
-    run: Run,
+    run: RunProjection,
     following: Following,
     farewell: Farewell,
     left: Callable[[Message], Awaitable[None]] | None,
@@ -49,7 +49,7 @@ def run_stream(
     )
 
 
-async def _events(run: Run, following: Following, farewell: Farewell) -> AsyncIterator[ServerSentEvent]:
+async def _events(run: RunProjection, following: Following, farewell: Farewell) -> AsyncIterator[ServerSentEvent]:
     farewell.text = _sse(lost(STOPPING)).encode()
     try:
         for event in run.begin():

@@ -26,8 +26,8 @@ from starlette.middleware import Middleware
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
-from a2a_canvas.server.protocols.agui.routes import AgUi, agui_routes
-from a2a_canvas.server.protocols.artifacts.artifact_routes import artifact_routes
+from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
+from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.shutdown import Server, Stop, Stopping
 from a2a_canvas.server.protocols.guard.http import Guard
 from a2a_canvas.server.protocols.guard.rules import Limits
@@ -125,7 +125,7 @@ class Edge:
 
 
 def edge_app(world: World, stop: Stop, handler: A2AHandler) -> Starlette:
-    agui = AgUi(world.runtime, world.store, Limits(), ids("run"))
+    agui = AgUiConfig(world.runtime, world.store, Limits(), ids("run"))
     return Starlette(
         routes=[
             *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True, shutdown_grace_period=5),

@@ -15,7 +15,7 @@ from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.protocols.agui.json_patch import pointer
-from a2a_canvas.server.protocols.agui.state import CanvasState, Versions, part_json
+from a2a_canvas.server.protocols.agui.state import CanvasState, VersionsByArtifact, part_json
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.edits import EditAborted, EditCompleted, EditStarted, Selection
@@ -99,7 +99,7 @@ class Moment:
 
     record: TaskRecord
     artifacts: tuple[Artifact, ...]
-    versions: Versions
+    versions: VersionsByArtifact
 
     def state(self, legacy: str | None = None, store: "Moment | None" = None) -> CanvasState:
         store = store or self

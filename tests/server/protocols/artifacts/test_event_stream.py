@@ -14,7 +14,7 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_canvas.server.migrations import upgrade
-from a2a_canvas.server.protocols.artifacts.event_stream import missed
+from a2a_canvas.server.protocols.artifacts.event_stream import changed_since
 from a2a_canvas.server.tasks.journal.context_log import ContextSnapshot, Standing
 from a2a_canvas.server.tasks.record import TaskArtifact
 from a2a_canvas.server.tasks.sql.journal.prune import Keep, prune
@@ -117,11 +117,11 @@ def snapshot(incarnation: int) -> ContextSnapshot:
     ],
 )
 def test_what_changed_since_is_missed_and_all_of_it_if_that_cannot_be_known(last_event_id, ids) -> None:
-    assert "".join(each.artifact.artifact_id for each in missed(snapshot(9), last_event_id)) == ids
+    assert "".join(each.artifact.artifact_id for each in changed_since(snapshot(9), last_event_id)) == ids
 
 
 def test_an_id_of_a_server_that_knew_of_no_incarnations_goes_on_where_it_was() -> None:
-    assert "".join(each.artifact.artifact_id for each in missed(snapshot(0), "4")) == "bc"
+    assert "".join(each.artifact.artifact_id for each in changed_since(snapshot(0), "4")) == "bc"
 
 
 # -------------------------------------------------------------------------- on the wire
