@@ -42,9 +42,9 @@ from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact
 from a2a_canvas.server.protocols.agui.stream import run_response
 from a2a_canvas.server.protocols.edge.caller import owner_of
-from a2a_canvas.server.protocols.edge.shutdown import GRACE, farewell_of
-from a2a_canvas.server.protocols.guard.answers import rest_response, router_error
-from a2a_canvas.server.protocols.guard.rules import Limits, Refusal, check_content_type, check_json
+from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE, final_event_of
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
+from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import Following
@@ -76,11 +76,11 @@ class AgUiConfig:
 
     runtime: Runtime
     store: ArtifactStore
-    limits: Limits
+    limits: BodyLimits
     new_id: Callable[[], str]
     expose_thinking: bool = False
     cancel_on_disconnect: bool = False
-    grace: float = GRACE
+    grace: float = SHUTDOWN_GRACE
 
 
 def agui_routes(agui: AgUiConfig) -> list[Route]:
@@ -111,7 +111,7 @@ class _RunEndpoint:
         self._watching.setdefault(task_id, set()).add(run)
         try:
             on_disconnect = self._on_disconnect(run, following.snapshot)
-            response = run_response(run, following, farewell_of(scope), on_disconnect, self._agui.grace)
+            response = run_response(run, following, final_event_of(scope), on_disconnect, self._agui.grace)
             await response(scope, receive, send)
         finally:
             self._stop_watching(run, task_id)

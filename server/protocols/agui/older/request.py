@@ -26,10 +26,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from a2a_canvas.server.agent.edit.locate import Standing, place
+from a2a_canvas.server.agent.edit.locate import EditBase, locate
 from a2a_canvas.server.agent.intent import CANVAS
-from a2a_canvas.server.agent.operations import Edit, InvalidOperation
-from a2a_canvas.server.protocols.a2a_v1.errors import wrong
+from a2a_canvas.server.agent.operations import InvalidOperation, SelectionEdit
+from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.agui.input import RunInput, check_id, parse, run_input
 from a2a_canvas.server.protocols.agui.older.state import TEXT_FIELD, content_json
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -247,19 +247,19 @@ class _Given:
 
 def _check_selection(run: RunInput, artifact_id: str, given: _Given) -> None:
     """Refuses a selection that the changed text does not have, before the changes are stored."""
-    if isinstance(run.intent, Edit):
-        place(run.intent.marked, Standing(artifact_id, given.version, given.text, given.version, given.text))
+    if isinstance(run.intent, SelectionEdit):
+        locate(run.intent.selection, EditBase(artifact_id, given.version, given.text, given.version, given.text))
 
 
 def _new(value: Mapping[str, Any]) -> _Given:
     """Rule 1, unless somebody else makes the artifact at the same time."""
     form = parse(_ArtifactForm, value, "artifact")
     if len(form.contents) > MAX_CONTENTS:
-        raise wrong("artifact.contents", f"must not be more than {MAX_CONTENTS}")
+        raise invalid_field("artifact.contents", f"must not be more than {MAX_CONTENTS}")
     contents = [parse(_ContentForm, each, f"artifact.contents.{n}") for n, each in enumerate(form.contents)]
     indices = [content.index for content in contents]
     if len(set(indices)) < len(indices):
-        raise wrong("artifact.contents", "must each have an index of their own")
+        raise invalid_field("artifact.contents", "must each have an index of their own")
     current = _position(indices, form.current_index)
     made = tuple(
         ReplaceParts((_new_part(content),), content.title, last_chunk=True, base=number)
@@ -278,18 +278,20 @@ def _known(value: Mapping[str, Any], known: ThreadArtifact) -> _Given:
     count, index = len(known.versions), form.current_index
     last = count + known.artifact.open
     if not 1 <= index <= last:
-        raise wrong("artifact.currentIndex", f"is {index} and must be a version of the artifact, 1 to {last}")
+        raise invalid_field("artifact.currentIndex", f"is {index} and must be a version of the artifact, 1 to {last}")
     if index > count:
         return _Given(index, content.text)
     if known.versions[index - 1].pruned:
-        raise wrong("artifact.currentIndex", f"is {index}, a version that is no longer kept; go on from a newer one")
+        raise invalid_field(
+            "artifact.currentIndex", f"is {index}, a version that is no longer kept; go on from a newer one"
+        )
     change = _own_edit(content, known.versions[index - 1])
     return _Given(count + 1, content.text, (change,)) if change else _Given(index, content.text)
 
 
 def _position(indices: Sequence[Any], current: int) -> int:
     if indices.count(current) != 1:
-        raise wrong("artifact.currentIndex", "must be the index of one of contents, and of no other")
+        raise invalid_field("artifact.currentIndex", "must be the index of one of contents, and of no other")
     return indices.index(current)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from a2a_canvas.server.agent.events import ArtifactChanged, TurnEvent, UserMessage
 from a2a_canvas.server.agent.intent import intent_of
 from a2a_canvas.server.agent.language import is_markdown, language_of
-from a2a_canvas.server.agent.operations import Edit
+from a2a_canvas.server.agent.operations import SelectionEdit
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, remove, replace
 from a2a_canvas.server.protocols.agui.state import CanvasState, VersionsByArtifact
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -176,4 +176,4 @@ def _is_edited(record: TaskRecord, artifact_id: str) -> bool:
     asked = next((message for message in record.history if isinstance(message, UserMessage)), None)
     intent = intent_of(asked) if asked else None
     open_edits = (edit.artifact_id == artifact_id for edit in record.open_edits.values())
-    return (isinstance(intent, Edit) and intent.artifact_id == artifact_id) or any(open_edits)
+    return (isinstance(intent, SelectionEdit) and intent.artifact_id == artifact_id) or any(open_edits)

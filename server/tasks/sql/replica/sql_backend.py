@@ -18,7 +18,7 @@ from functools import partial
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.turn.resume import drafts_of
+from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.tasks.errors import Unwritable
 from a2a_canvas.server.tasks.ownership import Owner
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -29,9 +29,9 @@ from a2a_canvas.server.tasks.sql.replica.notifications import News, Wakeups, tel
 from a2a_canvas.server.tasks.sql.replica.takeover import AT_ONCE, Claim, Takeover
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits, Ref
-from a2a_canvas.store.retrying import patiently
+from a2a_canvas.store.retrying import retry_while_unavailable
 from a2a_canvas.store.sql.artifacts import SqlArtifactStore
-from a2a_canvas.store.sql.commit import RETRY, SPACING, Fenced, GroupCommit
+from a2a_canvas.store.sql.commit import COMMIT_SPACING, RETRY_SECONDS, GroupCommit, LeaseLost
 from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class House:
         database: Database,
         now: Callable[[], datetime],
         limits: Limits,
-        spacing: float = SPACING,
+        spacing: float = COMMIT_SPACING,
         timing: Timing = TIMING,
         grace: float = GRACE,
     ) -> None:
@@ -215,7 +215,7 @@ class House:
 
     async def _close_drafts(self, context_id: str, task_id: str) -> None:
         """Nobody else may change an artifact while a task has a draft of it open."""
-        for artifact_id in await drafts_of(self.store, context_id, task_id):
+        for artifact_id in await open_drafts(self.store, context_id, task_id):
             draft = Ref(context_id, artifact_id, task_id)
             await self.store.prepare(draft)
             await self.store.discard(draft)
@@ -268,7 +268,9 @@ class House:
     async def _fail(self, context_id: str, task_id: str) -> None:
         """End a task of which something could not be written; if that cannot be done either, it goes astray."""
         try:
-            await patiently(partial(self._retake, context_id, task_id), partial(asyncio.sleep, RETRY))
+            await retry_while_unavailable(
+                partial(self._retake, context_id, task_id), partial(asyncio.sleep, RETRY_SECONDS)
+            )
         except Exception:
             logger.exception("Task %s cannot be made to fail; it is tried again.", task_id)
         finally:
@@ -281,7 +283,7 @@ class House:
             return
         unwritable = self._unwritten[task_id]
         if unwritable > 1:
-            await self.store.drop_drafts(context_id, task_id)  # they cannot be closed
+            await self.store.remove_drafts(context_id, task_id)  # they cannot be closed
         if unwritable > MAX_WRITE_FAILURES:
             await self._set_aside(claim, Unwritable(task_id))
         elif self._owner:
@@ -333,9 +335,9 @@ class House:
         if self._database.terminated:
             return
         try:
-            await self.commits.settled()
+            await self.commits.flushed()
             await self._lease.leave(_given_up)
-        except (Fenced, Unavailable) as error:
+        except (LeaseLost, Unavailable) as error:
             reason = error.reason if isinstance(error, Unavailable) else error
             logger.warning(
                 "The tasks cannot be handed over (%s). They are taken up when the lease has run out.", reason

@@ -22,7 +22,7 @@ from tests.server.protocols.agui.test_state import (
     PLACE,
     Moment,
     Step,
-    World,
+    StoreHistory,
     change,
     json_of,
     meaning,
@@ -52,9 +52,9 @@ def of(artifact_id: str, record: TaskRecord = NEW, **artifacts: Sequence[Version
 async def test_the_patches_lead_to_every_later_snapshot_with_a_text_that_may_lag_by_an_eighth_while_it_grows(
     tasks: list[list[Step]], joins: int, artifact_id: str
 ) -> None:
-    world = World()
+    history = StoreHistory()
     for number, task in enumerate(tasks):
-        moments, events = await world.task(task, f"t{number}")
+        moments, events = await history.task(task, f"t{number}")
         joins %= len(moments)
         state = older_state(moments[joins], artifact_id)
         document = state.snapshot()
@@ -75,7 +75,7 @@ async def test_the_patches_lead_to_every_later_snapshot_with_a_text_that_may_lag
 async def test_every_patch_fits_what_a_client_has_even_if_others_change_the_artifact_meanwhile(
     steps: list[Step], joins: int, ahead: int, artifact_id: str
 ) -> None:
-    moments, events = await World().task(steps)
+    moments, events = await StoreHistory().task(steps)
     joins %= len(moments)
     state = older_state(moments[joins], artifact_id, moments[min(joins + ahead, len(moments) - 1)])
     document = state.snapshot()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from a2a_canvas.server.agent.events import ArtifactChanged, LlmCallCompleted, State, StatusChanged
-from a2a_canvas.server.agent.model import Text, ToolResult
+from a2a_canvas.server.agent.model import ModelText, ToolResult
 from a2a_canvas.server.tasks.errors import StreamLost, TaskFinished, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.listing import TaskQuery, place_of
@@ -101,7 +101,11 @@ async def test_the_next_turn_of_a_context_knows_what_was_said_on_another_replica
     a, b = await several.start(answer(text("I am A."))), await several.start(HELLO)
     await rest(await a.send("Who?"))
     await rest(await b.send("And you?"))
-    assert [m.content[0] for m in b.llm.requests[0].messages] == [Text("Who?"), Text("I am A."), Text("And you?")]
+    assert [m.content[0] for m in b.llm.requests[0].messages] == [
+        ModelText("Who?"),
+        ModelText("I am A."),
+        ModelText("And you?"),
+    ]
 
 
 # ------------------------------------------------------------------ messages for a task elsewhere
@@ -120,7 +124,7 @@ async def test_a_message_for_a_task_that_runs_elsewhere_is_given_to_its_turn(sev
     assert [m.message_id for m in again.snapshot.history].count("m-Keep it short") == 1
     hold.release.set()
     await rest(here)
-    assert Text("Keep it short") in a.llm.requests[1].messages[-1].content
+    assert ModelText("Keep it short") in a.llm.requests[1].messages[-1].content
     assert b.llm.requests == []
 
 
@@ -231,7 +235,7 @@ async def test_a_dead_replicas_turn_is_taken_up_from_its_last_completed_call(sev
     here = await a.send("Write")
     there = await joined(b, here.snapshot.task_id)
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     await a.crash()
     entries = await rest(there)
     record = await b.record(here.snapshot.task_id)
@@ -262,7 +266,7 @@ async def test_a_message_that_the_model_has_not_been_shown_is_shown_by_the_next_
     await a.send("Keep it short", here.snapshot.task_id)
     await a.crash()
     await rest(await joined(b, here.snapshot.task_id))
-    assert Text("Keep it short") in b.llm.requests[0].messages[-1].content
+    assert ModelText("Keep it short") in b.llm.requests[0].messages[-1].content
 
 
 async def test_a_cancel_that_its_owner_did_not_live_to_hear_is_carried_out(several) -> None:
@@ -270,7 +274,7 @@ async def test_a_cancel_that_its_owner_did_not_live_to_hear_is_carried_out(sever
     a, b = await several.start(broken(write("T1", "Half."), hold)), await several.start()
     here = await a.send("Write")
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     a.freeze()
     assert (await b.runtime.cancel(here.snapshot.task_id, "")).state is State.CANCELED
     assert b.llm.requests == []
@@ -286,7 +290,7 @@ async def test_a_task_that_brings_down_every_owner_fails(several) -> None:
         if not task_id:
             task_id = (await replica.send("Explode")).snapshot.task_id
         await hold.reached.wait()
-        await replica.house.commits.settled()
+        await replica.house.commits.flushed()
         await replica.crash()
     last = await several.start(HELLO)
     entries = await rest(await joined(last, task_id))
@@ -318,7 +322,7 @@ async def test_a_stopped_owner_that_wakes_up_after_the_takeover_writes_nothing(s
     b = await several.start(answer(write("T3", "Two.", append=True)), answer(text("Written.")))
     here = await a.send("Write")
     await late.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     watching = await joined(a, here.snapshot.task_id)
     a.freeze()
     before = a.house._lease.id
