@@ -47,7 +47,7 @@ from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_
 from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
@@ -116,7 +116,7 @@ class _RunEndpoint:
         finally:
             self._stop_watching(run, task_id)
 
-    async def _open(self, request: Request) -> tuple[RunProjection, Following]:
+    async def _open(self, request: Request) -> tuple[RunProjection, TaskSubscription]:
         body, owner = await self._body(request), owner_of(request)
         return await (self._open_older(body, owner) if is_older(body) else self._open_run(body, owner))
 
@@ -133,7 +133,7 @@ class _RunEndpoint:
             raise InvalidParamsError("Send one JSON object: AG-UI's RunAgentInput.")
         return value
 
-    async def _open_run(self, body: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, Following]:
+    async def _open_run(self, body: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
         try:
             run = run_input(body)
             self._check_text(run, "resume" if body.get("resume") else last_message_field(body))
@@ -143,7 +143,7 @@ class _RunEndpoint:
         state, _ = await self._state(following.snapshot)
         return self._projection(run, following, state), following
 
-    async def _open_older(self, body: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, Following]:
+    async def _open_older(self, body: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
         try:
             older = await self._translated(body)
             self._check_text(older.run, "message")
@@ -170,7 +170,7 @@ class _RunEndpoint:
 
     # -------------------------------------------------------------------------- tasks
 
-    async def _send(self, run: RunInput, owner: str, changes: tuple[tuple[str, Change], ...] = ()) -> Following:
+    async def _send(self, run: RunInput, owner: str, changes: tuple[tuple[str, Change], ...] = ()) -> TaskSubscription:
         if run.message is None:
             return await self._cancel(run.task_id, run.thread_id, owner)
         own = TaskQuery(owner, run.thread_id, limit=NO_LIMIT, artifacts=False)
@@ -190,7 +190,7 @@ class _RunEndpoint:
         newest = next((task for task in reversed(tasks) if _is_conversation(task)), None)
         return newest.task_id if newest and newest.state is State.INPUT_REQUIRED else ""
 
-    async def _cancel(self, task_id: str, thread_id: str, owner: str) -> Following:
+    async def _cancel(self, task_id: str, thread_id: str, owner: str) -> TaskSubscription:
         record = await self._runtime.get(task_id, owner)
         if record.context_id != thread_id:
             raise ContextMismatch(task_id, thread_id)
@@ -208,7 +208,7 @@ class _RunEndpoint:
         }
         return CanvasState(snapshot, artifacts, versions), versions
 
-    def _projection(self, run: RunInput, following: Following, state: RunState) -> RunProjection:
+    def _projection(self, run: RunInput, following: TaskSubscription, state: RunState) -> RunProjection:
         return RunProjection(
             following.snapshot,
             state,

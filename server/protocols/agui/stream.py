@@ -17,7 +17,7 @@ from a2a_canvas.server.protocols.agui.run_events import RunProjection, unavailab
 from a2a_canvas.server.protocols.edge.shutdown import FinalEvent
 from a2a_canvas.server.protocols.edge.unavailable import unavailable_error
 from a2a_canvas.server.tasks.errors import StreamLost
-from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.store.errors import Unavailable
 
 SEPARATOR = "\n"
@@ -29,7 +29,7 @@ STOPPING = "The server is stopping. Send the run again in a moment to join its t
 
 def run_response(
     run: RunProjection,
-    following: Following,
+    following: TaskSubscription,
     final_event: FinalEvent,
     on_disconnect: Callable[[Message], Awaitable[None]] | None,
     grace: float,
@@ -49,14 +49,16 @@ def run_response(
     )
 
 
-async def _events(run: RunProjection, following: Following, final_event: FinalEvent) -> AsyncIterator[ServerSentEvent]:
+async def _events(
+    run: RunProjection, following: TaskSubscription, final_event: FinalEvent
+) -> AsyncIterator[ServerSentEvent]:
     final_event.text = _sse(unavailable(STOPPING)).encode()
     try:
         for event in run.begin():
             yield _sse(event)
         if not run.ended:
             async for entry in following:
-                for event in run.project(entry, behind=following.behind):
+                for event in run.project(entry, behind=following.has_next):
                     yield _sse(event)
                 if run.ended:
                     break

@@ -3,7 +3,7 @@
     {"artifact": {"currentIndex", "contents": [{"index", "type", "language", "title", "code" | "fullMarkdown"}]} | null,
      "artifactAction": "partial_update" | null}
 
-Rule 1: an `index` is the number of a version. The draft that is being written is the last one. Pruned versions are left
+Rule 1: an `index` is the number of a version. The draft that is being written is the last one. A pruned version is left
         out.
 Rule 2: `type` and `language` are those of the text part's metadata; without them they follow from the language of the
         text.
