@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from a2a_canvas.server.agent.model import Attachment
-from a2a_canvas.store.models import repaired
+from a2a_canvas.store.models import replace_surrogates
 
 _UNKNOWN: Final = ("", "application/octet-stream", "binary/octet-stream")
 _TEXTS: Final = re.compile(
@@ -55,7 +55,7 @@ def is_text(file: Attachment) -> bool:
 def text_of(file: Attachment) -> str:
     """The text of a file that is one."""
     assert file.content is not None
-    return repaired(_decoded(file.content, _charset(file.media_type)))
+    return replace_surrogates(_decoded(file.content, _charset(file.media_type)))
 
 
 def _is_utf_8(content: bytes) -> bool:

@@ -22,7 +22,7 @@ from a2a_canvas.server.migrations.schema import _config
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.models import Content, text_part
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.differences import content_json
+from a2a_canvas.store.sql.row_changes import content_json
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.store.artifact_builders import by
@@ -140,7 +140,7 @@ async def test_what_revision_0001_kept_is_kept_and_can_be_changed(url: Url, tmp_
             assert (await kept.store.get(by("t"))).text == "old"
             await kept.store.apply(by("t"), EditText(Span(0, 3), "new", base=1))
             await kept.store.close(by("t"))
-            await kept.commits.settled()
+            await kept.commits.flushed()
         async with keeping(database, Replica()) as kept:
             assert [version.content.text for version in await kept.store.versions(by("t"))] == ["old", "new"]
 

@@ -16,8 +16,8 @@ from a2a_canvas.server.agent.operations import InvalidOperation, Marked
 from a2a_canvas.store.errors import PassageLost
 from a2a_canvas.store.models import Version
 from a2a_canvas.store.text.spans import Span, length, line_count, lines_of, lines_span, to_codepoints
-from a2a_canvas.store.text.tracking import track
-from a2a_canvas.tools.edit_stream import Target
+from a2a_canvas.store.tracking import track
+from a2a_canvas.tools.edit_stream import EditTarget
 
 SHOWN = 80
 """Characters of the artifact that an error message shows."""
@@ -42,7 +42,7 @@ class Standing:
     versions: Sequence[Version] = ()
 
 
-def place(marked: Marked, standing: Standing) -> Target:
+def place(marked: Marked, standing: Standing) -> EditTarget:
     """Where a selection stands in the current version.
 
     Raises:
@@ -64,8 +64,8 @@ def place(marked: Marked, standing: Standing) -> Target:
     return _target(standing, found, marked)
 
 
-def _target(standing: Standing, span: Span, marked: Marked) -> Target:
-    return Target(standing.artifact_id, standing.version, standing.text, span, marked.unit)
+def _target(standing: Standing, span: Span, marked: Marked) -> EditTarget:
+    return EditTarget(standing.artifact_id, standing.version, standing.text, span, marked.unit)
 
 
 def _span(marked: Marked, text: str) -> Span:

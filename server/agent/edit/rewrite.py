@@ -31,7 +31,7 @@ from a2a_canvas.store.document import Applied
 from a2a_canvas.store.models import Artifact, text_of
 from a2a_canvas.store.text.spans import lines_named
 from a2a_canvas.tools.base import Workspace
-from a2a_canvas.tools.edit_stream import EditStream, Target
+from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 
 NOT_ALONE = (
     "The model did not return the passage alone, so nothing was changed. "
@@ -64,7 +64,7 @@ class Writer:
 
 
 async def rewrite(
-    edit: Edit, artifact: Artifact, target: Target, message_id: str, writer: Writer, progress: Progress
+    edit: Edit, artifact: Artifact, target: EditTarget, message_id: str, writer: Writer, progress: Progress
 ) -> Ending:
     """Have the passage at `target` rewritten, and say how that ended.
 
@@ -115,7 +115,7 @@ async def _pause(seconds: float, writer: Writer, stream: EditStream) -> None:
         raise
 
 
-def _passage(edit: Edit, artifact: Artifact, target: Target) -> Passage:
+def _passage(edit: Edit, artifact: Artifact, target: EditTarget) -> Passage:
     text = text_of(artifact.parts)
     assert text  # a passage of it has been selected
     return passage_of(
@@ -147,7 +147,7 @@ def _check(rewritten: Rewritten, *, once_more: bool) -> None:
         raise NoText(retryable=once_more)
 
 
-def _edited(applied: Applied, target: Target, name: str, remarks: str) -> Ending:
+def _edited(applied: Applied, target: EditTarget, name: str, remarks: str) -> Ending:
     said = f"Edited {name} at {lines_named(target.text, target.span)}: version {applied.version} is saved."
     return Ending(ev.State.COMPLETED, f"{said}\n\n{remarks}" if remarks else said)
 

@@ -22,7 +22,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from a2a_canvas.server.protocols.a2a_v1.projection import STATES
 from a2a_canvas.server.tasks.listing import Place, TaskPage, TaskQuery, place_of
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.store.ids import valid_id
+from a2a_canvas.store.text.unicode import valid_id
 
 PAGE_SIZE = 50
 PAGE_BYTES = 3 * 2**20

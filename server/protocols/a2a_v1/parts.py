@@ -15,8 +15,8 @@ from google.protobuf.struct_pb2 import Struct, Value
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, UserMessage
 from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.protocols.a2a_v1.errors import wrong
-from a2a_canvas.store.ids import MAX_ID, valid_id
 from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Part, TextPart, text_part
+from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 
 _IDS = ("id", "message_id", "context_id", "task_id", "reference_task_ids", "message")
 """The fields of a request that are ids, and the one that has more of them."""

@@ -7,7 +7,7 @@ from typing import Any
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
-from a2a_canvas.tools.part_inputs import MAX_DEPTH, carriable
+from a2a_canvas.tools.part_inputs import MAX_DEPTH, require_portable
 
 URI = "urn:a2a-canvas:turn:v1"
 
@@ -89,7 +89,7 @@ def _result(event: ev.TurnEvent) -> Wire | None:
 def _carriable(value: Any) -> bool:
     """A model may write JSON that no transport holds, such as half a surrogate pair or endless nesting."""
     try:
-        carriable(value, MAX_DEPTH - AROUND)
+        require_portable(value, MAX_DEPTH - AROUND)
     except ValueError:
         return False
     return True

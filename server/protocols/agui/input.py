@@ -27,9 +27,9 @@ from a2a_canvas.server.agent.operations import Converse, InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import wrong
 from a2a_canvas.server.protocols.a2a_v1.parts import check_characters
 from a2a_canvas.server.protocols.guard.rules import MAX_VALUES
-from a2a_canvas.store.ids import MAX_ID
 from a2a_canvas.store.models import FilePart, JsonValue, Part, Parts, TextPart, text_part
-from a2a_canvas.tools.part_inputs import carriable
+from a2a_canvas.store.text.unicode import MAX_ID
+from a2a_canvas.tools.part_inputs import require_portable
 
 METADATA = "ag-ui"
 """Under it the message's metadata name the run. It makes a new run of the same message a new task."""
@@ -144,7 +144,7 @@ def _metadata(given: core.RunAgentInput) -> dict[str, JsonValue]:
     told = {uri: forwarded[uri] for uri in (CANVAS, AGENTSTACK) if uri in forwarded}
     _check_count("forwardedProps", _values(told))
     try:
-        return {**carriable(told), METADATA: {"runId": given.run_id}}
+        return {**require_portable(told), METADATA: {"runId": given.run_id}}
     except ValueError as error:
         raise wrong("forwardedProps", str(error)) from None
 

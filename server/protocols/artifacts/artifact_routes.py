@@ -55,9 +55,9 @@ from a2a_canvas.server.protocols.guard.rules import Refusal
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable, VersionNotFound
-from a2a_canvas.store.ids import valid_id
 from a2a_canvas.store.models import Content, Ref, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
+from a2a_canvas.store.text.unicode import valid_id
 
 JSON_NAMES = (JSON, "application/a2a+json")
 DIFF = "text/x-diff"

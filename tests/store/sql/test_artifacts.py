@@ -28,11 +28,11 @@ from a2a_canvas.store.errors import (
 )
 from a2a_canvas.store.models import Artifact, FilePart, Limits, Ref
 from a2a_canvas.store.sql import artifact_lease, reading
-from a2a_canvas.store.sql.artifacts import standing
-from a2a_canvas.store.sql.commit import Fenced
+from a2a_canvas.store.sql.artifacts import read_artifacts
+from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import Cache
-from a2a_canvas.store.sql.rows import Head, Stored
+from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 from a2a_canvas.store.text.spans import Span
 from tests.store.artifact_builders import appending, by, delta, replacing, result
@@ -87,7 +87,7 @@ async def rows_of(database: Database, artifact_id: str = "a") -> Document | None
     """The document as its rows have it, draft and all."""
     key = "c", artifact_id
     async with database.read() as connection:
-        found = await reading.head(connection, key)
+        found = await reading.read_head(connection, key)
         return (await Cache().read(connection, key, found)).document if found and found.exists else None
 
 
@@ -125,7 +125,7 @@ async def walk(database: Database, steps: list[tuple[Step, str, str | None]]) ->
             if moment == "pause":
                 await asyncio.sleep(0)
             if moment == "commit":
-                await kept.commits.settled()
+                await kept.commits.flushed()
                 assert await all_rows(database) == witness.committed == witness.memory
             if moment == "crash":
                 await kept.commits.stop()
@@ -181,7 +181,7 @@ async def test_a_draft_goes_on_after_a_crash_where_the_last_completed_call_left_
     async with keeping(database, first(database)) as before:
         await before.store.apply(by("t1"), replacing("kept "))
         await before.store.apply(by("t1"), delta(appending("cut off")))
-        await before.commits.settled()
+        await before.commits.flushed()
     async with keeping(database, second(database)) as after:
         assert (await after.store.get(by("t1"))).text == "kept cut off"
         with pytest.raises(ArtifactBusy) as caught:
@@ -199,7 +199,7 @@ async def test_a_thousand_versions_are_read_again_and_only_new_ones_after_that(k
     await kept.store.apply(by("t1"), replacing("0" * 1000, last_chunk=True))
     for number in range(1, 200):
         await kept.store.apply(by("t1"), EditText(Span(number, number + 1), "x", number))
-    await kept.commits.settled()
+    await kept.commits.flushed()
     made = await kept.store.versions(by("t1"))
     kept.store.forget()
     assert await kept.store.versions(by("t1")) == made
@@ -249,7 +249,7 @@ async def test_a_draft_is_seen_at_once(idle: Kept) -> None:
 async def test_what_is_held_changes_without_waiting(idle: Kept) -> None:
     await idle.store.prepare(by("t1"))
     assert result(idle.store.apply(by("t1"), appending("A"))).artifact.text == "A"
-    result(idle.store.keep(by("t1")))
+    result(idle.store.complete_call(by("t1")))
     assert result(idle.store.discard(by("t1"))) is None
     assert result(idle.store.close(by("t1")))
 
@@ -257,31 +257,31 @@ async def test_what_is_held_changes_without_waiting(idle: Kept) -> None:
 async def test_steps_between_two_waits_are_written_together(kept: Kept) -> None:
     await kept.store.prepare(by("t1"))
     await kept.store.prepare(by("t1", "b"))
-    await kept.commits.settled()
+    await kept.commits.flushed()
     before = kept.commits.commits
     for artifact_id in "ab":
         result(kept.store.apply(by("t1", artifact_id), replacing("A", last_chunk=True)))
-    await kept.commits.settled()
+    await kept.commits.flushed()
     assert kept.commits.commits == before + 1
 
 
 async def test_nothing_is_written_where_nothing_is_to_be_done(kept: Kept) -> None:
     await kept.store.apply(by("t1"), replacing("A", last_chunk=True))
     await kept.store.apply(by("t1", "b"), replacing("B"))
-    await kept.commits.settled()
+    await kept.commits.flushed()
     kept.store.forget()
     before = kept.commits.commits, await revisions(kept)
-    await kept.store.keep(by("t1"))
+    await kept.store.complete_call(by("t1"))
     assert await kept.store.close(by("t1")) is None
     assert await kept.store.discard(by("t1")) is None
     assert await kept.store.close(by("t2", "b")) is None
     assert await kept.store.discard(by("t1", "none")) is None
     with pytest.raises(ArtifactBusy):
-        await kept.store.keep(by("t2", "b"))
-    for change in (kept.store.keep, kept.store.close):
+        await kept.store.complete_call(by("t2", "b"))
+    for change in (kept.store.complete_call, kept.store.close):
         with pytest.raises(ArtifactNotFound):
             await change(by("t1", "none"))
-    await kept.commits.settled()
+    await kept.commits.flushed()
     assert (kept.commits.commits, await revisions(kept)) == before
 
 
@@ -295,14 +295,14 @@ async def test_a_growing_draft_is_never_written_again(kept: Kept) -> None:
     await kept.store.apply(by("t1"), delta(replacing("x" * 100_000)))
     for _ in range(10):
         await kept.store.apply(by("t1"), delta(appending("y" * 20)))
-        await kept.commits.settled()
+        await kept.commits.flushed()
     async with kept.database.read() as connection:
         sizes = [*await connection.scalars(select(func.length(drafts.c.content)).order_by(drafts.c.seq))]
     assert len(sizes) == 10
     assert sum(sizes) < 100_000 + 10 * 150
     await kept.store.apply(by("t1"), delta(appending("z")))
     await kept.store.close(by("t1"))
-    await kept.commits.settled()
+    await kept.commits.flushed()
     async with kept.database.read() as connection:
         assert await connection.scalar(select(func.count()).select_from(drafts)) == 0
     assert [holder for _, _, holder in await revisions(kept)] == [None]
@@ -314,7 +314,7 @@ async def test_a_growing_draft_is_never_written_again(kept: Kept) -> None:
 async def test_another_replica_sees_a_draft_and_may_not_write_it(two: tuple[Kept, Kept]) -> None:
     one, other = two
     await one.store.apply(by("t1"), replacing("A", name="n"))
-    await one.commits.settled()
+    await one.commits.flushed()
     artifact = await other.store.get(by("t2"))
     assert (artifact.text, artifact.name, artifact.open, artifact.changed_by) == ("A", "n", True, "t1")
     for change in (appending("B"), ReplaceParts((FilePart(b"x"),)), Undo()):
@@ -323,7 +323,7 @@ async def test_another_replica_sees_a_draft_and_may_not_write_it(two: tuple[Kept
         assert caught.value.task_id == "t1"
     await other.store.prepare(by("t2"))
     await one.store.apply(by("t1"), appending("B", last_chunk=True))
-    await one.commits.settled()
+    await one.commits.flushed()
     assert (await other.store.apply(by("t2"), appending("C"))).artifact.text == "ABC"
 
 
@@ -339,7 +339,7 @@ async def test_numbers_and_guards_hold_across_replicas(two: tuple[Kept, Kept]) -
         assert (caught.value.base, caught.value.current) == (5, 6)
     await one.store.apply(by("t1"), Undo(base=6))
     assert (await other.store.apply(by("t2"), Redo(base=5))).version == 6
-    await other.commits.settled()
+    await other.commits.flushed()
     assert await one.store.versions(by("")) == await other.store.versions(by(""))
     assert [version.content.text for version in await one.store.versions(by(""))] == [*"123456"]
 
@@ -352,7 +352,7 @@ async def test_of_replicas_that_write_at_once_each_gets_its_turn(two: tuple[Kept
     ]
     applied = await asyncio.gather(*writers)
     for each in two:
-        await each.commits.settled()
+        await each.commits.flushed()
     assert sorted(each.version for each in applied) == [1, 2, 3, 4, 5, 6]
     text = (await two[0].store.get(by(""))).text
     assert sorted(text) == [*"012345"]
@@ -365,7 +365,7 @@ async def test_artifacts_of_all_replicas_are_listed_in_the_order_of_their_last_c
     await other.store.apply(by("t2", "b"), replacing("b", last_chunk=True))
     await one.store.apply(by("t1", "d"), replacing("d"))
     for each in two:
-        await each.commits.settled()
+        await each.commits.flushed()
     for each in two:
         assert [artifact.text for artifact in await each.store.list("c")] == ["a", "b", "d"]
     await one.store.apply(by("t1", "a"), appending("+"))
@@ -377,14 +377,14 @@ async def test_a_refused_change_lets_go_of_the_artifact_and_makes_none(two: tupl
     for change in (Undo(), ReplaceParts(()), Restore(1)):
         with pytest.raises(StoreError):
             await one.store.apply(by("t1"), change)
-        await one.commits.settled()
+        await one.commits.flushed()
     assert [holder for _, _, holder in await revisions(one)] == [None]
     for store in (one.store, other.store):
         assert await store.list("c") == ()
         with pytest.raises(ArtifactNotFound):
             await store.get(by("t1"))
     async with one.database.read() as connection:
-        assert await standing(connection, "c") == ()
+        assert await read_artifacts(connection, "c") == ()
     assert (await other.store.apply(by("t2"), appending("x", last_chunk=True))).version == 1
 
 
@@ -392,7 +392,7 @@ async def test_what_was_prepared_and_not_changed_is_let_go(
     two: tuple[Kept, Kept], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
-    monkeypatch.setattr(artifact_lease, "UNUSED", 0.1)
+    monkeypatch.setattr(artifact_lease, "IDLE_SECONDS", 0.1)
     await one.store.prepare(by("t1"))
     assert (await other.store.apply(by("t2"), appending("x", last_chunk=True))).version == 1
 
@@ -401,8 +401,8 @@ async def test_one_attempt_serves_all_who_ask_at_once_and_goes_on_when_they_leav
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
-    monkeypatch.setattr(artifact_lease.Holds, "_take", counted(artifact_lease.Holds._take, begun))
-    monkeypatch.setattr(artifact_lease, "UNUSED", 0.1)
+    monkeypatch.setattr(artifact_lease.Leases, "_take", counted(artifact_lease.Leases._take, begun))
+    monkeypatch.setattr(artifact_lease, "IDLE_SECONDS", 0.1)
     async with keeping(database, first(database)) as kept:
         asking = [asyncio.create_task(kept.store.apply(by("t1"), appending("x"))) for _ in range(5)]
         leaving = asyncio.create_task(kept.store.prepare(by("t1", "b")))
@@ -428,7 +428,7 @@ async def test_the_draft_of_a_task_that_came_over_is_waited_for_until_its_replic
 ) -> None:
     one, other = two
     await one.store.apply(by("t1"), replacing("A"))
-    await one.commits.settled()
+    await one.commits.flushed()
     waiting = await waits(other.store.apply(by("t1"), appending("B")))
     other.replica.living.discard("r1")
     assert (await waiting).artifact.text == "AB"
@@ -436,9 +436,9 @@ async def test_the_draft_of_a_task_that_came_over_is_waited_for_until_its_replic
 
 async def test_who_is_not_let_in_is_told_to_try_again(two: tuple[Kept, Kept], monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = two
-    monkeypatch.setattr(artifact_lease, "PATIENCE", 0.1)
+    monkeypatch.setattr(artifact_lease, "COMMIT_TIMEOUT", 0.1)
     await one.store.apply(by("t1"), replacing("A"))
-    await one.commits.settled()
+    await one.commits.flushed()
     with pytest.raises(Unavailable, match="does not let go of artifact 'a'"):
         await other.store.apply(by("t1"), appending("B"))
     assert (await one.store.apply(by("t1"), appending("C"))).artifact.text == "AC"
@@ -450,14 +450,14 @@ async def test_who_is_not_let_in_is_told_to_try_again(two: tuple[Kept, Kept], mo
 async def test_a_replica_that_was_taken_for_dead_cannot_write_any_more(two: tuple[Kept, Kept]) -> None:
     one, other = two
     await one.store.apply(by("t1"), replacing("A"))
-    await one.commits.settled()
+    await one.commits.flushed()
     other.replica.living.discard("r1")
     assert (await other.store.close(by("t1"))) is not None
     assert (await other.store.apply(by("t2"), appending("B", last_chunk=True))).version == 2
-    await other.commits.settled()
+    await other.commits.flushed()
     await one.store.apply(by("t1"), appending("late", last_chunk=True))
-    with pytest.raises(Fenced):
-        await one.commits.settled()
+    with pytest.raises(LeaseLost):
+        await one.commits.flushed()
     assert one.lost == 1
     one.replica.id = "r3"
     one.replica.living.add("r3")
@@ -483,7 +483,7 @@ async def test_what_was_being_asked_for_when_everything_was_forgotten_is_asked_f
     await asyncio.sleep(0)
     kept.store.forget()
     assert (await asking).artifact.text == "A"
-    await kept.commits.settled()
+    await kept.commits.flushed()
     found = await rows_of(kept.database)
     assert found
     assert found.artifact.text == "A"
@@ -526,7 +526,7 @@ async def test_while_the_database_is_away_changes_wait_and_nothing_is_lost(broke
     kept, database = broken
     await kept.store.apply(by("t1"), replacing("A"))
     await kept.store.apply(by("t1", "b"), replacing("B", last_chunk=True))
-    await kept.commits.settled()
+    await kept.commits.flushed()
     database.away = True
     await kept.store.apply(by("t1"), appending("+", last_chunk=True))
     await database.tried.wait()
@@ -534,7 +534,7 @@ async def test_while_the_database_is_away_changes_wait_and_nothing_is_lost(broke
         await kept.store.get(by("t1"))
     assert (await kept.store.get(by("t1", "b"))).text == "B"
     database.away = False
-    await kept.commits.settled()
+    await kept.commits.flushed()
     assert (await kept.store.get(by("t1"))).text == "A+"
     found = await rows_of(database)
     assert found
@@ -552,10 +552,10 @@ async def test_standing_shows_what_is_committed(kept: Kept) -> None:
     await kept.store.apply(by("t1", "b"), replacing("b", last_chunk=True))
     await kept.store.apply(Ref("c", "b", "t2", "user"), appending("+"))
     await kept.store.apply(by("t1", "d"), delta(replacing("d")))
-    await kept.commits.settled()
+    await kept.commits.flushed()
     await kept.store.apply(by("t1", "d"), delta(appending("not yet")))
     async with kept.database.read() as connection:
-        found = await standing(connection, "c")
+        found = await read_artifacts(connection, "c")
     shown = [(each.artifact_id, each.content.text, each.version, each.author, each.open) for each in found]
     assert shown == [
         ("a", "axxx" + "a" * 46, 4, "user", False),
@@ -577,7 +577,7 @@ async def test_versions_pruned_meanwhile_are_gone_from_memory_too(kept: Kept) ->
     for text in "ABC":
         await kept.store.apply(by("t1"), replacing(text, last_chunk=True))
     assert len(await kept.store.versions(by(""))) == 3
-    await kept.commits.settled()
+    await kept.commits.flushed()
     await pruned(kept, 1)
     assert [version.pruned for version in await kept.store.versions(by(""))] == [True, False, False]
     for look in (kept.store.version(by(""), 1), kept.store.apply(by("t1"), Restore(1))):
@@ -604,50 +604,50 @@ async def test_memory_is_not_written_over_rows_that_were_changed_behind_it(behin
         for text in "AB":
             await kept.store.apply(by("t1"), replacing(text, last_chunk=True))
         await kept.store.apply(by("t1"), delta(appending("draft")))
-        await kept.commits.settled()
+        await kept.commits.flushed()
         await behind(kept)
         before = await rows_of(database)
         await kept.store.discard(by("t1"))
         await kept.store.apply(by("t1"), Undo())
-        with pytest.raises(Fenced):
-            await kept.commits.settled()
+        with pytest.raises(LeaseLost):
+            await kept.commits.flushed()
         assert await rows_of(database) == before
         assert kept.lost == 1
 
 
 async def test_nobody_gets_hold_of_an_artifact_whose_context_is_closed() -> None:
     async with sqlite_database() as database, keeping(database, Replica()) as kept:
-        with kept.store.closed("c") as free, kept.store.closed("c") as again:
+        with kept.store.frozen("c") as free, kept.store.frozen("c") as again:
             assert (free, again) == (True, False)
             changing = asyncio.create_task(kept.store.apply(by("t1"), replacing("A", last_chunk=True)))
             await kept.store.apply(by("t1", context="other"), replacing("B", last_chunk=True))
             assert not changing.done()
-            with kept.store.closed("other") as free:
+            with kept.store.frozen("other") as free:
                 assert not free
-        with kept.store.closed("c") as free:
+        with kept.store.frozen("c") as free:
             assert not free  # somebody is about to
         assert (await changing).artifact.text == "A"
-        with kept.store.closed("c") as free:
+        with kept.store.frozen("c") as free:
             assert not free
 
 
 async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_again(two: tuple[Kept, Kept]) -> None:
     one, _ = two
     await one.store.apply(by("t1"), replacing("A"))
-    await one.commits.settled()
+    await one.commits.flushed()
     async with one.database.write() as connection:
         await connection.execute(artifacts.delete())
     await one.store.close(by("t1"))
-    with pytest.raises(Fenced):
-        await one.commits.settled()
+    with pytest.raises(LeaseLost):
+        await one.commits.flushed()
     assert await one.store.list("c") == ()
 
 
 async def test_who_has_waited_for_an_artifact_that_is_held_now_finds_it_as_it_has_been_changed(kept: Kept) -> None:
     await kept.store.apply(by("t1"), delta(appending("A")))
-    await kept.store._holds.take(by("t1"))  # the next try of somebody else who waited
+    await kept.store._leases.take(by("t1"))  # the next try of somebody else who waited
     await kept.store.apply(by("t1"), delta(appending("B")))
-    await kept.commits.settled()
+    await kept.commits.flushed()
     assert (await kept.store.get(by("t1"))).text == "AB"
     assert kept.lost == 0
 
@@ -670,17 +670,17 @@ class Slow:
 
 
 async def test_who_is_unused_while_it_is_let_go_is_let_go_once(two: tuple[Kept, Kept], monkeypatch) -> None:
-    monkeypatch.setattr(artifact_lease, "UNUSED", 0.05)
+    monkeypatch.setattr(artifact_lease, "IDLE_SECONDS", 0.05)
     one, slow = two[0], Slow()
     await one.store.prepare(by("t1"))
     with pytest.raises(StoreError):
         await one.store.apply(by("t1"), Undo())
     one.commits.join(slow)
-    one.commits.now()
+    one.commits.flush_now()
     await slow.reached.wait()
-    asyncio.get_running_loop().call_later(2 * artifact_lease.UNUSED, slow.release.set)
+    asyncio.get_running_loop().call_later(2 * artifact_lease.IDLE_SECONDS, slow.release.set)
     await one.store.apply(by("t1"), replacing("A", last_chunk=True))
-    await one.commits.settled()
+    await one.commits.flushed()
     assert one.lost == 0
     assert (await one.store.get(by("t1"))).text == "A"
 
@@ -688,19 +688,19 @@ async def test_who_is_unused_while_it_is_let_go_is_let_go_once(two: tuple[Kept, 
 def test_the_cache_keeps_what_was_used_last_within_its_bound() -> None:
     cache = Cache(limit=2500)
 
-    def document(name: str, revision: int = 1) -> Stored:
-        made, _ = mutation.changed(Document(name), by("t1", name), replacing("x" * 500, last_chunk=True), Limits())
-        return Stored(made, Head(revision=revision, newest=1, current=1), 0, (0,))
+    def document(name: str, revision: int = 1) -> StoredDocument:
+        made, _ = mutation.apply_change(Document(name), by("t1", name), replacing("x" * 500, last_chunk=True), Limits())
+        return StoredDocument(made, ArtifactHead(revision=revision, newest=1, current=1), 0, (0,))
 
     for name in "abc":
         cache.put(("c", name), document(name))
-        cache.fresh(("c", "a"), Head(revision=1))
-    assert [bool(cache.fresh(("c", name), Head(revision=1))) for name in "abc"] == [True, False, True]
-    assert cache.fresh(("c", "a"), Head(revision=2)) is None
+        cache.fresh(("c", "a"), ArtifactHead(revision=1))
+    assert [bool(cache.fresh(("c", name), ArtifactHead(revision=1))) for name in "abc"] == [True, False, True]
+    assert cache.fresh(("c", "a"), ArtifactHead(revision=2)) is None
     cache.put(("c", "a"), document("a", 2))
-    assert cache.fresh(("c", "c"), Head(revision=1))
+    assert cache.fresh(("c", "c"), ArtifactHead(revision=1))
     cache.clear()
-    assert cache.fresh(("c", "c"), Head(revision=1)) is None
+    assert cache.fresh(("c", "c"), ArtifactHead(revision=1)) is None
 
 
 # ------------------------------------------------------------------------- odd ids
@@ -713,7 +713,7 @@ async def test_an_odd_id_is_one_artifact_however_it_is_looked_for(kept: Kept, od
     async with asyncio.timeout(20):
         await asyncio.gather(*(kept.store.apply(ref, appending("x")) for _ in range(20)))
         await kept.store.close(ref)
-        await kept.commits.settled()
+        await kept.commits.flushed()
         kept.store.forget()
         shown = [await kept.store.get(each) for each in (ref, plain)]
         listed = await kept.store.list(odd)
@@ -724,8 +724,8 @@ async def test_who_cannot_get_hold_is_told_so_and_lets_others_run(kept: Kept, mo
     async def nothing(ref: Ref) -> None:
         return
 
-    monkeypatch.setattr(kept.store._holds, "take", nothing)
-    monkeypatch.setattr("a2a_canvas.store.sql.artifacts.PATIENCE", 0.05)
+    monkeypatch.setattr(kept.store._leases, "take", nothing)
+    monkeypatch.setattr("a2a_canvas.store.sql.artifacts.COMMIT_TIMEOUT", 0.05)
     others = asyncio.Event()
     asyncio.get_running_loop().call_soon(others.set)
     with pytest.raises(Unavailable):

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql import commit
-from a2a_canvas.store.sql.commit import Fenced, GroupCommit, Written
+from a2a_canvas.store.sql.commit import AlreadyCommitted, GroupCommit, LeaseLost
 from a2a_canvas.store.sql.database import Database
 
 
@@ -85,9 +85,9 @@ class Words:
     async def write(self, connection: AsyncConnection) -> None:
         await asyncio.sleep(0)
         if "fenced" in self._words:
-            raise Fenced
+            raise LeaseLost
         if "written" in self._words and self._paper.transactions:
-            raise Written
+            raise AlreadyCommitted
         for word in self._words:
             if "!" in word:
                 raise ValueError(word)
@@ -97,7 +97,7 @@ class Words:
     def done(self) -> None:
         self._writer.durable += self._words
 
-    def divided(self) -> dict[str, Words]:
+    def by_context(self) -> dict[str, Words]:
         contexts = dict.fromkeys(word[0] for word in self._words)
         return {each: self._of([word for word in self._words if word[0] == each]) for each in contexts}
 
@@ -120,12 +120,12 @@ class Beginning:
 
     async def write(self, connection: AsyncConnection) -> None:
         if len(self._paper.transactions) > self._before:
-            raise Written
+            raise AlreadyCommitted
 
     def done(self) -> None:
         pass
 
-    def divided(self) -> dict[str, Words]:
+    def by_context(self) -> dict[str, Words]:
         return {}
 
 
@@ -162,7 +162,7 @@ class House:
 
 @pytest.fixture
 async def house(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
-    monkeypatch.setattr(commit, "RETRY", 0)
+    monkeypatch.setattr(commit, "RETRY_SECONDS", 0)
     house = House()
     house.commits.start()
     yield house
@@ -171,10 +171,10 @@ async def house(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
 
 async def test_what_all_say_in_one_step_is_one_transaction_in_the_order_they_joined(house: House) -> None:
     house.other.staged.append("b")
-    house.commits.soon()
+    house.commits.flush_soon()
     house.one.staged.append("a")
-    house.commits.now()
-    await house.commits.settled()
+    house.commits.flush_now()
+    await house.commits.flushed()
     assert house.paper.transactions == [["a", "b"]]
     assert (house.one.durable, house.other.durable, house.commits.commits) == (["a"], ["b"], 1)
 
@@ -182,14 +182,14 @@ async def test_what_all_say_in_one_step_is_one_transaction_in_the_order_they_joi
 async def test_while_one_transaction_is_on_its_way_the_next_one_gathers(house: House) -> None:
     house.paper.gate.clear()
     house.one.staged.append("a")
-    house.commits.now()
+    house.commits.flush_now()
     await house.paper.begun.wait()
     for word in "bcd":
         house.one.staged.append(word)
-        house.commits.now()
+        house.commits.flush_now()
         await asyncio.sleep(0)
     house.paper.gate.set()
-    await house.commits.settled()
+    await house.commits.flushed()
     assert house.paper.transactions == [["a"], ["b", "c", "d"]]
 
 
@@ -197,7 +197,7 @@ async def test_what_is_staged_soon_is_written_without_anybody_waiting_for_it() -
     house = House(interval=0.01)
     house.commits.start()
     house.one.staged.append("a")
-    house.commits.soon()
+    house.commits.flush_soon()
     assert house.paper.transactions == []
     await house.paper.written.wait()
     await house.commits.stop()
@@ -205,15 +205,15 @@ async def test_what_is_staged_soon_is_written_without_anybody_waiting_for_it() -
 
 
 async def test_settled_waits_for_what_was_staged_before_and_not_for_what_comes_after(house: House) -> None:
-    await house.commits.settled()
+    await house.commits.flushed()
     house.paper.gate.clear()
     house.one.staged.append("a")
-    house.commits.soon()
-    first = asyncio.create_task(house.commits.settled())
+    house.commits.flush_soon()
+    first = asyncio.create_task(house.commits.flushed())
     await house.paper.begun.wait()
     house.one.staged.append("b")
-    house.commits.soon()
-    second = asyncio.create_task(house.commits.settled())
+    house.commits.flush_soon()
+    second = asyncio.create_task(house.commits.flushed())
     await asyncio.sleep(0)
     house.paper.failing = lambda: Unavailable("it is away")
     house.paper.gate.set()
@@ -226,11 +226,11 @@ async def test_settled_waits_for_what_was_staged_before_and_not_for_what_comes_a
 
 async def test_who_leaves_while_waiting_is_not_missed(house: House) -> None:
     house.one.staged.append("a")
-    house.commits.soon()
-    leaving = asyncio.create_task(house.commits.settled())
+    house.commits.flush_soon()
+    leaving = asyncio.create_task(house.commits.flushed())
     await asyncio.sleep(0)
     leaving.cancel()
-    await house.commits.settled()
+    await house.commits.flushed()
     assert house.one.durable == ["a"]
 
 
@@ -253,11 +253,11 @@ def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_
             getattr(house, who).staged.append(word)
             left[0] += failures
             if now:
-                house.commits.now()
+                house.commits.flush_now()
                 await asyncio.sleep(0)
             else:
-                house.commits.soon()
-        await house.commits.settled()
+                house.commits.flush_soon()
+        await house.commits.flushed()
         await house.commits.stop()
         for who in ("one", "other"):
             assert getattr(house, who).durable == [word for name, word, _, _ in words if name == who]
@@ -265,12 +265,12 @@ def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_
         assert sorted(written, key=int) == [word for _, word, _, _ in words]
         assert house.lost == 0
 
-    retry, commit.RETRY = commit.RETRY, 0
+    retry, commit.RETRY_SECONDS = commit.RETRY_SECONDS, 0
     logging.disable(logging.CRITICAL)
     try:
         asyncio.run(run())
     finally:
-        commit.RETRY = retry
+        commit.RETRY_SECONDS = retry
         logging.disable(logging.NOTSET)
 
 
@@ -301,12 +301,12 @@ def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_o
             getattr(house, who).staged.append(word)
             words[who].append(word)
             left[0] += failures
-            house.commits.soon()
+            house.commits.flush_soon()
             if now:
-                house.commits.now()
+                house.commits.flush_now()
                 await asyncio.sleep(0)
-        with suppress(Fenced):
-            await house.commits.settled()
+        with suppress(LeaseLost):
+            await house.commits.flushed()
         await house.commits.stop()
         for who, staged in words.items():
             writer = getattr(house, who)
@@ -319,12 +319,12 @@ def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_o
         assert sorted(written) == sorted([*house.one.durable, *house.other.durable])
         assert house.lost == 0
 
-    retry, commit.RETRY = commit.RETRY, 0
+    retry, commit.RETRY_SECONDS = commit.RETRY_SECONDS, 0
     logging.disable(logging.CRITICAL)
     try:
         asyncio.run(run())
     finally:
-        commit.RETRY = retry
+        commit.RETRY_SECONDS = retry
         logging.disable(logging.NOTSET)
 
 
@@ -335,15 +335,15 @@ async def test_while_it_fails_it_says_why_once_and_when_it_goes_on(
     seen: list[bool] = []
 
     def failing() -> Exception | None:
-        seen.append(house.commits.able.is_set())
+        seen.append(house.commits.healthy.is_set())
         return reasons.pop(0)
 
     house.paper.failing = failing
     house.one.staged.append("a")
-    house.commits.now()
-    await house.commits.settled()
+    house.commits.flush_now()
+    await house.commits.flushed()
     assert seen == [True, False, False]
-    assert house.commits.able.is_set()
+    assert house.commits.healthy.is_set()
     assert house.commits.failing is None
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
     assert "it is away" in caplog.text
@@ -352,22 +352,22 @@ async def test_while_it_fails_it_says_why_once_and_when_it_goes_on(
 async def test_who_was_taken_over_gives_up_what_is_staged_and_goes_on_afresh(house: House) -> None:
     house.one.staged += ["a", "fenced"]
     house.other.staged.append("b")
-    house.commits.now()
-    with pytest.raises(Fenced):
-        await house.commits.settled()
+    house.commits.flush_now()
+    with pytest.raises(LeaseLost):
+        await house.commits.flushed()
     assert (house.lost, house.paper.transactions, house.one.durable) == (1, [], [])
     house.other.staged.append("c")
-    house.commits.now()
-    await house.commits.settled()
+    house.commits.flush_now()
+    await house.commits.flushed()
     assert house.paper.transactions == [["c"]]
 
 
 async def test_what_can_never_be_written_is_given_up_too(house: House, caplog: pytest.LogCaptureFixture) -> None:
     house.paper.failing = lambda: ValueError("a fault of ours")
     house.one.staged.append("a")
-    house.commits.now()
-    with pytest.raises(Fenced):
-        await house.commits.settled()
+    house.commits.flush_now()
+    with pytest.raises(LeaseLost):
+        await house.commits.flushed()
     assert house.lost == 1
     assert "cannot be written" in caplog.text
 
@@ -375,8 +375,8 @@ async def test_what_can_never_be_written_is_given_up_too(house: House, caplog: p
 async def test_what_cannot_be_written_fails_alone_and_all_of_its_context_with_it(house: House) -> None:
     house.one.staged += ["a1", "b1", "c1"]
     house.other.staged += ["b2!", "c2", "b3"]
-    house.commits.now()
-    await house.commits.settled()
+    house.commits.flush_now()
+    await house.commits.flushed()
     assert house.paper.transactions == [["a1", "c1", "c2", "free b1", "free b2!b3"]]
     assert house.unwritten == {"b": "b2!"}
     assert (house.one.durable, house.other.durable) == (["a1", "c1"], ["c2"])
@@ -386,16 +386,16 @@ async def test_what_cannot_be_written_fails_alone_and_all_of_its_context_with_it
 
 async def test_what_is_the_only_thing_to_be_written_fails_too(house: House) -> None:
     house.one.staged.append("a!")
-    house.commits.now()
-    await house.commits.settled()
+    house.commits.flush_now()
+    await house.commits.flushed()
     assert (house.unwritten, house.one.failed, house.lost) == ({"a": "a!"}, ["a!"], 0)
 
 
 async def test_if_nothing_at_all_can_be_written_no_context_is_to_blame(house: House) -> None:
     house.one.staged += ["a!", "b!"]
-    house.commits.now()
-    with pytest.raises(Fenced):
-        await house.commits.settled()
+    house.commits.flush_now()
+    with pytest.raises(LeaseLost):
+        await house.commits.flushed()
     assert (house.unwritten, house.lost) == ({}, 1)
 
 
@@ -407,12 +407,12 @@ async def test_what_cannot_even_be_collected_does_not_end_the_writing(house: Hou
         raise ValueError("a fault of ours")
 
     house.one.collect = broken  # type: ignore[method-assign]
-    house.commits.now()
-    with pytest.raises(Fenced):
-        await house.commits.settled()
+    house.commits.flush_now()
+    with pytest.raises(LeaseLost):
+        await house.commits.flushed()
     house.one.staged.append("a")
-    house.commits.now()
-    await house.commits.settled()
+    house.commits.flush_now()
+    await house.commits.flushed()
     assert (house.lost, house.paper.transactions) == (1, [["a"]])
 
 
@@ -420,8 +420,8 @@ async def test_a_database_that_goes_away_while_the_culprit_is_looked_for_is_wait
     errors: list[Exception | None] = [None, Unavailable("it is away"), None]
     house.paper.failing = lambda: errors.pop(0)
     house.one.staged += ["a", "b!"]
-    house.commits.now()
-    await house.commits.settled()
+    house.commits.flush_now()
+    await house.commits.flushed()
     assert house.paper.transactions == [["a", "free b!"]]
     assert (house.one.durable, house.one.failed, house.unwritten) == (["a"], ["b!"], {"b": "b!"})
 
@@ -430,8 +430,8 @@ async def test_a_connection_that_breaks_after_the_commit_does_not_make_forget_wh
     errors: list[Exception | None] = [None, Broke("the connection broke"), None]
     house.paper.failing = lambda: errors.pop(0)
     house.one.staged += ["a", "b!"]
-    house.commits.now()
-    await house.commits.settled()
+    house.commits.flush_now()
+    await house.commits.flushed()
     assert house.paper.transactions == [["a", "free b!"]]
     assert (house.one.durable, house.one.failed, house.unwritten) == (["a"], ["b!"], {"b": "b!"})
 
@@ -439,8 +439,8 @@ async def test_a_connection_that_breaks_after_the_commit_does_not_make_forget_wh
 async def test_a_transaction_that_had_gone_through_counts_as_committed(house: House) -> None:
     house.paper.transactions.append(["before"])
     house.one.staged.append("written")
-    house.commits.now()
-    await house.commits.settled()
+    house.commits.flush_now()
+    await house.commits.flushed()
     assert house.one.durable == ["written"]
     assert house.paper.transactions == [["before"]]
 
@@ -449,9 +449,9 @@ async def test_who_waits_when_it_stops_is_told(house: House, monkeypatch: pytest
     monkeypatch.setattr(commit, "STOP", 0)
     house.paper.gate.clear()
     house.one.staged.append("a")
-    waiting: asyncio.Future[Any] = asyncio.ensure_future(house.commits.settled())
-    house.commits.now()
+    waiting: asyncio.Future[Any] = asyncio.ensure_future(house.commits.flushed())
+    house.commits.flush_now()
     await asyncio.sleep(0)
     await house.commits.stop()
-    with pytest.raises(Fenced, match="stopping"):
+    with pytest.raises(LeaseLost, match="stopping"):
         await waiting

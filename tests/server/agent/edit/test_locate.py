@@ -9,7 +9,7 @@ from a2a_canvas.server.agent.operations import InvalidOperation, Marked
 from a2a_canvas.store.errors import PassageLost
 from a2a_canvas.store.models import Content, Version, text_part
 from a2a_canvas.store.text.spans import Span, find_again, from_codepoints, line_count, lines_of, lines_span
-from a2a_canvas.tools.edit_stream import Target
+from a2a_canvas.tools.edit_stream import EditTarget
 
 TEXTS = st.text("ab \n\ré€😀", max_size=40)
 
@@ -52,7 +52,7 @@ def test_a_selection_stands_at_the_same_place_whatever_it_is_counted_in(passage,
     quote = span.of(text) if quoted else None
     for unit in ("utf16", "codepoint"):
         target = place(marked(text, span, unit, text=quote), standing(text, base=base))
-        assert target == Target("doc", 3, text, span, unit)
+        assert target == EditTarget("doc", 3, text, span, unit)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_without_a_version_a_quote_that_stands_nowhere_is_lost() -> None:
 
 def test_offsets_are_those_of_the_version_that_was_seen() -> None:
     at = standing("zero\none\ntwo", base_text="one\ntwo", base=2)
-    assert place(Marked(4, 7, text="two"), at) == Target("doc", 3, "zero\none\ntwo", Span(9, 12))
+    assert place(Marked(4, 7, text="two"), at) == EditTarget("doc", 3, "zero\none\ntwo", Span(9, 12))
     assert place(Marked(4, 7), at).span == Span(9, 12)
     assert place(Marked(line_start=2, line_end=2), at).span == Span(9, 12)
 

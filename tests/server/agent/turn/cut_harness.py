@@ -69,8 +69,8 @@ class WaitingStore(InMemoryArtifactStore):
     async def apply(self, ref, change):
         return await self._change(ref, super().apply(ref, change))
 
-    async def keep(self, ref):
-        return await self._change(ref, super().keep(ref))
+    async def complete_call(self, ref):
+        return await self._change(ref, super().complete_call(ref))
 
     async def close(self, ref):
         return await self._change(ref, super().close(ref))
@@ -162,8 +162,8 @@ def marks_in(document: Document | None) -> set[str]:
     if document is None:
         return set()
     kept = [version.content for version in document.versions if not version.incomplete]
-    if document.draft and document.draft.kept:
-        kept.append(document.draft.kept)
+    if document.draft and document.draft.completed:
+        kept.append(document.draft.completed)
     return {mark.strip() for content in kept for mark in content.text.split(";")[:-1]}
 
 

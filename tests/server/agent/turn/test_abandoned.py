@@ -11,7 +11,7 @@ from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.agent.turn.turn import TurnRequest, run_turn
 from a2a_canvas.server.tasks.ownership import Abandoned
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.retrying import PatientStore
+from a2a_canvas.store.retrying import RetryingStore
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import FakeLLM, Told, ids, no_time
 from tests.server.agent.edit.operation_harness import Desk
@@ -35,7 +35,7 @@ class Lease:
         self.left: object = None
         self._events = events
         self._store = store
-        self.store = PatientStore(store, self._pause, self.check if guarded else lambda: None)
+        self.store = RetryingStore(store, self._pause, self.check if guarded else lambda: None)
 
     async def emit(self, event: TurnEvent) -> None:
         if len(self.told.events) == self._events:

@@ -314,7 +314,7 @@ async def changed(kept: Kept, *steps: Step, context: str = "c") -> None:
             await kept.store.close(ref)
         except (InvalidChange, VersionNotFound):
             continue
-    await kept.commits.settled()
+    await kept.commits.flushed()
 
 
 async def aged(database: Database, ages: dict[int, datetime]) -> None:
@@ -484,7 +484,7 @@ async def test_an_artifact_that_is_being_changed_is_left_for_the_next_time(
     async with keeping(database, Replica()) as kept:
         await changed(kept, replacing("one"), replacing("two"))
         await how(kept)
-        await kept.commits.settled()
+        await kept.commits.flushed()
         await aged(database, {1: OLD})
         for dry_run in (True, False):
             assert (await prune(database, Keep(DAY, 5 * DAY), NOW, dry_run=dry_run)).versions == 0

@@ -55,7 +55,7 @@ class World:
 
     async def remove(self, by: Replica) -> None:
         """The sweep of a replica, much later."""
-        await by.house.commits.settled()
+        await by.house.commits.flushed()
         later = datetime.now(UTC) + timedelta(days=3)
         async with asyncio.timeout(SOON):
             while (await sweep(by, later)).contexts == 0:  # until nobody holds anything of it any more
@@ -64,12 +64,12 @@ class World:
 
 async def sweep(by: Replica, now: datetime) -> Pruned:
     keep = Keep(timedelta(days=100), contexts=timedelta(days=1))
-    return await prune(by.house._database, keep, now, by.house.store.closed)
+    return await prune(by.house._database, keep, now, by.house.store.frozen)
 
 
 @pytest.fixture(autouse=True)
 def soon_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(artifact_lease, "UNUSED", 0.01)
+    monkeypatch.setattr(artifact_lease, "IDLE_SECONDS", 0.01)
 
 
 @pytest.fixture(params=[sqlite_url, lambda _: postgresql_url()], ids=["sqlite", "postgresql"])
@@ -141,7 +141,7 @@ async def edit(replica: Replica, words: str) -> None:
     ref, current = by("t", "doc"), (await replica.house.store.get(DOC)).version
     await replica.house.store.apply(ref, EditText(Span(0, 0), words, base=current))
     await replica.house.store.close(ref)
-    await replica.house.commits.settled()
+    await replica.house.commits.flushed()
 
 
 async def test_another_server_shows_the_new_text_at_whatever_revision_it_knew_the_old_one(two) -> None:
@@ -244,9 +244,9 @@ async def written(kept: Kept, *words: str) -> None:
 
 async def let_go(kept: Kept) -> None:
     """Everything is committed, and nothing held any more."""
-    await kept.commits.settled()
+    await kept.commits.flushed()
     while True:
-        with kept.store.closed("c") as free:
+        with kept.store.frozen("c") as free:
             if free:
                 return
         await asyncio.sleep(0)
@@ -255,7 +255,7 @@ async def let_go(kept: Kept) -> None:
 async def pruned(kept: Kept, *, contexts: bool = False) -> Pruned:
     """The sweep, much later."""
     keep = Keep(timedelta(days=100), timedelta(days=1), timedelta(days=1) if contexts else None)
-    return await prune(kept.database, keep, datetime.now(UTC) + timedelta(days=3), kept.store.closed)
+    return await prune(kept.database, keep, datetime.now(UTC) + timedelta(days=3), kept.store.frozen)
 
 
 async def test_a_sweep_leaves_versions_alone_while_a_change_of_their_artifact_is_staged() -> None:
@@ -284,10 +284,10 @@ async def made_at(kept: Kept) -> list[datetime]:
 
 
 async def test_a_context_stays_while_an_artifact_of_it_is_held_though_nothing_is_staged(monkeypatch) -> None:
-    monkeypatch.setattr(artifact_lease, "UNUSED", 3600.0)
+    monkeypatch.setattr(artifact_lease, "IDLE_SECONDS", 3600.0)
     async with swept_beside() as kept:
         await written(kept, "one")
-        await kept.commits.settled()
+        await kept.commits.flushed()
         await kept.store.prepare(by("t"))
         assert (await pruned(kept, contexts=True)).contexts == 0
         await written(kept, "two")
@@ -331,7 +331,7 @@ class Reuse:
 
     async def check(self) -> None:
         """Memory and a store that reads the rows say the same, and nothing of what was removed."""
-        await self._kept.commits.settled()
+        await self._kept.commits.flushed()
         async with keeping(self._kept.database, Only("reader")) as reader:
             seen = [await of(store) for store in (self._kept.store, reader.store)]
         assert seen[0] == seen[1]
