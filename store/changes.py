@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from a2a_canvas.store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, OutsideText, TooManyParts
-from a2a_canvas.store.models import Kind, Limits, Part, Parts, TextPart, replace_surrogates, text_of, text_part
+from a2a_canvas.store.models import Kind, Limits, Part, Parts, TextPart, text_of, text_part
 from a2a_canvas.store.text.spans import Span
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 
 @dataclass(frozen=True, slots=True)

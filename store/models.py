@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing_extensions import TypeAliasType
 
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.spans import Span
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 JsonValue = TypeAliasType("JsonValue", "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None")
 Metadata = Mapping[str, JsonValue]
@@ -20,7 +20,6 @@ Author = Literal["agent", "user"]
 
 NO_METADATA: Metadata = {}
 """Shared by all parts without any, because there is a part per token."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +71,6 @@ class DataPart:
 
 Part = TextPart | FilePart | DataPart
 Parts = tuple[Part, ...]
-
-
-def replace_surrogates(text: str) -> str:
-    """`text` with U+FFFD in place of every lone surrogate, which no transport and no encoding can carry."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", text)
-    return text
 
 
 def text_part(text: str, media_type: str = "", metadata: Metadata | None = None) -> TextPart:

@@ -51,10 +51,10 @@ from a2a_canvas.store.models import (
     TextEdit,
     TextPart,
     Version,
-    replace_surrogates,
     text_of,
     text_part,
 )
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 
 def apply_change(document: Document, ref: Ref, change: Change, limits: Limits) -> tuple[Document, Applied]:

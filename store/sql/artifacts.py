@@ -29,8 +29,8 @@ from a2a_canvas.store.sql.commit import GroupCommit, LeaseLost
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import ArtifactRow, Cache, key_of, read_artifacts
 from a2a_canvas.store.sql.rows import ArtifactHead
-from a2a_canvas.store.sql.tables import replace_unstorable
 from a2a_canvas.store.sql.writing import Write
+from a2a_canvas.store.text.unicode import replace_unstorable
 
 _NOT_COMMITTED = "what was written last is not committed"
 

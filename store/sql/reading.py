@@ -19,7 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.store.document import Document
 from a2a_canvas.store.models import Author, Content, Ref
 from a2a_canvas.store.sql.rows import ArtifactHead, Piece, StoredDocument, VersionRow, content, stored
-from a2a_canvas.store.sql.tables import artifacts, drafts, replace_unstorable, versions
+from a2a_canvas.store.sql.tables import artifacts, drafts, versions
+from a2a_canvas.store.text.unicode import replace_unstorable
 
 Key = tuple[str, str]
 """Context id, artifact id, as the rows have them: made by `key_of`."""

@@ -20,12 +20,12 @@ from a2a_canvas.store.models import (
     Parts,
     TextPart,
     Version,
-    replace_surrogates,
     text_of,
     text_part,
 )
 from a2a_canvas.store.sql.rows import FULL_EVERY, ArtifactHead, Piece, StoredDocument, VersionRow
 from a2a_canvas.store.text.spans import splice
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,9 @@ from typing import Any
 import sqlalchemy
 from sqlalchemy import BigInteger, Boolean, Column, DateTime, Integer, MetaData, Table, TypeDecorator, func
 
-from a2a_canvas.store.models import replace_surrogates
+from a2a_canvas.store.text.unicode import replace_unstorable
 
 metadata = MetaData()
-
-
-def replace_unstorable(text: str) -> str:
-    """`text` with U+FFFD in place of what a database cannot carry: half a character, and NUL."""
-    text = replace_surrogates(text)
-    return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
 class Text(TypeDecorator[str]):
