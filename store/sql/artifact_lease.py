@@ -19,9 +19,8 @@ from typing import Protocol
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.errors import ArtifactBusy, Unavailable
-from a2a_canvas.store.models import Ref, new_incarnation
+from a2a_canvas.store.models import Document, Ref, new_incarnation
 from a2a_canvas.store.sql import reading, writing
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import Cache, Key, key_of

@@ -20,9 +20,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import Change
-from a2a_canvas.store.document import Applied, Document
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, StoreError, Unavailable
-from a2a_canvas.store.models import Artifact, Limits, Ref, Version
+from a2a_canvas.store.models import Applied, Artifact, Document, Limits, Ref, Version
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.artifact_lease import COMMIT_TIMEOUT, ArtifactLease, LeaseHolder, Leases, Work, durable_state
 from a2a_canvas.store.sql.commit import GroupCommit, LeaseLost

@@ -16,8 +16,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, Table, and_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.store.document import Document
-from a2a_canvas.store.models import Author, Content, Ref
+from a2a_canvas.store.models import Author, Content, Document, Ref
 from a2a_canvas.store.sql.rows import ArtifactHead, Piece, StoredDocument, VersionRow, content, stored
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 from a2a_canvas.store.text.unicode import replace_unstorable

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from a2a_canvas.store.codec import encode
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.models import (
     Content,
+    Document,
     Kind,
     Part,
     Parts,

@@ -18,8 +18,7 @@ from typing import Literal
 
 from a2a_canvas.store.changes import AppendParts, apply
 from a2a_canvas.store.codec import decode
-from a2a_canvas.store.document import Document, Draft
-from a2a_canvas.store.models import Author, Content, TextEdit, TextPart, Version
+from a2a_canvas.store.models import Author, Content, Document, Draft, TextEdit, TextPart, Version
 from a2a_canvas.store.text.spans import Span
 
 FULL_EVERY = 32

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.store.document import Document
+from a2a_canvas.store.models import Document
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import insert
 from a2a_canvas.store.sql.reading import Key

@@ -27,8 +27,7 @@ from a2a_canvas.server.agent.listener import to_the_end
 from a2a_canvas.server.agent.model import LLM, ModelError, ModelRequest, Passage, Usage
 from a2a_canvas.server.agent.operations import Edit
 from a2a_canvas.server.agent.progress import Progress
-from a2a_canvas.store.document import Applied
-from a2a_canvas.store.models import Artifact, text_of
+from a2a_canvas.store.models import Applied, Artifact, text_of
 from a2a_canvas.store.text.spans import lines_named
 from a2a_canvas.tools.base import Workspace
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget

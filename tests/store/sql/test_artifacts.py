@@ -17,7 +17,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.store import mutation
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import EditText, Redo, ReplaceParts, Restore, Undo
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
@@ -26,7 +25,7 @@ from a2a_canvas.store.errors import (
     VersionConflict,
     VersionPruned,
 )
-from a2a_canvas.store.models import Artifact, FilePart, Limits, Ref
+from a2a_canvas.store.models import Artifact, Document, FilePart, Limits, Ref
 from a2a_canvas.store.sql import artifact_lease, reading
 from a2a_canvas.store.sql.artifacts import read_artifacts
 from a2a_canvas.store.sql.commit import LeaseLost

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, Restore, Undo
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.errors import VersionPruned
-from a2a_canvas.store.models import DataPart, FilePart
+from a2a_canvas.store.models import DataPart, Document, FilePart
 from a2a_canvas.store.sql.row_changes import RowChanges, appended, row_changes
 from a2a_canvas.store.sql.rows import FULL_EVERY, ArtifactHead, Piece, StoredDocument, VersionRow, content, stored
 from a2a_canvas.store.text.spans import Span
