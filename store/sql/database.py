@@ -40,7 +40,7 @@ IDLE = "3s"
 """How long a transaction on PostgreSQL may wait for its client. One that stands still, or has been cut off without
 a word, must not keep its locks for longer than its lease (`server/tasks/sql/lease.py`)."""
 
-_MENDABLE = ("08", "25P03", "40", "53", "55P03", "57P", "57014", "58", "25006")
+_RETRYABLE = ("08", "25P03", "40", "53", "55P03", "57P", "57014", "58", "25006")
 """PostgreSQL's error codes, by how they begin: connection, rollback, resources, shutdown, time-out, disk, read-only."""
 
 
@@ -82,7 +82,7 @@ class Database:
             Unavailable: rules 3 and 4.
         """
         self._check()
-        with translated():
+        with translate_errors():
             async with self._reader.connect() as connection, connection.begin():
                 yield connection
 
@@ -109,7 +109,7 @@ class Database:
     @asynccontextmanager
     async def _writing(self, engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         self._check()
-        with translated():
+        with translate_errors():
             if self.dialect == "postgresql":
                 async with engine.begin() as connection:
                     yield connection
@@ -225,20 +225,20 @@ def text_size(connection: AsyncConnection, column: ColumnElement[str]) -> Column
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raises `Unavailable` in place of what another try could mend."""
     try:
         yield
     except Unavailable:
         raise
     except (DBAPIError, PoolTimeout, OSError) as error:
-        reason = mendable(error)
+        reason = retryable_reason(error)
         if reason is None:
             raise
         raise Unavailable(reason) from error
 
 
-def mendable(error: Exception) -> str | None:
+def retryable_reason(error: Exception) -> str | None:
     """Why it failed, in words, if another try could go well."""
     if not isinstance(error, DBAPIError):
         return str(error) or "it does not answer"
@@ -247,7 +247,7 @@ def mendable(error: Exception) -> str | None:
     code = str(getattr(cause, "sqlstate", None) or getattr(cause.__cause__, "sqlstate", None) or "")
     reason = str(cause.__cause__ or cause).splitlines()[0] if str(cause) else "it does not answer"
     if code:
-        return reason if code.startswith(_MENDABLE) else None
+        return reason if code.startswith(_RETRYABLE) else None
     if error.connection_invalidated or isinstance(error, OperationalError | InterfaceError):
         return reason
     return None

@@ -28,7 +28,6 @@ from a2a_canvas.store.errors import (
 from a2a_canvas.store.models import Artifact, Document, FilePart, Limits, Ref
 from a2a_canvas.store.sql import artifact_lease, reading
 from a2a_canvas.store.sql.artifacts import read_artifacts
-from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import Cache
 from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument
@@ -400,7 +399,7 @@ async def test_one_attempt_serves_all_who_ask_at_once_and_goes_on_when_they_leav
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
-    monkeypatch.setattr(artifact_lease.Leases, "_take", counted(artifact_lease.Leases._take, begun))
+    monkeypatch.setattr(artifact_lease.Leases, "_acquire", counted(artifact_lease.Leases._acquire, begun))
     monkeypatch.setattr(artifact_lease, "IDLE_SECONDS", 0.1)
     async with keeping(database, first(database)) as kept:
         asking = [asyncio.create_task(kept.store.apply(by("t1"), appending("x"))) for _ in range(5)]
@@ -435,10 +434,10 @@ async def test_the_draft_of_a_task_that_came_over_is_waited_for_until_its_replic
 
 async def test_who_is_not_let_in_is_told_to_try_again(two: tuple[Kept, Kept], monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = two
-    monkeypatch.setattr(artifact_lease, "COMMIT_TIMEOUT", 0.1)
+    monkeypatch.setattr(artifact_lease, "ACQUIRE_SECONDS", 0.1)
     await one.store.apply(by("t1"), replacing("A"))
     await one.commits.flushed()
-    with pytest.raises(Unavailable, match="does not let go of artifact 'a'"):
+    with pytest.raises(Unavailable, match="does not release artifact 'a'"):
         await other.store.apply(by("t1"), appending("B"))
     assert (await one.store.apply(by("t1"), appending("C"))).artifact.text == "AC"
 
@@ -455,7 +454,7 @@ async def test_a_replica_that_was_taken_for_dead_cannot_write_any_more(two: tupl
     assert (await other.store.apply(by("t2"), appending("B", last_chunk=True))).version == 2
     await other.commits.flushed()
     await one.store.apply(by("t1"), appending("late", last_chunk=True))
-    with pytest.raises(LeaseLost):
+    with pytest.raises(Unavailable):
         await one.commits.flushed()
     assert one.lost == 1
     one.replica.id = "r3"
@@ -470,7 +469,7 @@ async def test_who_reads_what_will_never_be_committed_is_told_to_try_again(idle:
     reading = await waits(idle.store.get(by("")))
     idle.store.forget()
     idle.commits.give_up()
-    with pytest.raises(Unavailable, match="not committed"):
+    with pytest.raises(Unavailable, match="another replica has taken over"):
         await reading
     with pytest.raises(ArtifactNotFound):
         await idle.store.get(by(""))
@@ -608,7 +607,7 @@ async def test_memory_is_not_written_over_rows_that_were_changed_behind_it(behin
         before = await rows_of(database)
         await kept.store.discard(by("t1"))
         await kept.store.apply(by("t1"), Undo())
-        with pytest.raises(LeaseLost):
+        with pytest.raises(Unavailable):
             await kept.commits.flushed()
         assert await rows_of(database) == before
         assert kept.lost == 1
@@ -637,14 +636,14 @@ async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_aga
     async with one.database.write() as connection:
         await connection.execute(artifacts.delete())
     await one.store.close(by("t1"))
-    with pytest.raises(LeaseLost):
+    with pytest.raises(Unavailable):
         await one.commits.flushed()
     assert await one.store.list("c") == ()
 
 
 async def test_who_has_waited_for_an_artifact_that_is_held_now_finds_it_as_it_has_been_changed(kept: Kept) -> None:
     await kept.store.apply(by("t1"), delta(appending("A")))
-    await kept.store._leases.take(by("t1"))  # the next try of somebody else who waited
+    await kept.store._leases.acquire(by("t1"))  # the next try of somebody else who waited
     await kept.store.apply(by("t1"), delta(appending("B")))
     await kept.commits.flushed()
     assert (await kept.store.get(by("t1"))).text == "AB"
@@ -723,7 +722,7 @@ async def test_who_cannot_get_hold_is_told_so_and_lets_others_run(kept: Kept, mo
     async def nothing(ref: Ref) -> None:
         return
 
-    monkeypatch.setattr(kept.store._leases, "take", nothing)
+    monkeypatch.setattr(kept.store._leases, "acquire", nothing)
     monkeypatch.setattr("a2a_canvas.store.sql.artifacts.COMMIT_TIMEOUT", 0.05)
     others = asyncio.Event()
     asyncio.get_running_loop().call_soon(others.set)

@@ -305,7 +305,7 @@ def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_o
             if now:
                 house.commits.flush_now()
                 await asyncio.sleep(0)
-        with suppress(LeaseLost):
+        with suppress(Unavailable):
             await house.commits.flushed()
         await house.commits.stop()
         for who, staged in words.items():
@@ -353,7 +353,7 @@ async def test_who_was_taken_over_gives_up_what_is_staged_and_goes_on_afresh(hou
     house.one.staged += ["a", "fenced"]
     house.other.staged.append("b")
     house.commits.flush_now()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(Unavailable):
         await house.commits.flushed()
     assert (house.lost, house.paper.transactions, house.one.durable) == (1, [], [])
     house.other.staged.append("c")
@@ -366,7 +366,7 @@ async def test_what_can_never_be_written_is_given_up_too(house: House, caplog: p
     house.paper.failing = lambda: ValueError("a fault of ours")
     house.one.staged.append("a")
     house.commits.flush_now()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(Unavailable):
         await house.commits.flushed()
     assert house.lost == 1
     assert "cannot be written" in caplog.text
@@ -394,7 +394,7 @@ async def test_what_is_the_only_thing_to_be_written_fails_too(house: House) -> N
 async def test_if_nothing_at_all_can_be_written_no_context_is_to_blame(house: House) -> None:
     house.one.staged += ["a!", "b!"]
     house.commits.flush_now()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(Unavailable):
         await house.commits.flushed()
     assert (house.unwritten, house.lost) == ({}, 1)
 
@@ -408,7 +408,7 @@ async def test_what_cannot_even_be_collected_does_not_end_the_writing(house: Hou
 
     house.one.collect = broken  # type: ignore[method-assign]
     house.commits.flush_now()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(Unavailable):
         await house.commits.flushed()
     house.one.staged.append("a")
     house.commits.flush_now()
@@ -446,12 +446,12 @@ async def test_a_transaction_that_had_gone_through_counts_as_committed(house: Ho
 
 
 async def test_who_waits_when_it_stops_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit, "STOP", 0)
+    monkeypatch.setattr(commit, "STOP_SECONDS", 0)
     house.paper.gate.clear()
     house.one.staged.append("a")
     waiting: asyncio.Future[Any] = asyncio.ensure_future(house.commits.flushed())
     house.commits.flush_now()
     await asyncio.sleep(0)
     await house.commits.stop()
-    with pytest.raises(LeaseLost, match="stopping"):
+    with pytest.raises(Unavailable, match="stopping"):
         await waiting

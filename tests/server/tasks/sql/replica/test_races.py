@@ -594,7 +594,7 @@ async def test_alone_a_task_that_was_left_lying_waiting_goes_on_to_wait(tmp_path
 
 async def stall(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on nothing is written, and whoever waits for it soon has waited too long."""
-    monkeypatch.setattr(journal, "PATIENCE", 0.05)
+    monkeypatch.setattr(journal, "COMMIT_TIMEOUT", 0.05)
     replica.house.commits._task.cancel()
 
 
@@ -625,7 +625,7 @@ async def test_a_message_that_is_being_written_when_its_sender_is_told_to_try_ag
         await write_it(work, connection)
 
     monkeypatch.setattr(Writing, "write", slowly)
-    monkeypatch.setattr(journal, "PATIENCE", 0.05)
+    monkeypatch.setattr(journal, "COMMIT_TIMEOUT", 0.05)
     with pytest.raises(Unavailable):
         await a.send("Hello")
     assert begun.is_set()
