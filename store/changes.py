@@ -190,7 +190,8 @@ def metadata_size(part: Part) -> int:
     return len(json.dumps(dict(part.metadata)).encode()) if part.metadata else 0
 
 
-def _by_kind(parts: Iterable[Part]) -> dict[Kind, list[Part]]:
+def by_kind(parts: Iterable[Part]) -> dict[Kind, list[Part]]:
+    """The parts of each kind, in the order of the kinds' first parts."""
     kinds: dict[Kind, list[Part]] = {}
     for part in parts:
         kinds.setdefault(part.kind, []).append(part)
@@ -198,8 +199,8 @@ def _by_kind(parts: Iterable[Part]) -> dict[Kind, list[Part]]:
 
 
 def _merge(parts: Parts, update: Parts, combine: Callable[[list[Part], list[Part]], list[Part]]) -> Parts:
-    merged = _by_kind(parts)
-    for kind, new in _by_kind(update).items():
+    merged = by_kind(parts)
+    for kind, new in by_kind(update).items():
         merged[kind] = combine(merged.get(kind, []), new)
     return tuple(part for of_kind in merged.values() for part in of_kind)
 
