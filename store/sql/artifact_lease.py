@@ -45,7 +45,7 @@ class LeaseHolder(Protocol):
     """
 
     id: str
-    alone: bool
+    exclusive: bool
 
     async def alive(self, connection: AsyncConnection, replica_id: str) -> bool:
         """Whether a replica's own lease is valid."""
@@ -216,7 +216,7 @@ class Leases:
         """Acquire the lease into `into`, a dictionary that `forget` replaces meanwhile."""
         if closed := self._closed.get(key[0]):
             await closed.wait()
-        if self._holder.alone:
+        if self._holder.exclusive:
             async with self._database.read() as connection:
                 found = await reading.read_head(connection, key) or ArtifactHead(incarnation=new_incarnation())
                 stored = await self._cache.read(connection, key, found)

@@ -246,7 +246,7 @@ class SqlArtifactStore:
     def _release_if_idle(self, lease: ArtifactLease) -> None:
         if lease.releasing or not lease.idle or self._leases.find(lease.key) is not lease:
             return
-        if self._holder.alone:
+        if self._holder.exclusive:
             self._leases.release(lease)
         else:
             self._touched.add(lease)
@@ -262,8 +262,8 @@ class SqlArtifactStore:
 
     def _write(self, lease: ArtifactLease) -> Write:
         goes = lease.newest.draft is None
-        me, holder = (None if self._holder.alone else self._holder.id), (None if goes else self._holder.id)
-        lease.releasing = goes and not self._holder.alone
+        me, holder = (None if self._holder.exclusive else self._holder.id), (None if goes else self._holder.id)
+        lease.releasing = goes and not self._holder.exclusive
         return Write(lease.key, me, lease.saved, lease.newest, lease.changed, holder)
 
 
