@@ -20,7 +20,7 @@ from a2a_canvas.store.models import Artifact, text_of
 from a2a_canvas.tools.artifact_edit_find import find_once
 from a2a_canvas.tools.artifact_edit_input import DESCRIPTION, ArtifactEditInput, Head
 from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
-from a2a_canvas.tools.edit_stream import EditStream, Target
+from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.json_events import Delta, JsonError, JsonEvent, Once, Value
 from a2a_canvas.tools.json_stream import JsonStream
 
@@ -131,7 +131,7 @@ class _Call:
         found = find_once(artifact.text, old_text)
         if isinstance(found, str):
             raise _Refused(found)
-        edit = EditStream(self._workspace, Target(artifact_id, artifact.version, artifact.text, found), "replace")
+        edit = EditStream(self._workspace, EditTarget(artifact_id, artifact.version, artifact.text, found), "replace")
         await edit.start()
         self._title = artifact.title
         return edit

@@ -21,7 +21,7 @@ from a2a_canvas.tools.base import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EditTarget:
     """A passage of an artifact: `span` of `text`, the artifact's text at `version`.
 
     Attributes:
@@ -75,7 +75,7 @@ class EditStream:
         author: who writes.
     """
 
-    def __init__(self, workspace: Workspace, target: Target, strategy: Strategy, author: Author = "agent") -> None:
+    def __init__(self, workspace: Workspace, target: EditTarget, strategy: Strategy, author: Author = "agent") -> None:
         self._store = workspace.store
         self._ref = workspace.ref(target.artifact_id, author)
         self._id = workspace.new_id()
@@ -85,7 +85,7 @@ class EditStream:
         self._pieces: list[str] = []
 
     @property
-    def target(self) -> Target:
+    def target(self) -> EditTarget:
         """Where it goes: when it is complete, where it landed."""
         return self._target
 
@@ -134,13 +134,13 @@ class EditStream:
         """Show watchers the artifact as it is."""
         await self._store.show(self._ref)
 
-    def _completed(self, target: Target, written: str, updated: str) -> EditCompleted:
+    def _completed(self, target: EditTarget, written: str, updated: str) -> EditCompleted:
         selection = target.selection
         begin = selection.end if self._strategy == "insert_after" else selection.start
         place = Selection(begin, begin + length(written, target.unit), target.unit)
         return EditCompleted(self._id, target.artifact_id, selection, updated, place, self._strategy, target.version)
 
-    async def _found_again(self) -> Target:
+    async def _found_again(self) -> EditTarget:
         target = self._target
         await self._store.close(self._ref)  # the store closes a draft of this very task before an edit
         current = (await self._store.get(self._ref)).version

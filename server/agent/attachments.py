@@ -37,7 +37,7 @@ def media_type_of(file: Attachment) -> str:
     return file.media_type.partition(";")[0].strip().lower().replace("image/jpg", "image/jpeg")
 
 
-def named(file: Attachment) -> str:
+def placeholder(file: Attachment) -> str:
     """A line that stands for the file."""
     where = f" at {file.url}" if file.url else ""
     return f"[Attached file: {file.name or 'unnamed'} ({media_type_of(file)}){where}]"
@@ -52,7 +52,7 @@ def is_text(file: Attachment) -> bool:
     return bool(_SUFFIXES.search(file.name)) and _is_utf_8(file.content)
 
 
-def text_of(file: Attachment) -> str:
+def attachment_text(file: Attachment) -> str:
     """The text of a file that is one."""
     assert file.content is not None
     return repaired(_decoded(file.content, _charset(file.media_type)))

@@ -14,7 +14,7 @@ from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from a2a.utils.errors import UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict, MessageToJson
 
-from a2a_canvas.server.agent.model import ModelRequest, Text
+from a2a_canvas.server.agent.model import ModelRequest, ModelText
 from tests.server.app_server import TURN, WAYS, Served, Stream, asking, said, serving, text_of
 from tests.server.canvas_client import (
     AGENTSTACK,
@@ -76,7 +76,7 @@ def served(server: Served) -> Served:
 def told_of(request: ModelRequest) -> str:
     """What the model is told, all of it."""
     content = [item for message in request.messages for item in message.content]
-    return "\n".join(item.text for item in content if isinstance(item, Text))
+    return "\n".join(item.text for item in content if isinstance(item, ModelText))
 
 
 def rejection_of(task: pb.Task) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class EventMapper:
         if reason not in _STOP_REASONS:
             log.warning("unknown stop reason %r taken for the end of the turn", reason)
         self._stop_reason = _STOP_REASONS.get(reason, "end_turn")
-        return [m.MessageDelta(self._stop_reason)]
+        return [m.StopReasonDelta(self._stop_reason)]
 
 
 def _delta(index: int, delta: Any) -> list[m.ModelEvent]:

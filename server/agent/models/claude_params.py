@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal, assert_never
 
 from a2a_canvas.server.agent import model as m
-from a2a_canvas.server.agent.attachments import is_text, media_type_of, named, text_of
+from a2a_canvas.server.agent.attachments import attachment_text, is_text, media_type_of, placeholder
 from a2a_canvas.store.models import repaired
 
 ThinkingMode = Literal["auto", "adaptive", "between_tools", "disabled"]
@@ -157,9 +157,9 @@ class _Ids:
         return unanswered.popleft() if unanswered else use_id
 
 
-def _block(content: m.Content, ids: _Ids) -> dict[str, Any] | None:
+def _block(content: m.ModelContent, ids: _Ids) -> dict[str, Any] | None:
     match content:
-        case m.Text(text):
+        case m.ModelText(text):
             return {"type": "text", "text": repaired(text)} if text.strip() else None
         case m.Attachment():
             return _attachment(content)
@@ -204,8 +204,11 @@ def _attachment(file: m.Attachment) -> dict[str, Any]:
     if block := _media_block(file):
         return block
     if is_text(file):
-        return {"type": "text", "text": f"File {repaired(file.name) or media_type_of(file)}:\n\n{text_of(file)}"}
-    return {"type": "text", "text": repaired(named(file))}
+        return {
+            "type": "text",
+            "text": f"File {repaired(file.name) or media_type_of(file)}:\n\n{attachment_text(file)}",
+        }
+    return {"type": "text", "text": repaired(placeholder(file))}
 
 
 def _media_block(file: m.Attachment) -> dict[str, Any] | None:
@@ -254,13 +257,17 @@ def without_thinking(request: m.ModelRequest) -> m.ModelRequest:
 def without_media(request: m.ModelRequest) -> m.ModelRequest:
     """The request with a line that names it in place of each image and PDF."""
 
-    def lessened(content: m.Content) -> m.Content:
-        return m.Text(named(content)) if isinstance(content, m.Attachment) and _media_block(content) else content
+    def lessened(content: m.ModelContent) -> m.ModelContent:
+        return (
+            m.ModelText(placeholder(content))
+            if isinstance(content, m.Attachment) and _media_block(content)
+            else content
+        )
 
     return _changed(request, lessened)
 
 
-def _changed(request: m.ModelRequest, change: Callable[[m.Content], m.Content | None]) -> m.ModelRequest:
+def _changed(request: m.ModelRequest, change: Callable[[m.ModelContent], m.ModelContent | None]) -> m.ModelRequest:
     def changed(message: m.ModelMessage) -> m.ModelMessage:
         return replace(message, content=tuple(new for c in message.content if (new := change(c)) is not None))
 

@@ -95,7 +95,7 @@ def _carriable(value: Any) -> bool:
     return True
 
 
-def _place(place: ev.Place) -> dict[str, int]:
+def _place(place: ev.BlockPosition) -> dict[str, int]:
     return {"index": place.index, "round": place.round, "llm_index": place.llm_index}
 
 

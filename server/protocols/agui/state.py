@@ -25,7 +25,7 @@ from typing import Any, assert_never
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged, TurnEvent, UserMessage
 from a2a_canvas.server.agent.intent import intent_of
-from a2a_canvas.server.agent.operations import Edit
+from a2a_canvas.server.agent.operations import SelectionEdit
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, differing, put
 from a2a_canvas.server.protocols.agui.older.view import LegacyView
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -209,7 +209,7 @@ def _edits(record: TaskRecord, artifact_id: str) -> bool:
     asked = next((message for message in record.history if isinstance(message, UserMessage)), None)
     intent = intent_of(asked) if asked else None
     open_edits = (edit.artifact_id == artifact_id for edit in record.open_edits.values())
-    return (isinstance(intent, Edit) and intent.artifact_id == artifact_id) or any(open_edits)
+    return (isinstance(intent, SelectionEdit) and intent.artifact_id == artifact_id) or any(open_edits)
 
 
 def _status(state: State, message: AgentMessage | None) -> Json:

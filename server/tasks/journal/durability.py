@@ -9,11 +9,11 @@ from __future__ import annotations
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
     MessageReceived,
-    Remembered,
     State,
     StatusChanged,
     ToolFailed,
     ToolSucceeded,
+    TranscriptAppended,
     TurnEvent,
 )
 from a2a_canvas.store.edits import EditCompleted
@@ -30,7 +30,7 @@ def lasting(state: State, event: TurnEvent) -> bool:
             return event.state is not state or (message is not None and not message.label)
         case ArtifactChanged():
             return event.last_chunk
-        case MessageReceived() | Remembered() | ToolSucceeded() | ToolFailed() | EditCompleted():
+        case MessageReceived() | TranscriptAppended() | ToolSucceeded() | ToolFailed() | EditCompleted():
             return True
         case _:
             return False

@@ -15,12 +15,19 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
-from a2a_canvas.server.agent.edit.run import check
-from a2a_canvas.server.agent.events import AgentMessage, MessageReceived, Remembered, State, StatusChanged, UserMessage
+from a2a_canvas.server.agent.edit.run import check_operation
+from a2a_canvas.server.agent.events import (
+    AgentMessage,
+    MessageReceived,
+    State,
+    StatusChanged,
+    TranscriptAppended,
+    UserMessage,
+)
 from a2a_canvas.server.agent.intent import intent_of
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.operations import Converse, InvalidOperation, Operation
-from a2a_canvas.server.agent.turn.history import user_said
+from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.tasks.alone import Alone
 from a2a_canvas.server.tasks.errors import (
@@ -174,7 +181,7 @@ class Runtime:
             raise InvalidOperation("message.taskId", "must be left out: an operation is a task of its own")
         if not incoming.context_id:
             raise InvalidOperation("message.contextId", "is missing: say in which context the artifact is")
-        await check(operation, incoming.context_id, self._store)
+        await check_operation(operation, incoming.context_id, self._store)
 
     async def _begin(self, incoming: Incoming, key: str) -> Following:
         record = TaskRecord(
@@ -183,7 +190,7 @@ class Runtime:
             owner=incoming.owner,
             changed_at=self._now(),
             history=(incoming.message,),
-            transcript=(user_said(incoming.message),),
+            transcript=(to_user_input(incoming.message),),
         )
         with self._turns.expected(operation_of(record)):
             await self._starts.prepare(incoming, record)
@@ -206,7 +213,9 @@ class Runtime:
             return await self._starts.go_on(acquired, incoming, accept)
 
     async def _say_answer(self, task_id: str, message: UserMessage, goes_on: StatusChanged, key: str) -> None:
-        await self.journal.append(task_id, MessageReceived(message), Remembered((user_said(message),)), goes_on)
+        await self.journal.append(
+            task_id, MessageReceived(message), TranscriptAppended((to_user_input(message),)), goes_on
+        )
         await self.journal.remember(key, task_id)
 
     async def _add(self, task_id: str, running: Running, message: UserMessage) -> bool:

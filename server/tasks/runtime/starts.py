@@ -13,8 +13,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from a2a_canvas.server.agent.edit.run import save
-from a2a_canvas.server.agent.endings import LOST, Ending
+from a2a_canvas.server.agent.edit.run import apply_user_changes
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.errors import TaskNotFound, Unwritable
 from a2a_canvas.server.tasks.incoming import Incoming
@@ -99,14 +99,14 @@ class Starts:
         store = self._turns.store_of(record.task_id)
         try:
             await accept()
-            return await save(incoming.changes, record.context_id, record.task_id, store, emit)
+            return await apply_user_changes(incoming.changes, record.context_id, record.task_id, store, emit)
         except Abandoned:
             raise Unavailable("another server has taken over") from None
         except Unavailable:
             raise  # it was not even accepted
         except Exception:
             logger.exception("What came with task %s was lost", record.task_id)
-            return Ending(State.FAILED, LOST)
+            return Ending(State.FAILED, INTERNAL_ERROR)
 
     async def _start(self, task_id: str) -> Following:
         self._journal.check(task_id)

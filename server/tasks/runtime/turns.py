@@ -18,27 +18,27 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
-from a2a_canvas.server.agent.endings import LOST
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     Emit,
-    Remembered,
     State,
     StatusChanged,
     Transcript,
+    TranscriptAppended,
     TurnEvent,
+    UserInput,
     UserMessage,
-    UserSaid,
 )
 from a2a_canvas.server.agent.intent import intent_of
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.pacing import PacedLLM
-from a2a_canvas.server.agent.operations import Converse, Edit, Operation
-from a2a_canvas.server.agent.turn.history import user_said
-from a2a_canvas.server.agent.turn.resume import Interrupted, drafts_of, take_back
+from a2a_canvas.server.agent.operations import Converse, Operation, SelectionEdit
+from a2a_canvas.server.agent.turn.history import to_user_input
+from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, reclaim
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
-from a2a_canvas.server.agent.turn.window import Sizes
+from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.ownership import Abandoned, Orphan
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -79,12 +79,12 @@ def operation_of(record: TaskRecord) -> Operation | None:
 
 def asks_model(operation: Operation | None) -> bool:
     """Whether a task asks the model, and so has to wait for its place (rule 4)."""
-    return operation is None or isinstance(operation, Edit)
+    return operation is None or isinstance(operation, SelectionEdit)
 
 
 def unread(record: TaskRecord) -> tuple[UserMessage, ...]:
     """The user's messages that the model has not been shown."""
-    shown = sum(isinstance(item, UserSaid) and bool(item.message_id) for item in record.transcript)
+    shown = sum(isinstance(item, UserInput) and bool(item.message_id) for item in record.transcript)
     return tuple(message for message in record.history if isinstance(message, UserMessage))[shown:]
 
 
@@ -113,7 +113,7 @@ class Turns:
         self._tools = tools
         self._new_id = new_id
         self._limits = limits
-        self._sizes = Sizes()
+        self._window_estimates = WindowEstimates()
         self._sleep = sleep
         self._admission = admission
         self._running: dict[str, Running] = {}
@@ -197,11 +197,11 @@ class Turns:
             raise
         except asyncio.CancelledError:
             if late := running.take(closing=True):
-                await emit(Remembered(tuple(user_said(message) for message in late)))
+                await emit(TranscriptAppended(tuple(to_user_input(message) for message in late)))
             await emit(running.ending)
         except Exception:
             logger.exception("The turn of task %s was lost", record.task_id)
-            await emit(self._failed(LOST))
+            await emit(self._failed(INTERNAL_ERROR))
 
     async def _take_up(self, orphan: Orphan, running: Running, emit: Emit) -> None:
         record = orphan.record
@@ -211,8 +211,8 @@ class Turns:
             return
         ending = self._ending(orphan, running)
         try:
-            drafts = await drafts_of(store, record.context_id, record.task_id)
-            await take_back(_interrupted(record, drafts), store, emit, record.artifacts)
+            drafts = await open_drafts(store, record.context_id, record.task_id)
+            await reclaim(_interrupted(record, drafts), store, emit, record.artifacts)
             if ending is None:
                 await self._admitted(record.task_id, running, emit, record.state, resumed=True)
             earlier = await self._earlier(record)
@@ -259,7 +259,7 @@ class Turns:
     async def _close(self, record: TaskRecord, running: Running, emit: Emit) -> None:
         store = self.store_of(record.task_id, running)
         evented = EventedArtifactStore(store, listener(emit), record.artifacts)
-        for artifact_id in await drafts_of(store, record.context_id, record.task_id):
+        for artifact_id in await open_drafts(store, record.context_id, record.task_id):
             evented.adopt(Ref(record.context_id, artifact_id, record.task_id))
         await evented.prepare_all()
         await evented.close_all()
@@ -305,7 +305,7 @@ class Turns:
             store=store,
             emit=emit,
             new_id=self._new_id,
-            sizes=self._sizes,
+            window_estimates=self._window_estimates,
             sleep=self._sleep,
         )
 
@@ -322,8 +322,8 @@ class Turns:
         return await patiently(partial(self._journal.earlier, record), _pause)
 
 
-def _interrupted(record: TaskRecord, drafts: tuple[str, ...]) -> Interrupted:
-    return Interrupted(
+def _interrupted(record: TaskRecord, drafts: tuple[str, ...]) -> InterruptedTurn:
+    return InterruptedTurn(
         task_id=record.task_id,
         context_id=record.context_id,
         round=record.progress.round if record.call_open else None,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.agent.model import Text, Thinking, ToolResult, ToolUse, Usage
+from a2a_canvas.server.agent.model import ModelText, Thinking, ToolResult, ToolUse, Usage
 from a2a_canvas.server.tasks import codec
 from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskArtifact, TaskRecord
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
@@ -16,14 +16,16 @@ from a2a_canvas.store.text.rope import Rope
 from tests.store.artifact_builders import PART_TUPLES
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
-PLACE = ev.Place(3, 2, 1)
+PLACE = ev.BlockPosition(3, 2, 1)
 SELECTION = Selection(1, 2, "codepoint")
 MESSAGE = ev.UserMessage(
     "m", (text_part("Go", "text/plain", {"k": [1, None]}), FilePart(b"\0\xff"), DataPart({})), {"a": 1}
 )
 TRANSCRIPT = (
-    ev.UserSaid("m", (Text("Go"),)),
-    ev.AssistantSaid(1, (Thinking("hm", "sealed"), Text("I"), ToolUse("T1", "artifact_list", {"a": [1.5, "x"]}))),
+    ev.UserInput("m", (ModelText("Go"),)),
+    ev.AssistantOutput(
+        1, (Thinking("hm", "sealed"), ModelText("I"), ToolUse("T1", "artifact_list", {"a": [1.5, "x"]}))
+    ),
     ToolResult("T1", "none", is_error=True),
 )
 EVENTS: list[ev.TurnEvent] = [
@@ -42,7 +44,7 @@ EVENTS: list[ev.TurnEvent] = [
     ev.FinalMessageStarted(),
     ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("a", "Working…", label=True, metadata={"x": 1})),
     ev.StatusChanged(ev.State.COMPLETED),
-    ev.Remembered(TRANSCRIPT),
+    ev.TranscriptAppended(TRANSCRIPT),
     ev.MessageReceived(MESSAGE),
     EditStarted("e", "doc", SELECTION, "insert_after", 2),
     EditChunk("e", "doc", SELECTION, "new"),
@@ -61,6 +63,17 @@ def again(event: ev.TurnEvent) -> ev.TurnEvent:
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 def test_an_entry_reads_again_as_it_was_written(event) -> None:
     assert type(again(event)) is type(event)
+
+
+def test_what_version_0_1_0_wrote_is_read() -> None:
+    said = '{"message_id":"m","content":[{"text":"Go","_type":"Text"}],"_type":"UserSaid"}'
+    answered = '{"call":1,"blocks":[{"text":"I","_type":"Text"}],"_type":"AssistantSaid"}'
+    page = f'[[2,"2026-01-01T00:00:00+00:00",{{"items":[{said},{answered}],"_type":"Remembered"}}]]'
+    (entry,) = codec.entries_of_json(1, page)
+    transcript = (ev.UserInput("m", (ModelText("Go"),)), ev.AssistantOutput(1, (ModelText("I"),)))
+    assert entry.event == ev.TranscriptAppended(transcript)
+    assert codec.entries_to_json([entry]) == page
+    assert codec.transcript_of_json(f"[{said},{answered}]") == transcript
 
 
 def test_no_kind_of_event_is_left_out() -> None:

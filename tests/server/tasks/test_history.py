@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from a2a_canvas.server.agent.events import State, Transcript, UserSaid
-from a2a_canvas.server.agent.model import Text
+from a2a_canvas.server.agent.events import State, Transcript, UserInput
+from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.tasks.history import earlier, is_history
 from a2a_canvas.server.tasks.record import TaskRecord
 
@@ -14,14 +14,14 @@ TOLD = [State.INPUT_REQUIRED, State.COMPLETED, State.CANCELED, State.FAILED, Sta
 
 
 def task(task_id: str, owner: str = "ann", state: State = State.COMPLETED) -> TaskRecord:
-    transcript: Transcript = (UserSaid(f"m-{task_id}", (Text(f"Said in {task_id}"),)),)
+    transcript: Transcript = (UserInput(f"m-{task_id}", (ModelText(f"Said in {task_id}"),)),)
     return TaskRecord(task_id, "c", owner, datetime(2026, 1, 1, tzinfo=UTC), state=state, transcript=transcript)
 
 
 def told(tasks: list[TaskRecord], record: TaskRecord) -> list[str]:
     """What the user said in those that are told of."""
-    items = [item for transcript in earlier(tasks, record) for item in transcript if isinstance(item, UserSaid)]
-    return [block.text for item in items for block in item.content if isinstance(block, Text)]
+    items = [item for transcript in earlier(tasks, record) for item in transcript if isinstance(item, UserInput)]
+    return [block.text for item in items for block in item.content if isinstance(block, ModelText)]
 
 
 def test_the_tasks_before_it_are_told_the_oldest_first() -> None:

@@ -18,7 +18,7 @@ from functools import partial
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.turn.resume import drafts_of
+from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.tasks.errors import Unwritable
 from a2a_canvas.server.tasks.ownership import Owner
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -215,7 +215,7 @@ class House:
 
     async def _close_drafts(self, context_id: str, task_id: str) -> None:
         """Nobody else may change an artifact while a task has a draft of it open."""
-        for artifact_id in await drafts_of(self.store, context_id, task_id):
+        for artifact_id in await open_drafts(self.store, context_id, task_id):
             draft = Ref(context_id, artifact_id, task_id)
             await self.store.prepare(draft)
             await self.store.discard(draft)

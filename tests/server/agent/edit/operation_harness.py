@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.events import ArtifactChanged, Emit, LlmCallCompleted, StatusChanged, TurnEvent
-from a2a_canvas.server.agent.operations import Edit, Marked, Operation
+from a2a_canvas.server.agent.operations import Operation, SelectionEdit, SelectionRequest
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, ReplaceParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Strategy
@@ -21,9 +21,9 @@ OTHER = Ref("context", "doc", "another-task")
 
 
 def edit(
-    span: Span = TWO, strategy: Strategy = "replace", *, instruction: str = "Louder", base: int | None = 1, **marked
-) -> Edit:
-    return Edit("doc", Marked(span.start, span.end, **marked), strategy, instruction, base)
+    span: Span = TWO, strategy: Strategy = "replace", *, instruction: str = "Louder", base: int | None = 1, **selection
+) -> SelectionEdit:
+    return SelectionEdit("doc", SelectionRequest(span.start, span.end, **selection), strategy, instruction, base)
 
 
 class Desk:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.edit.edit_prompt import edit_request, passage_of
+from a2a_canvas.server.agent.edit.edit_prompt import edit_prompt, edit_request
 from a2a_canvas.server.agent.edit.rewrite import NO_TEXT, NOT_ALONE
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
@@ -18,7 +18,7 @@ from a2a_canvas.server.agent.events import (
     ThinkingAdded,
 )
 from a2a_canvas.server.agent.model import InputDelta, ModelError, SignatureDelta
-from a2a_canvas.server.agent.operations import Edit, Marked
+from a2a_canvas.server.agent.operations import SelectionEdit, SelectionRequest
 from a2a_canvas.store.changes import AppendParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, Limits, text_part
@@ -43,7 +43,7 @@ async def edited(*calls, **options) -> Desk:
 
 async def test_the_model_is_asked_for_the_passage_and_nothing_else() -> None:
     desk = await edited(LOUDER)
-    passage = passage_of(TEXT, TWO, name="notes.md", language="markdown", instruction="Louder", strategy="replace")
+    passage = edit_prompt(TEXT, TWO, name="notes.md", language="markdown", instruction="Louder", strategy="replace")
     assert desk.llm.requests == [edit_request(passage, "m-1")]
 
 
@@ -140,7 +140,7 @@ async def test_a_selection_that_ended_in_a_line_end_keeps_it(end) -> None:
 )
 async def test_beside_lines_it_stands_on_lines_of_its_own_which_end_as_all_the_others(strategy, text_after) -> None:
     desk = await Desk(answer(text("x\ny")), text="a\r\nb\r\nc").ready()
-    await desk.run(Edit("doc", Marked(line_start=2, line_end=2), strategy, "More", 1))
+    await desk.run(SelectionEdit("doc", SelectionRequest(line_start=2, line_end=2), strategy, "More", 1))
     assert (await desk.doc()).text == text_after
     assert desk.llm.requests[0].edit.lines
 

@@ -7,11 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.edit.run import check
-from a2a_canvas.server.agent.endings import LOST
-from a2a_canvas.server.agent.events import ArtifactChanged, AssistantSaid, Remembered, State, StatusChanged
-from a2a_canvas.server.agent.model import Text
-from a2a_canvas.server.agent.operations import Edit, Go, InvalidOperation, Marked, Operation, Put
+from a2a_canvas.server.agent.edit.run import check_operation
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR
+from a2a_canvas.server.agent.events import ArtifactChanged, AssistantOutput, State, StatusChanged, TranscriptAppended
+from a2a_canvas.server.agent.model import ModelText
+from a2a_canvas.server.agent.operations import (
+    InvalidOperation,
+    Operation,
+    Put,
+    SelectionEdit,
+    SelectionRequest,
+    VersionStep,
+)
 from a2a_canvas.store.changes import AppendParts, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import DataPart, FilePart, Limits, text_part
@@ -23,8 +30,8 @@ CANVAS = "urn:a2a-canvas:canvas:v1"
 ONE_UP = TEXT + "Four.\n"
 
 
-def go(change: Undo | Redo | Restore) -> Go:
-    return Go("doc", change)
+def go(change: Undo | Redo | Restore) -> VersionStep:
+    return VersionStep("doc", change)
 
 
 def put(words: str, base: int | None = None) -> Put:
@@ -44,7 +51,7 @@ async def at_version(number: int, store: InMemoryArtifactStore | None = None) ->
 
 async def refused(operation: Operation, desk: Desk, context: str = "context") -> InvalidOperation:
     with pytest.raises(InvalidOperation) as caught:
-        await check(operation, context, desk.store)
+        await check_operation(operation, context, desk.store)
     return caught.value
 
 
@@ -59,7 +66,7 @@ async def test_an_operation_on_an_artifact_that_is_not_there_is_refused(operatio
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_one_that_can_be_done_is_not(operation) -> None:
-    await check(operation, "context", (await Desk().ready()).store)
+    await check_operation(operation, "context", (await Desk().ready()).store)
 
 
 @pytest.mark.parametrize(
@@ -78,17 +85,17 @@ async def test_a_version_that_was_never_made_is_refused_with_those_that_were(ope
 
 
 @pytest.mark.parametrize(
-    ("marked", "field"),
+    ("selection", "field"),
     [
-        (Marked(0, 999), "selection.end"),
-        (Marked(line_start=99, line_end=99), "selection.lineStart"),
-        (Marked(14, 18, line_start=1, line_end=4), "selection.lineStart"),
-        (Marked(14, 18, text="Three."), "selection.text"),
+        (SelectionRequest(0, 999), "selection.end"),
+        (SelectionRequest(line_start=99, line_end=99), "selection.lineStart"),
+        (SelectionRequest(14, 18, line_start=1, line_end=4), "selection.lineStart"),
+        (SelectionRequest(14, 18, text="Three."), "selection.text"),
     ],
 )
-async def test_a_selection_that_cannot_be_is_refused(marked, field) -> None:
+async def test_a_selection_that_cannot_be_is_refused(selection, field) -> None:
     desk = await Desk().ready()
-    assert (await refused(Edit("doc", marked, "replace", "x", 1), desk)).field == field
+    assert (await refused(SelectionEdit("doc", selection, "replace", "x", 1), desk)).field == field
 
 
 @pytest.mark.parametrize("part", [FilePart(content=b"x", name="x.png"), DataPart({"a": 1})])
@@ -102,7 +109,7 @@ async def test_an_edit_of_an_artifact_without_text_is_refused(part) -> None:
 async def test_what_others_made_wrong_is_left_to_the_task_to_say() -> None:
     desk = await Desk().ready()
     await desk.put("All new")
-    await check(edit(), "context", desk.store)
+    await check_operation(edit(), "context", desk.store)
 
 
 # --------------------------------------------------------------------- while it is written
@@ -131,7 +138,7 @@ async def test_what_another_task_is_writing_is_busy_also_for_who_names_the_versi
     for base in (None, versions + 1):
         desk = await being_written(versions=versions)
         before = await desk.doc()
-        await check(operation(base), "context", desk.store)
+        await check_operation(operation(base), "context", desk.store)
         await desk.run(operation(base))
         assert desk.told.statuses == [
             ("rejected", "Artifact 'doc' is being written by another task. Try again when it is done.")
@@ -171,7 +178,7 @@ async def test_a_step_emits_one_replacement_and_says_what_it_did(operations, sai
     changed, remembered, ended = desk.told.events
     assert isinstance(changed, ArtifactChanged)
     assert (changed.append, changed.last_chunk, changed.version) == (False, True, version)
-    assert remembered == Remembered((AssistantSaid(1, (Text(said),)),))
+    assert remembered == TranscriptAppended((AssistantOutput(1, (ModelText(said),)),))
     assert (ended.state, ended.message.text, dict(ended.message.metadata)) == (State.COMPLETED, said, {})
     artifact = await desk.doc()
     assert (artifact.version, artifact.parts) == (version, changed.parts)
@@ -214,7 +221,7 @@ async def test_at_the_ends_a_step_is_rejected_and_says_so(operations, said) -> N
 @pytest.mark.parametrize("operation", [go(Undo(2)), go(Redo(2)), go(Restore(1, 2)), put("New", 2)])
 async def test_a_step_from_another_version_than_the_current_one_is_rejected(operation) -> None:
     desk = await at_version(3)
-    await check(operation, "context", desk.store)
+    await check_operation(operation, "context", desk.store)
     await desk.run(operation)
     assert desk.end.state is State.REJECTED
     assert "its current version is 3, and the change was made for version 2" in desk.end.message.text
@@ -340,7 +347,7 @@ class Faulty(InMemoryArtifactStore):
 async def test_a_fault_of_the_store_fails_the_task_and_is_not_told_to_the_user(operation) -> None:
     desk = await Desk(store=Faulty()).ready()
     await desk.run(operation)
-    assert desk.told.statuses == [("failed", LOST)]
+    assert desk.told.statuses == [("failed", INTERNAL_ERROR)]
 
 
 @pytest.mark.parametrize("operation", [go(Undo()), go(Restore(1)), put("x"), put("x", 2)])

@@ -9,9 +9,9 @@ from itertools import count
 
 import pytest
 
-from a2a_canvas.server.agent.edit.run import save
+from a2a_canvas.server.agent.edit.run import apply_user_changes
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged
-from a2a_canvas.server.agent.turn.history import user_said
+from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import Redo, Restore, Undo
@@ -23,7 +23,9 @@ from tests.server.agent.turn.cut_harness import Breathing, Cuts, WaitingStore, c
 from tests.server.agent.turn.turn_harness import Stage
 from tests.store.artifact_builders import appending, replacing
 
-START = TaskRecord("task", "context", "", datetime(2026, 1, 1, tzinfo=UTC), transcript=(user_said(said("m-1", "Go")),))
+START = TaskRecord(
+    "task", "context", "", datetime(2026, 1, 1, tzinfo=UTC), transcript=(to_user_input(said("m-1", "Go")),)
+)
 
 
 def update(use_id, *, artifact="doc", append=False, last=False, given=None, **options):
@@ -201,6 +203,6 @@ async def test_a_change_of_the_user_outside_of_the_house_is_made_with_all_others
     changes = [("doc", replacing("New", last_chunk=True)), ("a", replacing("A", last_chunk=True))]
     with desk.cuts.taken():
         changes.append(("b", appending("B", last_chunk=True)))
-        assert await save(changes, "context", "task", desk.store, desk.told) is None
+        assert await apply_user_changes(changes, "context", "task", desk.store, desk.told) is None
     assert [event.artifact_id for event in desk.told.of(ArtifactChanged)] == ["doc", "a", "b"]
     assert {cut.told for cut in desk.cuts.all} == {0, 3}

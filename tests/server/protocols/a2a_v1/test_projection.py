@@ -19,7 +19,7 @@ from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditSt
 from a2a_canvas.store.models import DataPart, text_part
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-PLACE = ev.Place(0, 1, 0)
+PLACE = ev.BlockPosition(0, 1, 0)
 ENDS = [state for state in ev.State if state.terminal]
 BEGIN = TaskRecord(
     task_id="t", context_id="c", owner="", changed_at=AT, history=(ev.UserMessage("m", (text_part("go"),)),)
@@ -90,7 +90,7 @@ def test_without_turn_events_the_streaming_events_say_nothing() -> None:
         ev.TextBlockStarted(PLACE, "text"),
         ev.FinalMessageStarted(),
         ev.TextAdded(PLACE, "x"),
-        ev.Remembered(()),
+        ev.TranscriptAppended(()),
         ev.MessageReceived(ev.UserMessage("m2", (text_part("more"),))),
         turn=False,
     )

@@ -10,7 +10,7 @@ from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.server.protocols.a2a_v1 import turn_ext
 from a2a_canvas.store.models import text_part
 
-PLACE = ev.Place(index=2, round=1, llm_index=0)
+PLACE = ev.BlockPosition(index=2, round=1, llm_index=0)
 AT = {"index": 2, "round": 1, "llm_index": 0}
 IDS = {"tool_use_id": "T1", "tool_id": "T1"}
 USAGE = {"input_tokens": 1, "output_tokens": 2, "cache_read_tokens": 3, "cache_write_tokens": 4}
@@ -56,7 +56,7 @@ def test_every_streaming_event_has_its_row(event: ev.TurnEvent, event_type: str,
     [
         ev.ArtifactChanged("a", "n", "", False, (text_part("x"),), False, 1, "agent", 0),
         ev.StatusChanged(ev.State.WORKING),
-        ev.Remembered(()),
+        ev.TranscriptAppended(()),
         ev.MessageReceived(ev.UserMessage("m", (text_part("x"),))),
     ],
 )

@@ -364,7 +364,7 @@ def test_labels_and_states_are_replaced_when_they_change() -> None:
 
 
 def test_what_only_streams_is_no_part_of_the_state() -> None:
-    assert of().follow(ev.TextAdded(ev.Place(0, 1, 0), "x")) == []
+    assert of().follow(ev.TextAdded(ev.BlockPosition(0, 1, 0), "x")) == []
 
 
 def test_an_added_text_is_one_more_part_and_the_close_puts_the_parts_in_order() -> None:

@@ -42,9 +42,9 @@ from tests.server.protocols.bindings_harness import (
 )
 
 AWAY_NOW = Unavailable("connection to secret.internal refused")
-LOST = "The connection to the task was lost. Subscribe to it again."
+INTERNAL_ERROR = "The connection to the task was lost. Subscribe to it again."
 FULL = "The server is busy: 0 tasks are waiting already. Send it again in a moment."
-BREAKS = [(AWAY_NOW, AWAY), (StreamLost(), LOST)]
+BREAKS = [(AWAY_NOW, AWAY), (StreamLost(), INTERNAL_ERROR)]
 
 
 @pytest.fixture

@@ -7,15 +7,14 @@ import pytest
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     ArtifactChanged,
-    AssistantSaid,
+    AssistantOutput,
+    BlockPosition,
     BlockStopped,
     FinalMessageStarted,
     LlmCallCompleted,
     MessageDelta,
     MessageReceived,
     MessageStarted,
-    Place,
-    Remembered,
     State,
     StatusChanged,
     TextAdded,
@@ -26,6 +25,7 @@ from a2a_canvas.server.agent.events import (
     ToolInputCompleted,
     ToolSucceeded,
     ToolUseStarted,
+    TranscriptAppended,
     TurnEvent,
 )
 from a2a_canvas.server.agent.model import Usage
@@ -33,7 +33,7 @@ from a2a_canvas.server.tasks.journal.durability import lasting
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from tests.fakes import parts, said
 
-PLACE = Place(0, 1, 0)
+PLACE = BlockPosition(0, 1, 0)
 RANGE = Selection(0, 3)
 
 
@@ -43,7 +43,7 @@ def changed(last_chunk: bool) -> ArtifactChanged:
 
 ALWAYS = [
     MessageReceived(said("m", "Go")),
-    Remembered((AssistantSaid(1, ()),)),
+    TranscriptAppended((AssistantOutput(1, ()),)),
     ToolSucceeded(0, "T1", "Done"),
     ToolFailed(0, "T1", "No such artifact"),
     EditCompleted("e", "doc", RANGE, "new", RANGE, "replace", 1),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.events import ArtifactChanged, Place, State, StatusChanged, TextAdded, TurnEvent
+from a2a_canvas.server.agent.events import ArtifactChanged, BlockPosition, State, StatusChanged, TextAdded, TurnEvent
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.journal.context_log import Standing
 from a2a_canvas.server.tasks.journal.journal import Following, InMemoryJournal
@@ -21,7 +21,7 @@ from a2a_canvas.store.models import Content, Parts
 from tests.fakes import Clock, parts, said
 from tests.server.tasks.journal_fixtures import Make, in_memory, on_postgresql, on_sqlite
 
-PLACE = Place(0, 1, 0)
+PLACE = BlockPosition(0, 1, 0)
 DONE = StatusChanged(State.COMPLETED)
 
 MAKERS = {"memory": in_memory, "sqlite": on_sqlite, "postgresql": on_postgresql}

@@ -14,14 +14,14 @@ from a2a_canvas.server.agent.events import (
     LlmCallCompleted,
     MessageReceived,
     MessageStarted,
-    Remembered,
     State,
     StatusChanged,
     TextBlockStarted,
     ToolUseStarted,
+    TranscriptAppended,
 )
-from a2a_canvas.server.agent.model import ModelMessage, Text, ToolResult
-from a2a_canvas.server.agent.turn.turn import LOST, TurnLimits
+from a2a_canvas.server.agent.model import ModelMessage, ModelText, ToolResult
+from a2a_canvas.server.agent.turn.turn import INTERNAL_ERROR, TurnLimits
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
 from a2a_canvas.server.tasks.incoming import WINDOW, Incoming
 from a2a_canvas.server.tasks.journal.journal import Following, InMemoryJournal
@@ -201,11 +201,11 @@ async def test_the_conversation_of_the_context_is_in_the_next_tasks_request() ->
     await house.settled("Write")
     await house.settled("Hi")
     assert [message.content[0] for message in house.heard()] == [
-        Text("Write"),
-        Text("I write."),
+        ModelText("Write"),
+        ModelText("I write."),
         ToolResult("T1", "Written; the draft stays open."),
-        Text("Written."),
-        Text("Hi"),
+        ModelText("Written."),
+        ModelText("Hi"),
     ]
 
 
@@ -213,7 +213,7 @@ async def test_other_contexts_are_not() -> None:
     house = House(HELLO, HELLO)
     await house.settled("Secret", context="a")
     await house.settled("Hi", context="b")
-    assert [message.content for message in house.heard()] == [(Text("Hi"),)]
+    assert [message.content for message in house.heard()] == [(ModelText("Hi"),)]
 
 
 async def test_two_tasks_of_a_context_run_side_by_side() -> None:
@@ -231,7 +231,7 @@ async def test_what_another_task_is_still_saying_is_not_told_as_history() -> Non
     first = await house.send("Slow")
     await hold.reached.wait()
     await house.settled("Fast")
-    assert [message.content for message in house.heard()] == [(Text("Fast"),)]
+    assert [message.content for message in house.heard()] == [(ModelText("Fast"),)]
     await house.runtime.cancel(first.snapshot.task_id, "")
 
 
@@ -240,14 +240,14 @@ async def test_a_task_that_goes_on_after_a_pause_is_not_told_of_later_ones() -> 
     asked = await house.settled("Paint")
     await house.settled("Something else")
     await house.settled("Blue", task=asked.task_id)
-    assert Text("Something else") not in [content for message in house.heard() for content in message.content]
+    assert ModelText("Something else") not in [content for message in house.heard() for content in message.content]
 
 
 async def test_what_others_said_in_a_context_of_the_same_name_is_not_told() -> None:
     house = House(HELLO, HELLO)
     await house.settled("Secret", owner="ann")
     await house.settled("Hi", owner="bob")
-    assert [message.content for message in house.heard()] == [(Text("Hi"),)]
+    assert [message.content for message in house.heard()] == [(ModelText("Hi"),)]
 
 
 async def test_an_artifact_of_a_finished_task_stays_as_the_task_left_it() -> None:
@@ -333,7 +333,7 @@ async def test_of_two_answers_at_once_the_first_answers_and_the_second_is_said_a
     record = await house.journal.get(asked.task_id)
     heard = [content for message in house.heard() for content in message.content]
     assert ToolResult("T1", "Blue") in heard
-    assert Text("Big") in heard
+    assert ModelText("Big") in heard
     assert [message.message_id for message in record.history].count("m-Big") == 1
 
 
@@ -351,7 +351,7 @@ async def test_a_message_to_a_working_task_is_given_to_the_model_before_its_next
     hold.release.set()
     entries = await rest(second)
     assert states(entries)[-1] is State.COMPLETED
-    assert house.heard()[-1].content == (ToolResult("T1", "[]"), Text("Keep it short"))
+    assert house.heard()[-1].content == (ToolResult("T1", "[]"), ModelText("Keep it short"))
     record = await house.journal.get(first.snapshot.task_id)
     assert spoken(record) == ["Write", "Keep it short", "Short."]
 
@@ -418,7 +418,7 @@ async def test_a_message_to_a_task_that_then_fails_is_in_the_next_tasks_conversa
     hold.release.set()
     await rest(first)
     await house.settled("Hi")
-    assert Text("Please") in [content for message in house.heard() for content in message.content]
+    assert ModelText("Please") in [content for message in house.heard() for content in message.content]
 
 
 # ------------------------------------------------------------------- what is refused
@@ -597,7 +597,7 @@ async def test_a_message_added_before_the_first_step_of_a_turn_that_is_canceled_
     task_id = following.snapshot.task_id
     await house.send("Ho", task=task_id)
     record = await house.runtime.cancel(task_id, "")
-    assert [item.content for item in record.transcript] == [(Text("Hi"),), (Text("Ho"),)]
+    assert [item.content for item in record.transcript] == [(ModelText("Hi"),), (ModelText("Ho"),)]
 
 
 async def test_two_cancels_at_once_cancel_once() -> None:
@@ -692,9 +692,9 @@ async def test_what_was_said_in_a_canceled_task_is_remembered_in_the_context() -
     await house.runtime.cancel(following.snapshot.task_id, "")
     await house.settled("Hi")
     assert [message.content[-1] for message in house.heard()][2:] == [
-        Text("Faster"),
-        Text("(The task ended here.)"),
-        Text("Hi"),
+        ModelText("Faster"),
+        ModelText("(The task ended here.)"),
+        ModelText("Hi"),
     ]
 
 
@@ -728,7 +728,7 @@ async def test_a_turn_that_is_lost_leaves_no_task_working() -> None:
 
     house = House(answer(write("T1", "x")), answer(text("Done.")), store=BrokenStore())
     record = await house.settled("Hi")
-    assert (record.state, record.message.text) == (State.FAILED, LOST)
+    assert (record.state, record.message.text) == (State.FAILED, INTERNAL_ERROR)
 
 
 async def test_every_message_of_a_long_life_is_in_the_history_once() -> None:
@@ -744,4 +744,4 @@ async def test_every_message_of_a_long_life_is_in_the_history_once() -> None:
     assert spoken(record) == ["Paint", "Hm.", "Which colour?", "Blue", "Big", "Done."]
     assert len({message.message_id for message in record.history}) == 6
     assert sum(isinstance(entry.event, MessageReceived) for entry in entries) == 1
-    assert any(isinstance(entry.event, Remembered) for entry in entries)
+    assert any(isinstance(entry.event, TranscriptAppended) for entry in entries)

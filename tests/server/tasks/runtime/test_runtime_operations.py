@@ -6,7 +6,7 @@ import pytest
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.intent import CANVAS
-from a2a_canvas.server.agent.model import Text
+from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.agent.operations import InvalidOperation
 from a2a_canvas.server.tasks.errors import TaskFinished, TaskNotCancelable, TaskTakesNoMessages
 from a2a_canvas.server.tasks.incoming import Incoming
@@ -316,14 +316,14 @@ async def test_a_later_conversation_hears_of_edits_and_steps() -> None:
     await house.done(UNDO, "Undo that")
     await rest(await house.ask({"artifactId": "doc"}, "Hi"))
     assert [content for message in house.heard() for content in message.content] == [
-        Text('[Of a passage selected in artifact "doc", utf16 offsets 5-9: "Two."]'),
-        Text("Louder"),
-        Text("Edited doc at line 2: version 2 is saved."),
-        Text('[The user\'s own step in artifact "doc": undo]'),
-        Text("Undo that"),
-        Text("Undone: doc is at version 1 again."),
-        Text('[The user is looking at artifact "doc"]'),
-        Text("Hi"),
+        ModelText('[Of a passage selected in artifact "doc", utf16 offsets 5-9: "Two."]'),
+        ModelText("Louder"),
+        ModelText("Edited doc at line 2: version 2 is saved."),
+        ModelText('[The user\'s own step in artifact "doc": undo]'),
+        ModelText("Undo that"),
+        ModelText("Undone: doc is at version 1 again."),
+        ModelText('[The user is looking at artifact "doc"]'),
+        ModelText("Hi"),
     ]
 
 
@@ -334,7 +334,10 @@ async def test_it_hears_of_a_canceled_edit_that_it_ended() -> None:
     await hold.reached.wait()
     await house.runtime.cancel(following.snapshot.task_id, "")
     await house.settled("Hi")
-    assert [message.content[-1] for message in house.heard()][1:] == [Text("(The task ended here.)"), Text("Hi")]
+    assert [message.content[-1] for message in house.heard()][1:] == [
+        ModelText("(The task ended here.)"),
+        ModelText("Hi"),
+    ]
 
 
 async def test_an_edit_hears_nothing_of_the_conversation() -> None:

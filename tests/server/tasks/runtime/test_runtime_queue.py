@@ -8,7 +8,7 @@ import pytest
 
 from a2a_canvas.server.agent.events import AgentMessage, MessageReceived, State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.intent import CANVAS
-from a2a_canvas.server.agent.model import Text, ToolResult
+from a2a_canvas.server.agent.model import ModelText, ToolResult
 from a2a_canvas.server.tasks.errors import QueueFull
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import Following
@@ -93,7 +93,7 @@ async def test_contexts_take_turns_and_each_is_in_order() -> None:
     for following in waiting:
         await rest(following)
     asked = [request.messages[-1].content[0] for request in house.llm.requests]
-    assert asked == [Text(words) for words in ("Busy", "a1", "b1", "c1", "a2", "a3")]
+    assert asked == [ModelText(words) for words in ("Busy", "a1", "b1", "c1", "a2", "a3")]
 
 
 async def test_what_is_beyond_the_queue_is_refused_and_not_kept() -> None:
@@ -147,7 +147,7 @@ async def test_a_message_to_what_waits_is_read_when_it_begins() -> None:
     hold.release.set()
     events = [entry.event for entry in await rest(waiting)]
     assert [event.message.message_id for event in events if isinstance(event, MessageReceived)] == ["m-Two"]
-    assert [message.content for message in house.heard()][-1][-1] == Text("Two")
+    assert [message.content for message in house.heard()][-1][-1] == ModelText("Two")
 
 
 async def test_an_answer_waits_too_and_the_turn_goes_on_where_it_paused() -> None:

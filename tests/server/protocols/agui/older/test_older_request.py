@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import CANVAS, intent_of
-from a2a_canvas.server.agent.operations import Converse, Edit, Focus, InvalidOperation, Marked
+from a2a_canvas.server.agent.operations import Converse, Focus, InvalidOperation, SelectionEdit, SelectionRequest
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
 from a2a_canvas.server.protocols.agui.older.form import MAX_CONTENTS
 from a2a_canvas.server.protocols.agui.older.request import (
@@ -345,7 +345,9 @@ def test_a_draft_that_is_being_written_cannot_have_been_edited() -> None:
 
 def test_a_selection_in_the_threads_artifact_is_an_edit_whatever_is_said() -> None:
     run = with_versions("one two").meaning(message="Write a poem", selectedText={"start": 4, "end": 7, "text": "two"})
-    assert intent_of(said(run)) == Edit(ARTIFACT_ID, Marked(4, 7, "utf16", "two"), "replace", "Write a poem", None)
+    assert intent_of(said(run)) == SelectionEdit(
+        ARTIFACT_ID, SelectionRequest(4, 7, "utf16", "two"), "replace", "Write a poem", None
+    )
 
 
 def test_the_current_index_is_the_base_version() -> None:
@@ -354,7 +356,9 @@ def test_the_current_index_is_the_base_version() -> None:
         artifact=artifact(1, {"index": 1, "type": "text", "fullMarkdown": "one two"}),
         selectedText={"start": 4, "end": 7, "text": "two", "lineStart": 1, "lineEnd": 1},
     )
-    assert intent_of(said(run)) == Edit(ARTIFACT_ID, Marked(4, 7, "utf16", "two", 1, 1), "replace", "Go on", 1)
+    assert intent_of(said(run)) == SelectionEdit(
+        ARTIFACT_ID, SelectionRequest(4, 7, "utf16", "two", 1, 1), "replace", "Go on", 1
+    )
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -363,7 +367,7 @@ def test_a_selection_in_what_the_user_has_just_changed_is_an_edit_of_that(known:
     mine = {"index": 1, "type": "text", "fullMarkdown": "one two"}
     run = thread.take(artifact=artifact(1, mine), selectedText={"start": 4, "end": 7, "text": "two"})
     intent = intent_of(said(run))
-    assert isinstance(intent, Edit)
+    assert isinstance(intent, SelectionEdit)
     assert intent.base_version == len(thread.texts) == 1 + known
 
 

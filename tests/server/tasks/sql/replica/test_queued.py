@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 
 from a2a_canvas.server.agent.events import State, StatusChanged
-from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, Text
+from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText
 from a2a_canvas.server.tasks.journal.journal import Following
 from a2a_canvas.server.tasks.record import Entry, fold
 from a2a_canvas.server.tasks.runtime.admission import Admission
@@ -85,7 +85,7 @@ async def test_a_dead_replicas_turns_wait_at_one_that_is_full_and_what_had_begun
         assert states(entries)[-1] is State.COMPLETED
         kept = State.WORKING if following is working else State.SUBMITTED  # as it was
         assert {state for state, _ in places(entries) if entries[-1].epoch == 2} == {kept}
-    assert b.llm.requests[1].messages[0].content == (Text("Busy working"),)
+    assert b.llm.requests[1].messages[0].content == (ModelText("Busy working"),)
 
 
 async def test_what_waits_when_its_replica_stops_goes_on_at_another_one(several) -> None:
@@ -111,7 +111,7 @@ async def test_what_waits_is_cancelled_and_written_to_from_another_replica(sever
     assert len(a.llm.requests) == 1
     hold.release.set()
     await rest(two)
-    assert Text("And more") in a.llm.requests[-1].messages[-1].content
+    assert ModelText("And more") in a.llm.requests[-1].messages[-1].content
 
 
 async def test_crashes_of_its_servers_are_not_counted_against_what_only_waited(several) -> None:
@@ -172,7 +172,7 @@ class Busy:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         said = request.messages[-1].content[-1]
-        if isinstance(said, Text):
+        if isinstance(said, ModelText):
             self.asked += 1
             self.at_work += 1
             self.most = max(self.most, self.at_work)

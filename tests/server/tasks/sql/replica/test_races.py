@@ -10,7 +10,7 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ArtifactChanged, MessageReceived, State, StatusChanged
-from a2a_canvas.server.agent.model import Text
+from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import Following
@@ -297,8 +297,8 @@ async def test_a_message_for_a_working_task_that_comes_by_two_ways_at_once_is_ta
     hold.release.set()
     record = await ended(a, task_id)
     assert texts(record).count("m-Keep it short") == 1
-    assert [Text("Keep it short")] == [
-        content for content in a.llm.requests[1].messages[-1].content if isinstance(content, Text)
+    assert [ModelText("Keep it short")] == [
+        content for content in a.llm.requests[1].messages[-1].content if isinstance(content, ModelText)
     ]
     async with b.house._database.read() as connection:
         assert (await connection.execute(select(mail))).all() == []

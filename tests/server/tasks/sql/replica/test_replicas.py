@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from a2a_canvas.server.agent.events import ArtifactChanged, LlmCallCompleted, State, StatusChanged
-from a2a_canvas.server.agent.model import Text, ToolResult
+from a2a_canvas.server.agent.model import ModelText, ToolResult
 from a2a_canvas.server.tasks.errors import StreamLost, TaskFinished, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.listing import TaskQuery, place_of
@@ -101,7 +101,11 @@ async def test_the_next_turn_of_a_context_knows_what_was_said_on_another_replica
     a, b = await several.start(answer(text("I am A."))), await several.start(HELLO)
     await rest(await a.send("Who?"))
     await rest(await b.send("And you?"))
-    assert [m.content[0] for m in b.llm.requests[0].messages] == [Text("Who?"), Text("I am A."), Text("And you?")]
+    assert [m.content[0] for m in b.llm.requests[0].messages] == [
+        ModelText("Who?"),
+        ModelText("I am A."),
+        ModelText("And you?"),
+    ]
 
 
 # ------------------------------------------------------------------ messages for a task elsewhere
@@ -120,7 +124,7 @@ async def test_a_message_for_a_task_that_runs_elsewhere_is_given_to_its_turn(sev
     assert [m.message_id for m in again.snapshot.history].count("m-Keep it short") == 1
     hold.release.set()
     await rest(here)
-    assert Text("Keep it short") in a.llm.requests[1].messages[-1].content
+    assert ModelText("Keep it short") in a.llm.requests[1].messages[-1].content
     assert b.llm.requests == []
 
 
@@ -262,7 +266,7 @@ async def test_a_message_that_the_model_has_not_been_shown_is_shown_by_the_next_
     await a.send("Keep it short", here.snapshot.task_id)
     await a.crash()
     await rest(await joined(b, here.snapshot.task_id))
-    assert Text("Keep it short") in b.llm.requests[0].messages[-1].content
+    assert ModelText("Keep it short") in b.llm.requests[0].messages[-1].content
 
 
 async def test_a_cancel_that_its_owner_did_not_live_to_hear_is_carried_out(several) -> None:

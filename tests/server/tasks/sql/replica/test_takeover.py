@@ -11,7 +11,7 @@ from sqlalchemy import func, select, update
 
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
-    Place,
+    BlockPosition,
     State,
     StatusChanged,
     TextAdded,
@@ -50,7 +50,7 @@ async def several() -> AsyncIterator[Replicas]:
 
 def deltas(count: int, first: int = 0) -> list[TurnEvent]:
     """What is said while the model writes an artifact: two events for each of its pieces."""
-    call = ToolInputAdded(Place(0, 1, 0), "T1", PIECE)
+    call = ToolInputAdded(BlockPosition(0, 1, 0), "T1", PIECE)
     events = (
         (call, ArtifactChanged("doc", "", "", n > 0, parts(PIECE), False, 0, "agent", 0))
         for n in range(first, first + count)
@@ -282,7 +282,7 @@ async def test_more_tasks_than_a_statement_has_room_for_are_read(several) -> Non
         await a.house.journal.create(record)
     await a.house.commits.settled()
     for record in many:
-        await a.house.journal.append(record.task_id, TextAdded(Place(0, 1, 0), "x"))
+        await a.house.journal.append(record.task_id, TextAdded(BlockPosition(0, 1, 0), "x"))
     await a.house.commits.settled()
     assert len(await a.house.journal.context("many")) == 1100
 

@@ -32,7 +32,7 @@ SOON = 20.0
 POISON = "poison"
 WRITTEN = answer(text("Written."))
 
-Place = tuple[str, str]
+BlockPosition = tuple[str, str]
 """A table, and the column of it that does not take `POISON`."""
 
 PAGES, DRAFTS, VERSIONS = ("pages", "entries"), ("drafts", "content"), ("versions", "content")
@@ -51,7 +51,7 @@ async def several(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         await started.stop()
 
 
-async def refuse(replica: Replica, *places: Place) -> None:
+async def refuse(replica: Replica, *places: BlockPosition) -> None:
     """From now on no row of these tables takes the word."""
     database = replica.house._database
     async with database.write() as connection:
@@ -96,7 +96,7 @@ def numbered(following: Following, entries: list[Entry]) -> bool:
     ids=["entries", "versions", "drafts", "what the task has begun"],
 )
 async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_others_go_on(
-    several: Replicas, place: Place, last_chunk: bool, left: str | None, caplog: pytest.LogCaptureFixture
+    several: Replicas, place: BlockPosition, last_chunk: bool, left: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     words = ["two", "three", POISON, "four"]
     holds = [Hold() for _ in words]

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from a2a_canvas.server.agent.events import Transcript, UserSaid
-from a2a_canvas.server.agent.model import Text
+from a2a_canvas.server.agent.events import Transcript, UserInput
+from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.agent.turn.request import TurnRequest
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError
 from a2a_canvas.store.models import Version
@@ -20,7 +20,7 @@ from a2a_canvas.tools.artifact_read import what_changed
 from a2a_canvas.tools.base import Workspace
 
 
-class Others:
+class SiblingChanges:
     """Looks out for what others change."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -50,7 +50,7 @@ class Others:
             for each in new
             if each in store.touched or await self._is_by_a_person(each, current[each])
         ]
-        return (UserSaid("", (Text("\n".join(notes), note=True),)),) if notes else ()
+        return (UserInput("", (ModelText("\n".join(notes), note=True),)),) if notes else ()
 
     async def _is_by_a_person(self, artifact_id: str, version: int) -> bool:
         try:
