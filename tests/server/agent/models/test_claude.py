@@ -204,7 +204,7 @@ async def test_unknown_events_blocks_and_deltas_are_left_out_whole_and_each_type
         StopReasonDelta("end_turn"),
         MessageStop("end_turn", Usage(25, 30)),
     ]
-    logged = [record.getMessage() for record in caplog.records if record.name.startswith("a2a_canvas.server.")]
+    logged = [record.getMessage() for record in caplog.records if record.name.startswith("a2a_canvas.")]
     assert len(logged) == 2
     assert "'server_tool_use'" in logged[0]
     assert "'web_search_tool_result'" in logged[1]

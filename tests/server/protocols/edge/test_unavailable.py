@@ -214,7 +214,7 @@ async def test_the_reason_is_the_operators_alone(away: Edge, caplog: pytest.LogC
         await away.http.post("/canvas/stream", json=RUN),
     ]
     assert not [answer for answer in answers if "secret" in answer.text]
-    told = [record.getMessage() for record in caplog.records if record.name.startswith("server.")]
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("a2a_canvas.")]
     assert len(told) == len(answers)
     assert all("secret.internal refused" in line for line in told)
     assert not [record for record in caplog.records if record.exc_info]

@@ -252,7 +252,7 @@ async def test_cancelling_a_stream_reaches_the_handler_and_is_no_error(
     assert (await call.read()).task.id == "t"
     call.cancel()
     await served.handler.cancelled.wait()
-    assert [record for record in caplog.records if record.name.startswith("server")] == []
+    assert [record for record in caplog.records if record.name.startswith("a2a_canvas")] == []
 
 
 async def test_odd_metadata_does_no_harm(served: Served) -> None:

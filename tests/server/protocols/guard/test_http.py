@@ -386,7 +386,7 @@ async def test_an_unhandled_exception_becomes_internal_error_without_text(
     assert response.status_code == 500
     assert response.json()["error"]["message"] == "Internal error"
     assert "secret" not in response.text
-    assert [record.exc_info is not None for record in caplog.records if record.name.startswith("server")] == [True]
+    assert [record.exc_info is not None for record in caplog.records if record.name.startswith("a2a_canvas")] == [True]
 
 
 async def test_a_stream_that_breaks_ends_with_an_error_event() -> None:
