@@ -32,10 +32,9 @@ from a2a.utils.errors import A2A_ERROR_MAPPING, JSON_RPC_ERROR_CODE_MAP, Interna
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.agent.intent import CANVAS, InvalidOperation
 from a2a_canvas.server.agent.models.demo import Rehearsal
 from a2a_canvas.server.agent.models.script import load_script
-from a2a_canvas.server.agent.operations import InvalidOperation
 from a2a_canvas.server.app import Clock, build_app, build_runtime
 from a2a_canvas.server.cli import main, parser
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext

@@ -28,11 +28,12 @@ from __future__ import annotations
 import re
 from typing import Final, Protocol
 
-from a2a_canvas.server.agent.edit.edit_prompt import deletion_mark, on_own_lines
-from a2a_canvas.server.agent.edit.fences import FENCE_LINE, Fences, has_fence, talk, wrappers
+from a2a_canvas.server.agent.edit.edit_prompt import on_own_lines
+from a2a_canvas.server.agent.edit.fences import Fences, talk, wrappers
 from a2a_canvas.server.agent.edit.leading_thinking import LeadingThinking
 from a2a_canvas.server.agent.edit.markers import Markers
 from a2a_canvas.server.agent.model import EditPrompt
+from a2a_canvas.server.agent.text.markdown import FENCE_LINE, has_fence
 
 _LINE_BEGIN: Final = re.compile(r"\r?\n")
 _LINE_END: Final = re.compile(r"\r?\n\Z")
@@ -53,7 +54,7 @@ class EditReply:
         self._fences = Fences(
             wrappers(passage, inside_fence=inside_fence), talk(passage, inside_fence=inside_fence), passage.selected
         )
-        self._deletion = _Deletion(deletion_mark(passage) if _replaces(passage) else "")
+        self._deletion = _Deletion(passage.deletion_mark if _replaces(passage) else "")
         self._ends = _ends(passage)
         self._windows = passage.line_end == "\r\n"
         self._held = ""  # "\r", for as long as "\n" may follow

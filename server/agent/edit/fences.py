@@ -24,16 +24,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
 
-from a2a_canvas.server.agent.language import is_markdown, is_prose
 from a2a_canvas.server.agent.model import EditPrompt
+from a2a_canvas.server.agent.text.language import is_markdown, is_prose
+from a2a_canvas.server.agent.text.markdown import FENCE_LINE, Fence, first_fence, has_fence
 
-FENCE_LINE: Final = 256
-"""Characters within which a fence must stand."""
-
-_FENCE: Final = re.compile(r"(?P<indent>[ \t]*)(?P<run>`{3,}|~{3,})(?P<info>[^\n]*)")
 _OPENING: Final = re.compile(r"(?:[ \t]*\r?\n)*(?P<line>[ \t]*(?:`{3,}[^`\n]*|~{3,}[^\n]*))\n")
 _BLOCK: Final = re.compile(r"(?:[ \t]*\r?\n)*[ \t]*(?:```|~~~)")
 _MAY_BE_BLOCK: Final = re.compile(r"[ \t\r\n]*(?:`{0,2}|~{0,2})")
@@ -45,57 +41,10 @@ _PREAMBLE: Final = re.compile(rf"{_BLANK_LINES}(?P<said>(?:{_CAPITAL}{_SENTENCE}
 _MAY_BE_PREAMBLE: Final = re.compile(rf"{_BLANK_LINES}(?:{_CAPITAL}{_SENTENCE}){{0,2}}(?:{_CAPITAL}[^\n]+)?")
 _QUOTES: Final = ('"""', "'''")
 _STRINGS: Final = re.compile(r"\"\"\"|'''|/\*|<!--")
+_MAY_BE_LINES: Final = re.compile(r"(?P<text>[^\n]*?)(?P<end>\r?\n)|(?P<rest>[^\n]+)")
 _MAY_BE_FENCE: Final = re.compile(r"[ \t\r\n]*(?:`{0,2}|`{3,}[^`\n]*|~{0,2}|~{3,}[^\n]*)")
 _LINES: Final = re.compile(r"(?P<text>[^\n]*?)(?P<end>\r?\n)|(?P<rest>[^\n]+)")
-_FENCE_LINES: Final = re.compile(r"^[ \t]*(?:```|~~~).*", re.MULTILINE)
 _OF_MARKDOWN: Final = ("markdown", "md", "text")
-
-
-@dataclass(frozen=True, slots=True)
-class _Fence:
-    mark: str
-    size: int
-    info: str
-    indent: int
-
-    @classmethod
-    def read(cls, line: str) -> _Fence | None:
-        """The fence that a line is."""
-        found = _FENCE.fullmatch(line)
-        if found is None or len(line) > FENCE_LINE:
-            return None
-        mark, info = found["run"][0], found["info"].strip()
-        if mark == "`" and mark in info:
-            return None
-        return cls(mark, len(found["run"]), info, len(found["indent"].expandtabs(4)))
-
-    def closes(self, other: _Fence) -> bool:
-        return not self.info and self.mark == other.mark and self.size >= other.size
-
-
-def inside_fence(before: str) -> bool:
-    """Whether what follows `before` in a Markdown text stands in a fenced block. Fences in lists count, too."""
-    opened: _Fence | None = None
-    for line in _FENCE_LINES.findall(before):
-        opened = _opened(opened, line)
-    return opened is not None
-
-
-def outside_fences(text: str, line: str) -> Iterator[re.Match[str]]:
-    """The lines of a Markdown text that match the pattern `line` and stand outside of fenced blocks."""
-    opened: _Fence | None = None
-    for found in re.finditer(rf"{_FENCE_LINES.pattern}|{line}", text, re.MULTILINE):
-        before, opened = opened, _opened(opened, found[0])
-        if not before and not opened:
-            yield found
-
-
-def _opened(opened: _Fence | None, line: str) -> _Fence | None:
-    """The fence that is open after `line`."""
-    fence = _Fence.read(line)
-    if opened is None or fence is None:
-        return opened or fence
-    return None if fence.closes(opened) else opened
 
 
 Wrappers = Literal["any", "of text", "of a block"]
@@ -107,7 +56,7 @@ Talk = Literal["code", "prose", "text"]
 
 def wrappers(passage: EditPrompt, *, inside_fence: bool) -> Wrappers:
     """Which fences are wrappers in the reply to a passage."""
-    if _first_fence(passage.selected):
+    if first_fence(passage.selected):
         return "of a block"
     return "of text" if is_markdown(passage.language) and not inside_fence else "any"
 
@@ -118,16 +67,6 @@ def talk(passage: EditPrompt, *, inside_fence: bool) -> Talk:
     if has_fence(passage.selected) or in_string:
         return "text"
     return "prose" if is_prose(passage.language) and not inside_fence else "code"
-
-
-def has_fence(text: str) -> bool:
-    """Whether a line of a text is a fence."""
-    return any(_Fence.read(line) for line in text.split("\n"))
-
-
-def _first_fence(text: str) -> _Fence | None:
-    """The fence that a text begins with."""
-    return _Fence.read(text.lstrip(" \t\r\n").partition("\n")[0])
 
 
 class Fences:
@@ -143,11 +82,11 @@ class Fences:
         self.alone = True
         self._wrappers = wrappers
         self._talk = talk
-        self._block = _first_fence(selected)
+        self._block = first_fence(selected)
         self._lines = {line.strip() for line in selected.split("\n")} - {""}
         self._place: Literal["beginning", "wrapper", "text", "remarks", "held"] = "beginning"
         self._reply: list[str] = []  # all of it
-        self._open: list[_Fence] = []  # the wrapper first
+        self._open: list[Fence] = []  # the wrapper first
         self._end = ""  # the line break before the current line, if that may be a fence
         self._line: str | None = ""  # the current line, for as long as it may be one
 
@@ -202,7 +141,7 @@ class Fences:
         said = self._preamble(reply)
         opening = _OPENING.match(reply, said)
         if opening and opening.end() <= FENCE_LINE:
-            wraps = self._wraps(_Fence.read(opening["line"]), reply[opening.end() :])
+            wraps = self._wraps(Fence.read(opening["line"]), reply[opening.end() :])
             if wraps:
                 return self._open_wrapper(opening, reply)
             undecided = wraps is None
@@ -214,7 +153,7 @@ class Fences:
         self._place, self._line = "text", ""
         return reply
 
-    def _wraps(self, fence: _Fence | None, rest: str) -> bool | None:
+    def _wraps(self, fence: Fence | None, rest: str) -> bool | None:
         """Whether a fence that the reply begins with is a wrapper; None if that cannot be told yet."""
         if fence is None:
             return False
@@ -246,7 +185,7 @@ class Fences:
         """Rule 8."""
         found = _SENTENCES.match(reply[:FENCE_LINE])
         opening = _OPENING.match(reply, found.end()) if found else None
-        fence = _Fence.read(opening["line"]) if opening else None
+        fence = Fence.read(opening["line"]) if opening else None
         if self._talk == "text" or not (found and opening and fence and self._is_talk(found["said"])):
             return False
         if self._talk == "code":
@@ -254,7 +193,7 @@ class Fences:
         return fence.info.casefold().startswith(_OF_MARKDOWN) and _unwrapped(reply[opening.start() :])[1]
 
     def _open_wrapper(self, opening: re.Match[str], reply: str) -> str:
-        fence = _Fence.read(opening["line"])
+        fence = Fence.read(opening["line"])
         assert fence
         self._line = ""
         if self._wrappers == "of text" and not fence.info:
@@ -294,7 +233,7 @@ class Fences:
 
     def _closes(self, line: str) -> bool:
         """Whether the line closes the wrapper; what it opens or closes within is remembered."""
-        fence = _Fence.read(line)
+        fence = Fence.read(line)
         if fence is None or fence.indent > self._open[0].indent + 3:
             return False
         if fence.info:

@@ -17,7 +17,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from a2a_canvas.server.agent.edit.edit_prompt import TAGS, EditPrompt, tag_number
+from a2a_canvas.server.agent.edit.edit_prompt import TAGS
+from a2a_canvas.server.agent.model import EditPrompt
 
 _LINE_BREAK: Final = re.compile(r"\r?\n")
 _LAST_LINE_BREAK: Final = re.compile(r"\r?\n\Z")
@@ -40,8 +41,8 @@ class Markers:
         self.alone = True
         self.remarks = ""
         self.on_lines = False
-        self._tag = re.compile(rf"<(?P<slash>/?)(?P<name>{'|'.join(TAGS)})-{tag_number(passage)}>")
-        self._tags = [f"<{slash}{name}-{tag_number(passage)}>" for name in TAGS for slash in ("", "/")]
+        self._tag = re.compile(rf"<(?P<slash>/?)(?P<name>{'|'.join(TAGS)})-{passage.tag_number}>")
+        self._tags = [f"<{slash}{name}-{passage.tag_number}>" for name in TAGS for slash in ("", "/")]
         self._begins_with_break = bool(_LINE_BREAK.match(passage.selected))
         self._place: _Place = "beginning"
         self._before_echo: _Place = "beginning"

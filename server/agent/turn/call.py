@@ -19,11 +19,11 @@ from typing import Any, Literal
 
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.answer import Answer, AnswerBlock
+from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.endings import to_tool_result
 from a2a_canvas.server.agent.model import BlockStart, ModelText, Thinking, ToolUse, Usage
 from a2a_canvas.server.agent.phases import Signal, advance
-from a2a_canvas.server.agent.progress import Progress
-from a2a_canvas.server.agent.turn.visible import VisibleText
+from a2a_canvas.server.agent.text.visible import VisibleText
 from a2a_canvas.store.models import repaired
 from a2a_canvas.tools.base import Failed, Outcome, Tool, ToolStream, Workspace
 

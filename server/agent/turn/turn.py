@@ -21,8 +21,10 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
+from dataclasses import dataclass, field
 
-from a2a_canvas.server.agent.blocks import BlockError
+from a2a_canvas.server.agent.attachments import without_media
+from a2a_canvas.server.agent.blocks import BlockError, Progress
 from a2a_canvas.server.agent.endings import (
     INTERNAL_ERROR,
     MAX_TRIES,
@@ -41,13 +43,12 @@ from a2a_canvas.server.agent.events import (
     StatusChanged,
     Transcript,
     TranscriptAppended,
+    UserMessage,
 )
 from a2a_canvas.server.agent.listener import listener
-from a2a_canvas.server.agent.model import LLM, ModelError, ModelRequest, TooLong, ToolResult, ToolSpec
-from a2a_canvas.server.agent.models.claude_params import without_media
+from a2a_canvas.server.agent.model import LLM, ModelError, ModelRequest, TooLong, ToolResult, ToolSpec, window_of
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
 from a2a_canvas.server.agent.turn.history import to_messages, to_user_input
-from a2a_canvas.server.agent.turn.request import TurnLimits, TurnRequest
 from a2a_canvas.server.agent.turn.sibling_changes import SiblingChanges
 from a2a_canvas.server.agent.turn.system_prompt import SYSTEM
 from a2a_canvas.server.agent.turn.window import (
@@ -58,14 +59,11 @@ from a2a_canvas.server.agent.turn.window import (
     read_limit,
     token_budget,
     tokens,
-    window_of,
 )
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.errors import LimitReached, Unavailable
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.tools.base import Failed, Outcome, Tool, Workspace
-
-__all__ = ["ANSWERABLE", "NOT_ASKED", "TurnLimits", "TurnRequest", "run_turn"]
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +71,44 @@ NOT_ASKED = "Not asked: the user wrote something meanwhile. Ask again if you sti
 
 ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED)
 """A message that came during the last round keeps a turn from ending so: the model is given it first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """When a turn must end by itself."""
+
+    rounds: int = 30
+    tool_errors_in_a_row: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """One turn: a new one, or one that goes on after a pause or a crash.
+
+    After a crash it begins when `resume.reclaim` has ended what was open, and goes on from the transcript: what was
+    completed is not asked for again, what was said after the last completed call is.
+
+    Attributes:
+        earlier: the transcripts of the context's earlier tasks, oldest first.
+        transcript: this task's own, ending with the message to answer.
+        progress: where block indices, rounds and phases stand.
+        later: ids of the context's tasks that began after this one: their changes the model has not been told of.
+        changed: ids of the artifacts the task has changed so far.
+        drafts: ids of those of which it has a draft open, after a crash; the turn goes on with them.
+        inbox: takes the user messages that have come since it was last called. When it is called with
+            `closing=True` and there are none, the turn takes no more.
+    """
+
+    task_id: str
+    context_id: str
+    earlier: tuple[Transcript, ...]
+    transcript: Transcript
+    inbox: Callable[[bool], tuple[UserMessage, ...]]
+    progress: Progress = field(default_factory=Progress)
+    later: frozenset[str] = frozenset()
+    changed: tuple[str, ...] = ()
+    drafts: tuple[str, ...] = ()
+    limits: TurnLimits = field(default_factory=TurnLimits)
 
 
 async def run_turn(
@@ -171,7 +207,7 @@ class _Turn:
 
     async def run(self) -> Ending:
         await self._emit_label("Working…")
-        await self._sibling_changes.begin(self._request)
+        await self._sibling_changes.begin(self._request.later)
         while self._progress.round < self._request.limits.rounds:
             await self.read_inbox(closing=False)
             ending = await self._round()

@@ -17,7 +17,7 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 
-from a2a_canvas.server.agent.operations import InvalidOperation
+from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.protocols.edge.unavailable import OverloadedError, UnavailableError, away
 from a2a_canvas.server.protocols.guard.rules import Refusal
 from a2a_canvas.server.tasks.errors import (

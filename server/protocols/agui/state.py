@@ -24,8 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged, TurnEvent, UserMessage
-from a2a_canvas.server.agent.intent import intent_of
-from a2a_canvas.server.agent.operations import SelectionEdit
+from a2a_canvas.server.agent.intent import SelectionEdit, intent_of
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, differing, put
 from a2a_canvas.server.protocols.agui.older.view import LegacyView
 from a2a_canvas.server.tasks.record import TaskRecord

@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
-from a2a_canvas.server.agent.intent import CANVAS, intent_of
-from a2a_canvas.server.agent.operations import InvalidOperation, SelectionEdit
+from a2a_canvas.server.agent.intent import CANVAS, InvalidOperation, SelectionEdit, intent_of
 from a2a_canvas.server.protocols.a2a_v1.errors import wrong
 from a2a_canvas.server.protocols.agui.input import METADATA, RunInput, check_id, read, said
 from a2a_canvas.server.protocols.agui.older.form import ArtifactForm, ContentForm, KnownForm, RequestForm

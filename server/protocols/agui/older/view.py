@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.agent.language import is_markdown, language_of
+from a2a_canvas.server.agent.text.language import is_markdown, language_of
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, put, remove
 from a2a_canvas.store.edits import EditAborted, EditStarted
 from a2a_canvas.store.models import Content, TextPart, Version, text_of, text_part

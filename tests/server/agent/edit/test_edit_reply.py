@@ -9,11 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.edit.edit_prompt import deletion_mark
 from a2a_canvas.server.agent.edit.edit_reply import EditReply
-from a2a_canvas.server.agent.edit.fences import FENCE_LINE, inside_fence
 from a2a_canvas.server.agent.edit.leading_thinking import OPENING
 from a2a_canvas.server.agent.model import EditPrompt
+from a2a_canvas.server.agent.text.markdown import FENCE_LINE, inside_fence
 
 
 def passage(
@@ -602,7 +601,7 @@ def test_where_nothing_can_be_deleted_or_the_document_has_such_words_they_are_te
 
 def test_a_document_that_has_the_mark_gets_another_one() -> None:
     of = passage("<delete/>-1")
-    assert deletion_mark(of) == "<delete-2/>"
+    assert of.deletion_mark == "<delete-2/>"
     assert emptied(of, "<delete-2/>") == ("", False)
 
 

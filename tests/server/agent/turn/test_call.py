@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.blocks import BlockError
+from a2a_canvas.server.agent.blocks import BlockError, Progress
 from a2a_canvas.server.agent.events import (
     AssistantOutput,
     BlockPosition,
@@ -43,7 +43,6 @@ from a2a_canvas.server.agent.model import (
     Usage,
 )
 from a2a_canvas.server.agent.phases import Phase
-from a2a_canvas.server.agent.progress import Progress
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.store.evented import EventedArtifactStore

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
-from a2a_canvas.server.agent.turn.markdown import CodeFinder
+from a2a_canvas.server.agent.text.markdown import CodeFinder
 
 ELEMENTS: Final = (  # <name …>…</name>, in any case, with any attributes
     "think",  # DeepSeek, Qwen, GLM, Kimi K2, Granite, MiniMax, Seed; most reasoning models
