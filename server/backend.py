@@ -120,7 +120,7 @@ class Durable:
     async def _sweep(self) -> None:
         while True:
             try:
-                pruned = await prune(self._database, self._keep, self._now(), self._house.store.closed)
+                pruned = await prune(self._database, self._keep, self._now(), self._house.store.frozen)
                 logger.debug("Swept: %s", pruned)
             except Unavailable as error:
                 logger.warning("%s The sweep waits for its next turn.", error)

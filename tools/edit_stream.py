@@ -14,9 +14,9 @@ from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.document import Applied
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
 from a2a_canvas.store.errors import PassageLost, VersionConflict
-from a2a_canvas.store.models import Author, repaired
+from a2a_canvas.store.models import Author, replace_surrogates
 from a2a_canvas.store.text.spans import Span, Unit, from_codepoints, length
-from a2a_canvas.store.text.tracking import track
+from a2a_canvas.store.tracking import track
 from a2a_canvas.tools.base import Workspace
 
 
@@ -92,16 +92,16 @@ class EditStream:
     async def start(self) -> None:
         """Announce it."""
         target = self._target
-        await self._store.tell(
+        await self._store.notify(
             EditStarted(self._id, target.artifact_id, self._selection, self._strategy, target.version)
         )
 
     async def feed(self, text: str) -> None:
         """Take the next piece of what is to be written."""
-        text = repaired(text)
+        text = replace_surrogates(text)
         if text:
             self._pieces.append(text)
-            await self._store.tell(EditChunk(self._id, self._target.artifact_id, self._selection, text))
+            await self._store.notify(EditChunk(self._id, self._target.artifact_id, self._selection, text))
 
     async def complete(self) -> Applied:
         """Make the change: one new version.
@@ -126,13 +126,13 @@ class EditStream:
         Args:
             again: another try follows, so that watchers need not be shown the artifact as it is.
         """
-        await self._store.tell(EditAborted(self._id, self._target.artifact_id, self._selection))
+        await self._store.notify(EditAborted(self._id, self._target.artifact_id, self._selection))
         if not again:
             await self.show()
 
     async def show(self) -> None:
         """Show watchers the artifact as it is."""
-        await self._store.show(self._ref)
+        await self._store.resend(self._ref)
 
     def _completed(self, target: EditTarget, written: str, updated: str) -> EditCompleted:
         selection = target.selection

@@ -30,7 +30,7 @@ from a2a_canvas.server.agent.model import (
     ThinkingDelta,
     Usage,
 )
-from a2a_canvas.store.models import repaired
+from a2a_canvas.store.models import replace_surrogates
 
 BlockKind = Literal["text", "thinking", "tool_use"]
 
@@ -120,12 +120,12 @@ class Answer(Generic[B]):
         """
         match event:
             case TextDelta():
-                await self._text(self._block(event.llm_index, "text"), repaired(event.text))
+                await self._text(self._block(event.llm_index, "text"), replace_surrogates(event.text))
             case InputDelta():
-                await self._input(self._block(event.llm_index, "tool_use"), repaired(event.partial_json))
+                await self._input(self._block(event.llm_index, "tool_use"), replace_surrogates(event.partial_json))
             case ThinkingDelta():
                 block = self._block(event.llm_index, "thinking")
-                text = repaired(event.text)
+                text = replace_surrogates(event.text)
                 block.altered |= text is not event.text
                 await self._think(block, self._thinking.feed(text))
             case SignatureDelta():

@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from a2a_canvas.server.agent.model import Attachment, ModelContent, ModelRequest, ModelText, map_content
-from a2a_canvas.store.models import repaired
+from a2a_canvas.store.models import replace_surrogates
 
 _UNKNOWN: Final = ("", "application/octet-stream", "binary/octet-stream")
 _TEXTS: Final = re.compile(
@@ -65,7 +65,7 @@ def is_text(file: Attachment) -> bool:
 def attachment_text(file: Attachment) -> str:
     """The text of a file for which `is_text` holds."""
     assert file.content is not None
-    return repaired(_decoded(file.content, _charset(file.media_type)))
+    return replace_surrogates(_decoded(file.content, _charset(file.media_type)))
 
 
 def medium_of(file: Attachment) -> str | None:

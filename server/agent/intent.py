@@ -18,9 +18,9 @@ from pydantic.alias_generators import to_camel
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.edits import Strategy
-from a2a_canvas.store.ids import MAX_ID, valid_id
 from a2a_canvas.store.models import TextPart
 from a2a_canvas.store.text.spans import Unit
+from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 """docs/extensions.md."""

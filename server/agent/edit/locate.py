@@ -16,7 +16,7 @@ from a2a_canvas.server.agent.intent import InvalidOperation, SelectionRequest
 from a2a_canvas.store.errors import PassageLost
 from a2a_canvas.store.models import Version
 from a2a_canvas.store.text.spans import Span, length, line_count, lines_of, lines_span, to_codepoints
-from a2a_canvas.store.text.tracking import track
+from a2a_canvas.store.tracking import track
 from a2a_canvas.tools.edit_stream import EditTarget
 
 SHOWN = 80

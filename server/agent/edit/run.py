@@ -113,7 +113,7 @@ async def run_operation(
 
     Raises:
         asyncio.CancelledError: it was cancelled; the artifact is as it was, the status is for the caller to give.
-        Unavailable: `store` does not wait for its database (`PatientStore` does); the artifact is as it was.
+        Unavailable: `store` does not wait for its database (`RetryingStore` does); the artifact is as it was.
     """
     evented = EventedArtifactStore(store, listener(emit))
     run = _OperationRun(request, evented, llm, emit, new_id, sleep)

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, assert_never
 
 from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import PDF, attachment_text, is_text, media_type_of, medium_of, placeholder
-from a2a_canvas.store.models import repaired
+from a2a_canvas.store.models import replace_surrogates
 
 ThinkingMode = Literal["auto", "adaptive", "between_tools", "disabled"]
 """What is asked of the model; which are accepted depends on it (claude-sonnet-5-5: `adaptive`, `between_tools`;
@@ -150,7 +150,7 @@ class _Ids:
 def _block(content: m.ModelContent, ids: _Ids) -> dict[str, Any] | None:
     match content:
         case m.ModelText(text):
-            return {"type": "text", "text": repaired(text)} if text.strip() else None
+            return {"type": "text", "text": replace_surrogates(text)} if text.strip() else None
         case m.Attachment():
             return _attachment(content)
         case m.Thinking(redacted=data) if data:
@@ -181,7 +181,7 @@ def _finite(value: Any) -> Any:
 
 def _tool_result(result: m.ToolResult, ids: _Ids) -> dict[str, Any]:
     # An error result without content is refused.
-    text = repaired(result.content) or ("The tool failed." if result.is_error else "")
+    text = replace_surrogates(result.content) or ("The tool failed." if result.is_error else "")
     block = {"type": "tool_result", "tool_use_id": ids.of_result(result.tool_use_id), "content": text}
     return {**block, "is_error": result.is_error}
 
@@ -196,9 +196,9 @@ def _attachment(file: m.Attachment) -> dict[str, Any]:
     if is_text(file):
         return {
             "type": "text",
-            "text": f"File {repaired(file.name) or media_type_of(file)}:\n\n{attachment_text(file)}",
+            "text": f"File {replace_surrogates(file.name) or media_type_of(file)}:\n\n{attachment_text(file)}",
         }
-    return {"type": "text", "text": repaired(placeholder(file))}
+    return {"type": "text", "text": replace_surrogates(placeholder(file))}
 
 
 def _media_block(file: m.Attachment) -> dict[str, Any] | None:
@@ -210,7 +210,11 @@ def _media_block(file: m.Attachment) -> dict[str, Any] | None:
         source = {"type": "base64", "media_type": media_type, "data": base64.b64encode(file.content).decode("ascii")}
     if media_type != PDF:
         return {"type": "image", "source": source}
-    return {"type": "document", "source": source, **({"title": repaired(file.name)} if file.name.strip() else {})}
+    return {
+        "type": "document",
+        "source": source,
+        **({"title": replace_surrogates(file.name)} if file.name.strip() else {}),
+    }
 
 
 def _marked_end(messages: list[dict[str, Any]], mark: dict[str, Any]) -> list[dict[str, Any]]:

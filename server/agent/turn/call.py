@@ -24,7 +24,7 @@ from a2a_canvas.server.agent.endings import to_tool_result
 from a2a_canvas.server.agent.model import BlockStart, ModelText, Thinking, ToolUse, Usage
 from a2a_canvas.server.agent.phases import Signal, advance
 from a2a_canvas.server.agent.text.visible import VisibleText
-from a2a_canvas.store.models import repaired
+from a2a_canvas.store.models import replace_surrogates
 from a2a_canvas.tools.base import Failed, Outcome, Tool, ToolStream, Workspace
 
 PARAGRAPH = "\n\n"
@@ -229,7 +229,7 @@ def _parsed(pieces: list[str]) -> Mapping[str, Any] | None:
     try:
         whole = json.loads(text, parse_constant=_no_number, parse_float=_finite)
         if "\\u" in text:  # an escape may stand for half a character, which the next request could not carry
-            whole = json.loads(repaired(json.dumps(whole, ensure_ascii=False)))
+            whole = json.loads(replace_surrogates(json.dumps(whole, ensure_ascii=False)))
     except (ValueError, RecursionError):
         return None
     return whole if isinstance(whole, dict) else None

@@ -58,9 +58,9 @@ async def reclaim(interrupted: InterruptedTurn, store: ArtifactStore, emit: Emit
     if interrupted.round is not None:
         await emit(LlmCallCompleted(interrupted.round, "error", Usage()))
     for ref in refs:
-        evented.adopt(ref)
+        evented.adopt_draft(ref)
         await evented.discard(ref)
     for edit_id, artifact_id, selection in interrupted.open_edits:
-        await evented.tell(EditAborted(edit_id, artifact_id, selection))
+        await evented.notify(EditAborted(edit_id, artifact_id, selection))
         with suppress(ArtifactNotFound):
-            await evented.show(Ref(interrupted.context_id, artifact_id, interrupted.task_id))
+            await evented.resend(Ref(interrupted.context_id, artifact_id, interrupted.task_id))

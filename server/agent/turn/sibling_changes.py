@@ -29,7 +29,7 @@ class SiblingChanges:
     async def begin(self, later: frozenset[str]) -> None:
         """Note what the model knows as the turn begins, or goes on."""
         store = self._workspace.store
-        for artifact_id, (current, changed_by) in (await store.current(self._workspace.context_id)).items():
+        for artifact_id, (current, changed_by) in (await store.current_versions(self._workspace.context_id)).items():
             ref = self._workspace.ref(artifact_id)
             if changed_by not in later:
                 store.model_knows(artifact_id, current)
@@ -40,7 +40,9 @@ class SiblingChanges:
     async def notice(self) -> Transcript:
         """What the model is to be told before it is asked: nothing, or one note."""
         store = self._workspace.store
-        current = {each: version for each, (version, _) in (await store.current(self._workspace.context_id)).items()}
+        current = {
+            each: version for each, (version, _) in (await store.current_versions(self._workspace.context_id)).items()
+        }
         moved = [each for each, version in current.items() if store.known(each) not in (None, version)]
         new = [each for each in moved if self._notified.get(each) != current[each]]
         self._notified |= {each: current[each] for each in new}

@@ -132,7 +132,7 @@ async def run_turn(
         asyncio.CancelledError: the turn was cancelled. Unfinished calls have been taken back and drafts closed; the
             status is for the caller to give, at once. Or `emit` and `store` raise it: the task is not this process's
             any more, and nothing was said or changed since (a store that does not raise it has drafts closed).
-        Unavailable: `store` does not wait for its database (`PatientStore` does); the turn is as a crash leaves it.
+        Unavailable: `store` does not wait for its database (`RetryingStore` does); the turn is as a crash leaves it.
     """
     tools = tuple(tools)
     specs = tuple(ToolSpec(t.name, t.description, t.input_schema, t.eager) for t in tools)
@@ -142,7 +142,7 @@ async def run_turn(
     evented = EventedArtifactStore(store, listener(emit), request.changed)
     workspace = Workspace(evented, request.context_id, request.task_id, read_limit=read_limit(room))
     for artifact_id in request.drafts:
-        evented.adopt(workspace.ref(artifact_id))
+        evented.adopt_draft(workspace.ref(artifact_id))
     turn = _Turn(request, llm, tools, specs, beginning, workspace, emit, new_id, window_estimates, sleep)
     try:
         ending = await _ending(turn, request.task_id)

@@ -46,7 +46,7 @@ from a2a_canvas.server.tasks.runtime.running import Running
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Ref
-from a2a_canvas.store.retrying import PatientStore, patiently
+from a2a_canvas.store.retrying import RetryingStore, retry_while_unavailable
 from a2a_canvas.tools.base import Tool
 
 logger = logging.getLogger(__name__)
@@ -245,7 +245,7 @@ class Turns:
         if state is State.SUBMITTED and (waited or resumed):
             await emit(StatusChanged(State.WORKING))
             # From here on, and not before, a crash is counted against the task (rule 3).
-            await patiently(partial(self._journal.durable, task_id), _pause)
+            await retry_while_unavailable(partial(self._journal.durable, task_id), _pause)
 
     async def _waited(self, ticket: Ticket, emit: Emit, state: State) -> bool:
         waited = False
@@ -259,7 +259,7 @@ class Turns:
         store = self.store_of(record.task_id, running)
         evented = EventedArtifactStore(store, listener(emit), record.artifacts)
         for artifact_id in await open_drafts(store, record.context_id, record.task_id):
-            evented.adopt(Ref(record.context_id, artifact_id, record.task_id))
+            evented.adopt_draft(Ref(record.context_id, artifact_id, record.task_id))
         await evented.prepare_all()
         await evented.close_all()
 
@@ -291,7 +291,7 @@ class Turns:
             transcript=record.transcript,
             inbox=running.take,
             progress=record.progress,
-            later=await patiently(partial(self._journal.later, record), _pause),
+            later=await retry_while_unavailable(partial(self._journal.later, record), _pause),
             changed=tuple(record.artifacts),
             drafts=drafts,
             limits=self._limits,
@@ -310,7 +310,7 @@ class Turns:
 
     def store_of(self, task_id: str, running: Running | None = None) -> ArtifactStore:
         """The store for a task, or for one run of it: nothing is changed that could not be told (rule 2)."""
-        return PatientStore(self._store, _pause, partial(self._check, task_id, running))
+        return RetryingStore(self._store, _pause, partial(self._check, task_id, running))
 
     def _check(self, task_id: str, running: Running | None) -> None:
         if running and running.abandoned:  # the task may have come back, but not to this run
@@ -318,7 +318,7 @@ class Turns:
         self._journal.check(task_id)
 
     async def _earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
-        return await patiently(partial(self._journal.earlier, record), _pause)
+        return await retry_while_unavailable(partial(self._journal.earlier, record), _pause)
 
 
 def _interrupted(record: TaskRecord, drafts: tuple[str, ...]) -> InterruptedTurn:

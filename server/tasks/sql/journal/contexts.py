@@ -24,7 +24,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import WHOLE, entries_o
 from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, pages, standings
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import carried
+from a2a_canvas.store.sql.tables import replace_unstorable
 
 
 class _Place(NamedTuple):
@@ -80,7 +80,7 @@ class ContextTails:
         Raises:
             Unavailable: it cannot be read now.
         """
-        context_id = carried(context_id)  # what `catch_up` finds in the rows
+        context_id = replace_unstorable(context_id)  # what `catch_up` finds in the rows
         tail = self._tails.get(context_id)
         if tail is None or tail.broken:
             async with self._database.read() as connection:

@@ -1,6 +1,6 @@
 """What has been said of tasks, as rows: for all tasks of one transaction together.
 
-Rule 1: nothing is written for a task whose epoch is not the one it is said in: `Fenced`.
+Rule 1: nothing is written for a task whose epoch is not the one it is said in: `LeaseLost`.
 Rule 2: a task's snapshot is written when it begins, when it settles, and between whenever one is due (`logs.py`); its
         entries are written once, and stay for those who have still to read them.
 Rule 3: a transaction that is tried again writes the same rows.
@@ -36,7 +36,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 )
 from a2a_canvas.server.tasks.sql.journal.logs import Batch
 from a2a_canvas.store.models import new_incarnation
-from a2a_canvas.store.sql.commit import Fenced
+from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import insert
 
 SNAPSHOTS = 1_000_000
@@ -105,7 +105,7 @@ class Writing:
             batch.log.weighed(self._said.get(task_id, 0), self._snapshots.get(task_id, 0))
         self._committed(self._batches)
 
-    def divided(self) -> dict[str, Writing]:
+    def by_context(self) -> dict[str, Writing]:
         by_context: defaultdict[str, list[Batch]] = defaultdict(list)
         for batch in self._batches:
             by_context[batch.newest.context_id].append(batch)
@@ -166,7 +166,7 @@ class Writing:
         found: dict[str, int] = {task_id: epoch for task_id, epoch in await connection.execute(query)}
         if found != expected:
             lost = sorted(task_id for task_id in expected if found.get(task_id) != expected[task_id])
-            raise Fenced(f"Not this replica's any more: {', '.join(lost)}")
+            raise LeaseLost(f"Not this replica's any more: {', '.join(lost)}")
 
     async def _number(
         self, connection: AsyncConnection, batches: Sequence[Batch], changes: Sequence[Changes]

@@ -40,9 +40,9 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 )
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.database import Database, text_size
-from a2a_canvas.store.sql.differences import content_json
 from a2a_canvas.store.sql.reading import Key
-from a2a_canvas.store.sql.rows import Head
+from a2a_canvas.store.sql.row_changes import content_json
+from a2a_canvas.store.sql.rows import ArtifactHead
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ TEXTS = (pages.c.entries, tasks.c.head, tasks.c.transcript, tasks.c.artifacts, v
 
 
 Closed = Callable[[str], AbstractContextManager[bool]]
-"""As `SqlArtifactStore.closed`."""
+"""As `SqlArtifactStore.frozen`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,7 @@ def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[b
 
 async def _counted(database: Database, key: Key, before: datetime) -> tuple[int, int]:
     async with database.read() as connection:
-        head = await reading.head(connection, key) or Head()
+        head = await reading.read_head(connection, key) or ArtifactHead()
         old = select(func.count(), func.sum(_length(connection))).where(_of(versions, key), _old(before, head.current))
         count, size = (await connection.execute(old)).one()
         return count, size or 0
@@ -311,7 +311,7 @@ async def _some_stripped(database: Database, key: Key, before: datetime, closed:
         if not free:
             return None
         async with database.write() as connection:
-            head = await reading.head(connection, key, lock=True)
+            head = await reading.read_head(connection, key, lock=True)
             unused = select(artifacts.c.current).where(_of(artifacts, key), _free())
             if head is None or await connection.scalar(unused) is None:
                 return None

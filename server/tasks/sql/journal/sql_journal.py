@@ -39,7 +39,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_writing import Notify, Writing
 from a2a_canvas.server.tasks.sql.journal.logs import Batch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.tails import Tails
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.sql.commit import Fenced, GroupCommit
+from a2a_canvas.store.sql.commit import GroupCommit, LeaseLost
 from a2a_canvas.store.sql.database import Database, text_size
 
 PATIENCE = 5.0
@@ -87,7 +87,7 @@ class SqlJournal:
         log.begin()
         await self.remember(key, record.task_id)
         self._dirty[record.task_id] = log
-        self._commits.now()
+        self._commits.flush_now()
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
         log = self._own(task_id)
@@ -96,9 +96,9 @@ class SqlJournal:
         log.show()
         self._dirty[task_id] = log
         if any(lasting):
-            self._commits.now()
+            self._commits.flush_now()
         else:
-            self._commits.soon()
+            self._commits.flush_soon()
 
     async def remember(self, key: str, task_id: str) -> None:
         self._own(task_id).remember(key)
@@ -109,14 +109,14 @@ class SqlJournal:
         log = self._owned.get(task_id)
         try:
             async with asyncio.timeout(PATIENCE):
-                await self._commits.settled()
+                await self._commits.flushed()
         except TimeoutError:
             if log and log.untouched:
                 self._dirty.pop(task_id, None)  # so that what is refused now is not carried out later
                 self._drop(task_id)
             raise self._commits.failing or Unavailable("it is too slow") from None
-        except Fenced as fenced:
-            raise Unavailable(str(fenced)) from None
+        except LeaseLost as lost:
+            raise Unavailable(str(lost)) from None
         if log and log.repeated:
             self._drop(task_id)
             raise Repeated(log.repeated)
@@ -126,7 +126,7 @@ class SqlJournal:
             raise Unavailable("what was said in the same context could not be written")
 
     async def room(self) -> None:
-        await self._commits.able.wait()
+        await self._commits.healthy.wait()
 
     async def took(self, task_id: str, mail_id: str, key: str) -> None:
         """The message that was appended last came by post; or it had come before."""
@@ -134,7 +134,7 @@ class SqlJournal:
         log.took(mail_id)
         await self.remember(key, task_id)
         self._dirty[task_id] = log
-        self._commits.now()
+        self._commits.flush_now()
 
     def owns(self, task_id: str) -> bool:
         return task_id in self._owned

@@ -31,7 +31,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.server.tasks.sql.journal.journal_reading import GOING
 from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas, tasks
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.sql.commit import Fenced, Part, Written
+from a2a_canvas.store.sql.commit import AlreadyCommitted, ContextWork, LeaseLost
 from a2a_canvas.store.sql.database import Database, insert
 
 logger = logging.getLogger(__name__)
@@ -200,14 +200,14 @@ class _Beginning:
         ours = replicas.c.replica_id == self._replica
         number = await connection.scalar(select(replicas.c.commits).where(ours).with_for_update())
         if number is None:
-            raise Fenced("another replica has taken over")
+            raise LeaseLost("another replica has taken over")
         if number == self._number:
-            raise Written
+            raise AlreadyCommitted
         await connection.execute(update(replicas).where(ours).values(commits=self._number, beat=_NOW))
 
     def done(self) -> None:
         if self._lease.id == self._replica:
             self._lease.begun = True
 
-    def divided(self) -> Mapping[str, Part]:
+    def by_context(self) -> Mapping[str, ContextWork]:
         return {}

@@ -29,9 +29,9 @@ from a2a_canvas.server.tasks.sql.replica.notifications import News, Wakeups, tel
 from a2a_canvas.server.tasks.sql.replica.takeover import AT_ONCE, Claim, Takeover
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits, Ref
-from a2a_canvas.store.retrying import patiently
+from a2a_canvas.store.retrying import retry_while_unavailable
 from a2a_canvas.store.sql.artifacts import SqlArtifactStore
-from a2a_canvas.store.sql.commit import RETRY, SPACING, Fenced, GroupCommit
+from a2a_canvas.store.sql.commit import COMMIT_SPACING, RETRY_SECONDS, GroupCommit, LeaseLost
 from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class House:
         database: Database,
         now: Callable[[], datetime],
         limits: Limits,
-        spacing: float = SPACING,
+        spacing: float = COMMIT_SPACING,
         timing: Timing = TIMING,
         grace: float = GRACE,
     ) -> None:
@@ -268,7 +268,9 @@ class House:
     async def _fail(self, context_id: str, task_id: str) -> None:
         """End a task of which something could not be written; if that cannot be done either, it goes astray."""
         try:
-            await patiently(partial(self._retake, context_id, task_id), partial(asyncio.sleep, RETRY))
+            await retry_while_unavailable(
+                partial(self._retake, context_id, task_id), partial(asyncio.sleep, RETRY_SECONDS)
+            )
         except Exception:
             logger.exception("Task %s cannot be made to fail; it is tried again.", task_id)
         finally:
@@ -281,7 +283,7 @@ class House:
             return
         unwritable = self._unwritten[task_id]
         if unwritable > 1:
-            await self.store.drop_drafts(context_id, task_id)  # they cannot be closed
+            await self.store.remove_drafts(context_id, task_id)  # they cannot be closed
         if unwritable > MAX_WRITE_FAILURES:
             await self._set_aside(claim, Unwritable(task_id))
         elif self._owner:
@@ -333,9 +335,9 @@ class House:
         if self._database.terminated:
             return
         try:
-            await self.commits.settled()
+            await self.commits.flushed()
             await self._lease.leave(_given_up)
-        except (Fenced, Unavailable) as error:
+        except (LeaseLost, Unavailable) as error:
             reason = error.reason if isinstance(error, Unavailable) else error
             logger.warning(
                 "The tasks cannot be handed over (%s). They are taken up when the lease has run out.", reason

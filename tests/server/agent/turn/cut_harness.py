@@ -22,7 +22,7 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.document import Document
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
-from tests.fakes import Clock, Told
+from tests.fakes import Clock, EventRecorder
 
 Documents = Mapping[str, Document]
 
@@ -69,8 +69,8 @@ class WaitingStore(InMemoryArtifactStore):
     async def apply(self, ref, change):
         return await self._change(ref, super().apply(ref, change))
 
-    async def keep(self, ref):
-        return await self._change(ref, super().keep(ref))
+    async def complete_call(self, ref):
+        return await self._change(ref, super().complete_call(ref))
 
     async def close(self, ref):
         return await self._change(ref, super().close(ref))
@@ -87,7 +87,7 @@ class WaitingStore(InMemoryArtifactStore):
             change.close()
 
 
-class Breathing:
+class YieldingModel:
     """A model that others may run between any two words of."""
 
     window = None
@@ -126,7 +126,7 @@ class Cuts:
     a callback that schedules itself anew runs once in each.
     """
 
-    def __init__(self, told: Told, store: WaitingStore) -> None:
+    def __init__(self, told: EventRecorder, store: WaitingStore) -> None:
         self._told, self._store = told, store
         self.all: list[Cut] = []
 
@@ -162,8 +162,8 @@ def marks_in(document: Document | None) -> set[str]:
     if document is None:
         return set()
     kept = [version.content for version in document.versions if not version.incomplete]
-    if document.draft and document.draft.kept:
-        kept.append(document.draft.kept)
+    if document.draft and document.draft.completed:
+        kept.append(document.draft.completed)
     return {mark.strip() for content in kept for mark in content.text.split(";")[:-1]}
 
 

@@ -33,7 +33,7 @@ from a2a_canvas.server.protocols.agui.older.request import (
     is_first_made,
     older_request,
 )
-from a2a_canvas.server.protocols.agui.older.view import LegacyView
+from a2a_canvas.server.protocols.agui.older.view import OlderArtifactView
 from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord
 from a2a_canvas.store.changes import AppendParts, Change, EditText, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import VersionConflict
@@ -102,7 +102,7 @@ class Thread:
         number = len(canvas.versions) + 1 if canvas.artifact.open else canvas.artifact.version
         shown = number, canvas.artifact.content
         versions = {canvas.artifact.artifact_id: canvas.versions}
-        view = LegacyView(canvas.artifact.artifact_id, versions, shown, open=canvas.artifact.open, editing=False)
+        view = OlderArtifactView(canvas.artifact.artifact_id, versions, shown, open=canvas.artifact.open, editing=False)
         state: Json = view.snapshot()["artifact"]
         return state
 
@@ -538,7 +538,9 @@ def test_a_version_that_is_no_longer_kept_is_not_shown_and_cannot_be_gone_on_fro
     assert canvas
     pruned = replace(canvas.versions[0], content=Content(), pruned=True)
     versions = (pruned, *canvas.versions[1:])
-    view = LegacyView(ARTIFACT_ID, {ARTIFACT_ID: versions}, (3, canvas.artifact.content), open=False, editing=False)
+    view = OlderArtifactView(
+        ARTIFACT_ID, {ARTIFACT_ID: versions}, (3, canvas.artifact.content), open=False, editing=False
+    )
     assert [content["index"] for content in view.snapshot()["artifact"]["contents"]] == [2, 3]
     with pytest.raises(InvalidParamsError, match=r"artifact\.currentIndex: is 1, a version that is no longer kept"):
         older_request(request(artifact=artifact(1, code(1, "a"))), "run").meaning(replace(canvas, versions=versions))

@@ -74,7 +74,7 @@ async def test_a_dead_replicas_turns_wait_at_one_that_is_full_and_what_had_begun
     working = await busy(a, theirs, "working")
     waiting = [await queued(a, words, words) for words in ("One", "Two")]
     there = {f: await b.runtime.follow(f.snapshot.task_id, "") for f in (working, *waiting)}
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     await a.crash()
     for following in there:
         await waits(b, following.snapshot.task_id, epoch=2)
@@ -124,7 +124,7 @@ async def test_crashes_of_its_servers_are_not_counted_against_what_only_waited(s
             task_id = (await queued(replica, "Wait", "wait")).snapshot.task_id
         await hold.reached.wait()
         await waits(replica, task_id, epoch)
-        await replica.house.commits.settled()
+        await replica.house.commits.flushed()
         await replica.crash()
     last = await several.start(HELLO, HELLO)
     assert states(await rest(await last.runtime.follow(task_id, "")))[-1] is State.COMPLETED

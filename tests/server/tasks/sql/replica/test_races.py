@@ -79,7 +79,7 @@ async def test_a_sender_who_hangs_up_before_the_answer_has_sent_all_the_same(sev
     a = await several.start(HELLO)
     await hung_up(a, asyncio.create_task(a.send("Hi")))
     [(_, task_id)] = a.house.journal.owned
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     assert (await ended(a, task_id)).state is State.COMPLETED
 
 
@@ -158,7 +158,7 @@ async def test_all_tasks_of_a_dead_replica_are_taken_over_in_one_go(several) -> 
     await b.house._take_over()
     async with asyncio.timeout(SOON):
         await b.runtime._turns.ended()
-        await b.house.commits.settled()
+        await b.house.commits.flushed()
     async with b.house._database.read() as connection:
         states = (await connection.scalars(select(tasks.c.state))).all()
     assert states == [State.COMPLETED.value] * count
@@ -213,7 +213,7 @@ async def test_whoever_follows_a_task_on_the_replica_that_takes_it_over_sees_it_
     there = await b.runtime.follow(task_id, "")
     await b.house._wakeups.stop()  # news are slower than the takeover
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     await a.crash()
     async with asyncio.timeout(SOON):
         entries = await rest(there)
@@ -244,7 +244,7 @@ async def test_a_turn_that_was_abandoned_says_nothing_even_if_its_replica_runs_t
     )
     task_id = (await a.send("Write")).snapshot.task_id
     await stubborn.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     abandoned = a.runtime._turns.get(task_id)
     async with a.house._database.write() as connection:
         await connection.execute(delete(replicas))
@@ -271,7 +271,7 @@ async def test_a_cancel_that_comes_while_a_task_is_taken_up_leaves_no_draft_open
     monkeypatch.setattr(b.house.store, "list", slowly)
     task_id = (await a.send("Write")).snapshot.task_id
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     await a.crash()
     await taking.reached.wait()
     taking.release.set()
@@ -353,7 +353,7 @@ async def test_a_sender_who_hangs_up_has_sent_changes_and_all(several) -> None:
     await hung_up(a, asyncio.create_task(a.runtime.send(incoming)))
     [(_, task_id)] = a.house.journal.owned
     async with asyncio.timeout(SOON):
-        await a.house.commits.settled()
+        await a.house.commits.flushed()
         assert (await ended(a, task_id)).state is State.COMPLETED
     assert await a.text() == "Mine"
 
@@ -399,12 +399,12 @@ async def test_who_could_not_read_for_so_long_that_it_was_pruned_is_told_and_com
     writing = await a.send("Write")
     task_id = writing.snapshot.task_id
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     task, context = await b.runtime.follow(task_id, ""), await b.house.journal.follow_context("c")
     await b.house._wakeups.stop()  # it hears nothing, for as long as it takes
     hold.release.set()
     await rest(writing)
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     later = datetime.now(UTC) + timedelta(days=30)
     assert (await prune(a.house._database, Keep(timedelta(days=5)), later, dry_run=False)).journals
     await b.house.journal.catch_up()
@@ -427,7 +427,7 @@ async def test_who_comes_to_a_task_of_which_another_has_missed_something_begins_
     await b.house._wakeups.stop()
     hold.release.set()
     await a.runtime._turns.ended()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     async with a.house._database.write() as connection:
         await connection.execute(delete(pages))
     assert (await b.runtime.follow(task_id, "")).snapshot.state is State.INPUT_REQUIRED
@@ -578,7 +578,7 @@ async def test_alone_a_task_that_was_left_lying_waiting_goes_on_to_wait(tmp_path
     await first.start(Nobody())
     await first.journal.create(TaskRecord("t", "c", "", now(), history=(said("m", "Hi"),)))
     await first.journal.append("t", MessageReceived(said("n", "Hm")), StatusChanged(State.INPUT_REQUIRED))
-    await first.commits.settled()
+    await first.commits.flushed()
     assert await first._takeover.acquire(await first.journal.get("t"))
     await first.stop()
     second = House(Database(sqlite_url(tmp_path)), now, Limits())
@@ -605,7 +605,7 @@ async def test_a_message_that_nobody_has_begun_to_write_when_it_is_refused_is_no
         await a.send("Hello")
     monkeypatch.undo()
     a.house.commits.start()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     assert (await a.house.journal.list(TaskQuery(""))).total == 0
     assert a.house.journal.owned == ()
     assert states(await rest(await a.send("Hello")))[-1] is State.COMPLETED

@@ -235,7 +235,7 @@ async def test_a_dead_replicas_turn_is_taken_up_from_its_last_completed_call(sev
     here = await a.send("Write")
     there = await joined(b, here.snapshot.task_id)
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     await a.crash()
     entries = await rest(there)
     record = await b.record(here.snapshot.task_id)
@@ -274,7 +274,7 @@ async def test_a_cancel_that_its_owner_did_not_live_to_hear_is_carried_out(sever
     a, b = await several.start(broken(write("T1", "Half."), hold)), await several.start()
     here = await a.send("Write")
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     a.freeze()
     assert (await b.runtime.cancel(here.snapshot.task_id, "")).state is State.CANCELED
     assert b.llm.requests == []
@@ -290,7 +290,7 @@ async def test_a_task_that_brings_down_every_owner_fails(several) -> None:
         if not task_id:
             task_id = (await replica.send("Explode")).snapshot.task_id
         await hold.reached.wait()
-        await replica.house.commits.settled()
+        await replica.house.commits.flushed()
         await replica.crash()
     last = await several.start(HELLO)
     entries = await rest(await joined(last, task_id))
@@ -322,7 +322,7 @@ async def test_a_stopped_owner_that_wakes_up_after_the_takeover_writes_nothing(s
     b = await several.start(answer(write("T3", "Two.", append=True)), answer(text("Written.")))
     here = await a.send("Write")
     await late.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     watching = await joined(a, here.snapshot.task_id)
     a.freeze()
     before = a.house._lease.id

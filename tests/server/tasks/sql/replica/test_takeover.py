@@ -68,7 +68,7 @@ async def working(replica: Replica, count: int, pieces: int, state: State = Stat
     for first in range(0, pieces, 50):
         for task_id in ids:
             await journal.append(task_id, *deltas(min(50, pieces - first), first))
-        await replica.house.commits.settled()
+        await replica.house.commits.flushed()
     return ids
 
 
@@ -187,7 +187,7 @@ async def test_what_is_behind_the_snapshot_of_a_working_task_never_weighs_more_t
     snapshots, last = [], 0
     for first in range(1, 3000, 100):
         await a.house.journal.append("t0", *deltas(100, first))
-        await a.house.commits.settled()
+        await a.house.commits.flushed()
         snapshot, behind = await weights(b, "t0")
         assert behind <= max(snapshot, LIGHT)
         snapshots += [snapshot] if snapshot != last else []
@@ -215,7 +215,7 @@ async def test_snapshots_that_are_due_at_the_same_time_are_written_one_after_the
     for first in range(1, 1500, 300):
         for task_id in ids:
             await a.house.journal.append(task_id, *deltas(300, first))
-        await a.house.commits.settled()
+        await a.house.commits.flushed()
         taken.append(sum([(await columns(a, task_id, "snapshot"))[0] > 1 for task_id in ids]))
     assert taken == [0, 1, 2, 3, 3]
 
@@ -280,10 +280,10 @@ async def test_more_tasks_than_a_statement_has_room_for_are_read(several) -> Non
     many = [TaskRecord(f"many-{n}", "many", "", datetime.now(UTC), State.WORKING) for n in range(1100)]
     for record in many:
         await a.house.journal.create(record)
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     for record in many:
         await a.house.journal.append(record.task_id, TextAdded(BlockPosition(0, 1, 0), "x"))
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     assert len(await a.house.journal.context("many")) == 1100
 
 
@@ -306,7 +306,7 @@ async def test_followers_of_a_context_begin_anew_when_a_page_of_it_cannot_be_rea
     following = await b.house.journal.follow_context("c-t0")
     await b.house._wakeups.stop()
     await a.house.journal.append(task_id, *deltas(1, 1))
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     async with b.house._database.write() as connection:
         await connection.execute(update(pages).values(entries="["))
     await b.house.journal.catch_up()
@@ -321,7 +321,7 @@ async def test_a_draft_of_a_task_that_is_set_aside_is_closed(several) -> None:
     a = await several.start(broken(write("T1", "One. ", append=True), hold))
     task_id = (await a.send("Write")).snapshot.task_id
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     await a.crash()
     b = await idle(several, answer(write("T2", "Two.", append=True, last_chunk=True)), HELLO)
     async with b.house._database.write() as connection:
@@ -431,7 +431,7 @@ async def test_a_lease_that_is_lost_while_an_answer_is_accepted_does_not_cost_th
     a = await several.start(HELLO)
     await working(a, 1, 1)
     await a.house.journal.append("t0", StatusChanged(State.INPUT_REQUIRED))
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     acquire = a.house._takeover.acquire
 
     async def losing(record: TaskRecord):

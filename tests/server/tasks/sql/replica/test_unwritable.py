@@ -20,8 +20,8 @@ from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.sql import writing as rows
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.differences import Changes, changes
-from a2a_canvas.store.sql.rows import Stored
+from a2a_canvas.store.sql.row_changes import RowChanges, row_changes
+from a2a_canvas.store.sql.rows import StoredDocument
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Hold, answer, ask, broken, parts, text, write
 from tests.server.tasks.runtime.test_runtime import rest
@@ -81,7 +81,7 @@ async def failed(replica: Replica, task_id: str) -> TaskRecord:
                 break
             except StreamLost:
                 continue
-        await replica.house.commits.settled()
+        await replica.house.commits.flushed()
     return await replica.record(task_id)
 
 
@@ -106,7 +106,7 @@ async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_oth
     ]
 
     async def committed() -> None:
-        await a.house.commits.settled()
+        await a.house.commits.flushed()
 
     a = await several.start(*calls, *(answer(committed, text("Written.")) for _ in words))
     await refuse(a, place)
@@ -173,7 +173,7 @@ async def test_an_answer_that_cannot_be_written_is_refused_and_the_task_waits_as
     await refuse(a, PAGES)
     task_id = (await a.send("Paint")).snapshot.task_id
     await a.runtime._turns.get(task_id).ended()  # type: ignore[union-attr]
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     with pytest.raises(Unwritable):
         await a.send(POISON, task_id)
     async with asyncio.timeout(SOON):
@@ -190,12 +190,12 @@ async def test_an_answer_that_cannot_be_written_is_refused_and_the_task_waits_as
 async def test_a_change_that_cannot_be_encoded_fails_its_task_alone(
     several: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def encoded(known: Stored, document: Document, *rest: Any) -> Changes:
+    def encoded(known: StoredDocument, document: Document, *rest: Any) -> RowChanges:
         if POISON in document.content.text:
             raise ValueError("no such code")
-        return changes(known, document, *rest)
+        return row_changes(known, document, *rest)
 
-    monkeypatch.setattr(rows, "changes", encoded)
+    monkeypatch.setattr(rows, "row_changes", encoded)
     hold = Hold()
     a = await several.start(answer(hold, text("Well.")), answer(write("T1", POISON)), WRITTEN)
     other = await a.send("Talk", context="other")
@@ -215,7 +215,7 @@ async def test_another_turn_of_the_same_context_is_taken_up_again(several: Repli
     await refuse(a, PAGES)
     other = await a.send("Write")
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     following = await a.send("Write the other", context="c")
     await lost(following)
     await lost(other)
@@ -243,7 +243,7 @@ async def test_a_message_that_was_being_taken_when_its_context_was_given_up_is_t
     following = await a.send("Write")
     task_id = following.snapshot.task_id
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     message = {"context_id": "c", "task_id": task_id, "mail_id": "m", "sent_at": 1, "key": ""}
     async with a.house._database.write() as connection:
         letter = message_to_json(UserMessage("m-2", parts("And this")))
@@ -270,7 +270,7 @@ async def test_a_message_that_cannot_be_decoded_is_removed_and_a_cancel_is_carri
     following = await a.send("Write")
     task_id = following.snapshot.task_id
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     row = {"context_id": "c", "task_id": task_id, "mail_id": "m", "sent_at": 1, "key": "", "message": "{"}
     async with a.house._database.write() as connection:
         await connection.execute(mail.insert().values(row))
@@ -279,6 +279,6 @@ async def test_a_message_that_cannot_be_decoded_is_removed_and_a_cancel_is_carri
     async with asyncio.timeout(SOON):
         await rest(following)
     assert (await a.record(task_id)).state is State.CANCELED
-    await a.house.commits.settled()
+    await a.house.commits.flushed()
     async with a.house._database.read() as connection:
         assert (await connection.execute(mail.select())).all() == []
