@@ -13,7 +13,7 @@ from a2a_canvas.server.agent.models.claude import ClaudeModel
 from a2a_canvas.server.agent.models.demo import Rehearsal
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.history import to_messages
-from a2a_canvas.server.agent.turn.system_prompt import SYSTEM
+from a2a_canvas.server.agent.turn.requests import SYSTEM
 from a2a_canvas.server.agent.turn.window import (
     BLOCK_TOKENS,
     MAX_SCALE,
