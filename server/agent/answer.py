@@ -30,7 +30,7 @@ from a2a_canvas.server.agent.model import (
     ThinkingDelta,
     Usage,
 )
-from a2a_canvas.store.models import replace_surrogates
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 BlockKind = Literal["text", "thinking", "tool_use"]
 

@@ -28,7 +28,6 @@ from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, ModelText
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, Redo, Restore, Undo
-from a2a_canvas.store.document import Applied
 from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
@@ -40,7 +39,7 @@ from a2a_canvas.store.errors import (
     VersionPruned,
 )
 from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.store.models import Artifact, JsonValue, Ref, text_of
+from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_of
 from a2a_canvas.store.text.spans import difference
 from a2a_canvas.tools.base import Workspace
 

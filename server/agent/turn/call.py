@@ -23,7 +23,7 @@ from a2a_canvas.server.agent.endings import to_tool_result
 from a2a_canvas.server.agent.model import BlockStart, ModelText, Thinking, ToolUse, Usage
 from a2a_canvas.server.agent.phases import Signal, advance
 from a2a_canvas.server.agent.text.visible import VisibleText
-from a2a_canvas.store.models import replace_surrogates
+from a2a_canvas.store.text.unicode import replace_surrogates
 from a2a_canvas.tools.base import Failed, Outcome, Tool, ToolStream, Workspace
 
 PARAGRAPH = "\n\n"
