@@ -61,7 +61,7 @@ from a2a_canvas.server.tasks.sql.replica.notifications import POLL
 from a2a_canvas.server.tasks.sql.replica.sql_backend import TIMING
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, text_part
-from a2a_canvas.store.sql.commit import SPACING, GroupCommit
+from a2a_canvas.store.sql.commit import COMMIT_SPACING, GroupCommit
 from a2a_canvas.store.sql.database import READERS, WRITERS
 from a2a_canvas.tools.registry import TOOLS
 from tests.database_fixtures import postgresql_url
@@ -236,7 +236,7 @@ def test_the_page_on_scaling_has_the_numbers_of_the_code() -> None:
     interval = inspect.signature(GroupCommit).parameters["interval"].default
     assert told == {
         "connections of a server": str(READERS + WRITERS + 1),
-        "transactions of a server for tasks and artifacts, at most": f"{1 / SPACING:.0f} a second",
+        "transactions of a server for tasks and artifacts, at most": f"{1 / COMMIT_SPACING:.0f} a second",
         "a piece of a draft is written within": f"{interval * 1000:.0f} ms",
         "a server renews its row": f"every {TIMING.beat:.0f} s",
         "a server is taken for dead after": f"{TIMING.expired:.0f} s",
