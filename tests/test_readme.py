@@ -49,7 +49,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     VersionList,
     parse_path,
 )
-from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER, UnavailableError
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError
 from a2a_canvas.server.settings import PREFIX, Settings, load, option, span
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.listing import TaskQuery
