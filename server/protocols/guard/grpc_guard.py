@@ -35,9 +35,10 @@ from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-unty
 
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER_SECONDS, UnavailableError
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
-from a2a_canvas.server.protocols.guard.calls import check_legacy_proto
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_message, check_version
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_version
 from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_ERROR
+from a2a_canvas.server.protocols.guard.messages import check_message
+from a2a_canvas.server.protocols.guard.rpc_calls import check_legacy_proto
 
 logger = logging.getLogger(__name__)
 
