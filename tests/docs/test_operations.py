@@ -16,7 +16,7 @@ import yaml
 from a2a.utils.errors import A2A_ERROR_MAPPING
 
 from a2a_canvas.server.cli import main, parser
-from a2a_canvas.server.protocols.edge.unavailable import RETRY, UnavailableError
+from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER, UnavailableError
 from a2a_canvas.server.settings import PREFIX, load
 from tests.database_fixtures import postgresql_url
 from tests.docs.pages import ROOT, blocks, page, section
@@ -27,7 +27,7 @@ COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 
 def test_an_unavailable_database_is_answered_with_the_codes_of_the_server() -> None:
     mapping = A2A_ERROR_MAPPING[UnavailableError]
-    [retry_after] = RETRY.items()
+    [retry_after] = RETRY_AFTER.items()
     told = section(PAGE, "When the database is unavailable")
     codes = ("-32603", str(mapping.http_code), mapping.grpc_status, "`{}: {}`".format(*retry_after))
     assert all(code in told for code in codes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from a2a_canvas.server.settings import Settings, option
-from a2a_canvas.server.tasks.runtime.turns import RESUMPTIONS
+from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
 from tests.docs.pages import page, rows
 from tests.docs.settings_table import generated
 
@@ -29,4 +29,4 @@ def test_every_limit_that_is_a_setting_names_it() -> None:
 
 def test_the_limit_of_resumptions_is_that_of_the_server() -> None:
     [row] = [row for row in rows(PAGE, "Limits") if row[0].startswith("crashes of the server")]
-    assert row[1] == str(RESUMPTIONS)
+    assert row[1] == str(MAX_RESUMPTIONS)

@@ -22,10 +22,10 @@ from starlette.types import Message, Scope
 
 from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.app import build_app
-from a2a_canvas.server.protocols.edge.shutdown import Server, Stop, Stopping
+from a2a_canvas.server.protocols.edge.shutdown import GracefulServer, Shutdown, ShutdownMiddleware
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.store.sql import database
-from tests.database_fixtures import Link, postgresql_url
+from tests.database_fixtures import FreezableProxy, postgresql_url
 from tests.server.app_server import (
     SCRIPT,
     WAYS,
@@ -44,7 +44,7 @@ from tests.server.faults.server_processes import with_tables
 
 ROOT = Path(__file__).parents[2]
 HTTP = [way for way in WAYS if way[0] != "GRPC"]
-STOPPED = "The server was stopped before the task was done. Send it again."
+SERVER_STOPPED = "The server was stopped before the task was done. Send it again."
 
 
 @asynccontextmanager
@@ -60,7 +60,7 @@ async def clients(port: int, grpc_port: int, model: WatchedModel, gate: Gate) ->
 @asynccontextmanager
 async def in_process(
     database: str = "memory", grace: float = 5
-) -> AsyncIterator[tuple[Server, asyncio.Task[None], Served]]:
+) -> AsyncIterator[tuple[GracefulServer, asyncio.Task[None], Served]]:
     gate = Gate()
     model = WatchedModel(load_script(SCRIPT, sleep=gate.sleep))
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
@@ -71,7 +71,7 @@ async def in_process(
             Settings(port=port, grpc_port=grpc_port, frame_ms=0, database=database, shutdown_grace=grace), model
         )
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
-        server = Server(config, app.state.stop)
+        server = GracefulServer(config, app.state.stop)
         running = asyncio.create_task(server.serve(sockets=[listener]))
         async with clients(port, grpc_port, model, gate) as served:
             assert (await served.http.get("/healthz")).status_code == 200
@@ -125,7 +125,7 @@ async def test_a_signal_fails_what_works_tells_every_watcher_and_leaves_with_cod
             process.kill()
             await process.wait()
     assert [stream.seen[-1].status_update.status.state for stream in working] == [pb.TASK_STATE_FAILED] * len(WAYS)
-    assert {said(stream.task.status) for stream in working} == {STOPPED}
+    assert {said(stream.task.status) for stream in working} == {SERVER_STOPPED}
     assert process.returncode == 0
     assert "ERROR" not in errors
     assert "Traceback" not in errors
@@ -143,7 +143,7 @@ async def test_it_also_stops_so_when_it_is_told_without_a_signal(way: tuple[str,
         await stream.rest()
         await running
     assert stream.seen[-1].status_update.status.state == pb.TASK_STATE_FAILED
-    assert said(stream.task.status) == STOPPED
+    assert said(stream.task.status) == SERVER_STOPPED
 
 
 async def test_a_call_that_waits_for_its_task_is_answered_with_the_failed_task() -> None:
@@ -154,7 +154,7 @@ async def test_a_call_that_waits_for_its_task_is_answered_with_the_failed_task()
         task = await answer
         await running
     assert task.status.state == pb.TASK_STATE_FAILED
-    assert said(task.status) == STOPPED
+    assert said(task.status) == SERVER_STOPPED
 
 
 async def test_a_watcher_of_a_task_that_waits_for_input_is_let_go_with_a_complete_answer(
@@ -250,7 +250,7 @@ def patient_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("patient_driver")
 @pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
 async def test_it_stops_although_its_database_does_not_answer(busy: bool) -> None:
-    link = Link(await with_tables(postgresql_url()))
+    link = FreezableProxy(await with_tables(postgresql_url()))
     async with asyncio.timeout(60), link as url:
         async with in_process(url, grace=1) as (server, running, served):
             if busy:
@@ -269,7 +269,7 @@ async def test_it_stops_although_its_database_does_not_answer(busy: bool) -> Non
 
 @pytest.mark.usefixtures("patient_driver")
 async def test_it_is_ready_again_when_its_database_answers_again() -> None:
-    link = Link(await with_tables(postgresql_url()))
+    link = FreezableProxy(await with_tables(postgresql_url()))
     async with asyncio.timeout(60), link as url, in_process(url) as (_, _, served):
         link.freeze()
         assert (await served.http.get("/readyz")).status_code == 503
@@ -300,6 +300,6 @@ async def test_an_answer_that_was_cut_is_completed_and_a_whole_one_left_alone(pa
         seen.append(message)
 
     stop = build_app(Settings(database="memory"), load_script(SCRIPT)).state.stop
-    assert isinstance(stop, Stop)
-    await Stopping(cut, stop=stop)({"type": "http"}, receive, send)
+    assert isinstance(stop, Shutdown)
+    await ShutdownMiddleware(cut, stop=stop)({"type": "http"}, receive, send)
     assert seen == [*whole, end]
