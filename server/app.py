@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from a2a.server.routes import create_jsonrpc_routes, create_rest_routes
+from a2a.server.routes import create_rest_routes
 from a2a.types import a2a_pb2 as pb
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -17,17 +17,18 @@ from starlette.middleware import Middleware
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models import claude
 from a2a_canvas.server.agent.models import demo as rehearsal
-from a2a_canvas.server.agent.models.frames import FramedLLM
 from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
+from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
-from a2a_canvas.server.protocols.edge.health import health_route, ready_route
+from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
@@ -101,7 +102,7 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
             card_route(card, clock.now()),
             health_route(),
             ready_route(backend.ready),
-            *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True, shutdown_grace_period=grace),
+            jsonrpc_route(handler, grace),
             *artifact_routes(backend.store, runtime.journal, grace),
             *agui_routes(_agui(settings, runtime, backend.store, clock)),
             # Last: it ends with a mount that takes every path of two or more segments.

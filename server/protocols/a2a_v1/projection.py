@@ -30,7 +30,6 @@ from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_message, to_update
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
-from a2a_canvas.store.text.rope import Rope
 
 StreamEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 
@@ -103,8 +102,7 @@ class TaskProjection:
         self._ids = (snapshot.task_id, snapshot.context_id)
         self._activated = activated
         self._ends_at_pause = ends_at_pause
-        self._reply = snapshot.reply
-        self._owes_reply = False
+        self._reply = turn_ext.ReplySoFar(snapshot.reply)
 
     def begin(self) -> Iterator[StreamEvent]:
         """The snapshot; with turn events also what a reply that is being written says so far.
@@ -115,8 +113,8 @@ class TaskProjection:
         yield to_task(record, self._activated)
         if self._activated.turn and not record.state.settled and record.progress.phase is Phase.ASSISTANT:
             yield self._event(record, turn=turn_ext.turn_event("final_message_start"))
-            if self._reply:
-                yield self._event(record, turn=turn_ext.assistant(str(self._reply)))
+            for reply in self._reply.send():
+                yield self._event(record, turn=reply)
 
     def ends(self, state: State) -> bool:
         """Whether the stream ends with a status of `state`."""
@@ -179,26 +177,16 @@ class TaskProjection:
 
     def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[turn_ext.TurnEventJson]:
         event = entry.event
-        if self._owes_reply and not isinstance(event, TextAdded | MessageStarted):
-            self._owes_reply = False
-            yield turn_ext.assistant(str(self._reply))
+        if not isinstance(event, TextAdded | MessageStarted):
+            yield from self._reply.send_if_due()
         own = turn_ext.to_turn_event(event)
         if own:
             yield own
-        match event:
-            case MessageStarted():
-                self._reply, self._owes_reply = Rope(), False
-            case TextAdded():
-                self._reply += Rope(event.text)
-                self._owes_reply = behind
-                if not behind:
-                    yield turn_ext.assistant(str(self._reply))
-            case StatusChanged() if event.state.settled:
-                yield turn_ext.completed(event.message.text if event.message else "")
-                if self.ends(event.state):
-                    yield turn_ext.STREAM_END
-            case _:
-                pass
+        yield from self._reply.follow(event, behind=behind)
+        if isinstance(event, StatusChanged) and event.state.settled:
+            yield turn_ext.completed(event.message.text if event.message else "")
+            if self.ends(event.state):
+                yield turn_ext.STREAM_END
 
 
 def _metadata(

@@ -60,11 +60,9 @@ from a2a_canvas.server.protocols.artifacts.raw_content import (
     negotiate,
     raw_content,
 )
-from a2a_canvas.server.protocols.edge.caller import owner_of
-from a2a_canvas.server.protocols.edge.conditional import conditional_response
-from a2a_canvas.server.protocols.edge.path_convertor import ANYTHING
+from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, conditional_response, owner_of
 from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE
-from a2a_canvas.server.protocols.edge.unavailable import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.journal.journal import Journal

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from a2a_canvas.server.protocols.artifacts import routes
 from a2a_canvas.server.protocols.artifacts.raw_content import NoRawContent, RawContent, raw_content
-from a2a_canvas.server.protocols.edge.conditional import conditional_response
+from a2a_canvas.server.protocols.edge.http_requests import conditional_response
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, Restore, Undo
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_of, text_part
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness

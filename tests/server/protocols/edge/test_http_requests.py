@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from starlette.requests import Request
 
-from a2a_canvas.server.protocols.edge.conditional import etag_of, is_not_modified
+from a2a_canvas.server.protocols.edge.http_requests import etag_of, is_not_modified
 
 MODIFIED = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
