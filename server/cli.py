@@ -88,7 +88,7 @@ class Parser(argparse.ArgumentParser):
     """Reports an error in one line, without the usage before it; accepts options between arguments, too.
 
     Args:
-        add_arguments: adds the arguments when they are needed, because it imports much.
+        add_arguments: adds the arguments when they are needed; it imports modules that take long.
     """
 
     _within = False
@@ -102,10 +102,14 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def complete(self) -> None:
+        """Add the arguments, if they are not there yet."""
         if self._add_arguments:
             add_arguments, self._add_arguments = self._add_arguments, None
             add_arguments(self)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self.complete()
         # parse_known_intermixed_args calls this again, does not work where there are subcommands, and loses a `--`.
         if self._within or self._subparsers or "--" in (args or ()):
             return super().parse_known_args(args, namespace)
@@ -116,7 +120,7 @@ class Parser(argparse.ArgumentParser):
             self._within = False
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     whole = Parser(prog="a2a-canvas", description="An agent server that speaks A2A.")
     whole.add_argument("--version", action="version", version=f"a2a-canvas {version('a2a-canvas')}")
     commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -129,7 +133,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_serve_arguments(command: argparse.ArgumentParser) -> None:
-    from a2a_canvas.server.option_flags import add_options
+    from a2a_canvas.server.settings import add_options
 
     add_options(command)
 

@@ -9,8 +9,7 @@ from typing import Any, TextIO
 from a2a_canvas.server.database import DatabaseError, close_on_failure, connect
 from a2a_canvas.server.durable_backend import retention_of
 from a2a_canvas.server.migrations import check, upgrade
-from a2a_canvas.server.option_flags import add_options, given_options
-from a2a_canvas.server.settings import Settings, load
+from a2a_canvas.server.settings import Settings, add_options, given_options, load
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, prune
 from a2a_canvas.store.sql.database import Database
 

@@ -20,11 +20,18 @@ from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.demo import NOTICE, Rehearsal
 from a2a_canvas.server.agent.models.script import ScriptError
 from a2a_canvas.server.app import choose_llm, create_app
-from a2a_canvas.server.option_flags import given_options
 from a2a_canvas.server.protocols.a2a_v1.card import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
-from a2a_canvas.server.settings import ALL_ADDRESSES, Settings, SettingsError, authority, load, without_password
+from a2a_canvas.server.settings import (
+    ALL_ADDRESSES,
+    Settings,
+    SettingsError,
+    authority,
+    given_options,
+    load,
+    without_password,
+)
 
 CUT_OFF_SECONDS = 1
 """After so long beyond its grace period, a stopping server closes connections that do not even read the end of an
