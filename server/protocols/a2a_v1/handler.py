@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from a2a.server.context import ServerCallContext
-from a2a.server.request_handlers.request_handler import RequestHandler, validate_request_params
+from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import ContentTypeNotSupportedError, PushNotificationNotSupportedError, UnsupportedOperationError
 from a2a.utils.task import apply_history_length, validate_history_length
@@ -25,8 +25,8 @@ from a2a_canvas.server.protocols.a2a_v1.list_tasks import (
     to_query,
     with_history,
 )
-from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_text, user_message
-from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, StreamEvent, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_required, check_text, user_message
+from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, ActivatedExtensions, TaskProjection, to_task
 from a2a_canvas.server.protocols.edge.http_requests import owner_of_user
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.errors import TaskFinished
@@ -46,22 +46,24 @@ def _unary(
 ) -> Callable[Concatenate[A2AHandler, M, P], Any]:
     @wraps(method)
     async def wrapper(self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_required(params)
         check_ids(params)
         try:
             return await method(self, params, *args, **kwargs)
         except Exception as error:
             raise to_a2a_error(error) from error
 
-    return validate_request_params(wrapper)
+    return wrapper
 
 
 def _stream(
-    method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[StreamEvent, None]],
+    method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[A2AEvent, None]],
 ) -> Callable[Concatenate[A2AHandler, M, P], Any]:
     @wraps(method)
     async def wrapper(
         self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs
-    ) -> AsyncGenerator[StreamEvent, None]:
+    ) -> AsyncGenerator[A2AEvent, None]:
+        check_required(params)
         check_ids(params)
         events = method(self, params, *args, **kwargs)
         try:
@@ -72,7 +74,7 @@ def _stream(
         finally:
             await events.aclose()
 
-    return validate_request_params(wrapper)
+    return wrapper
 
 
 class A2AHandler(RequestHandler):
@@ -103,7 +105,7 @@ class A2AHandler(RequestHandler):
     @_stream
     async def on_message_send_stream(
         self, params: pb.SendMessageRequest, context: ServerCallContext
-    ) -> AsyncGenerator[StreamEvent, None]:
+    ) -> AsyncGenerator[A2AEvent, None]:
         validate_history_length(params.configuration)
         following = await self._send(params, context)
         async for event in self._events(following, context, ends_at_pause=True):
@@ -112,7 +114,7 @@ class A2AHandler(RequestHandler):
     @_stream
     async def on_subscribe_to_task(
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
-    ) -> AsyncGenerator[StreamEvent, None]:
+    ) -> AsyncGenerator[A2AEvent, None]:
         following = await self._runtime.follow(params.id, _owner(context))
         if following.snapshot.state.terminal:
             raise TaskFinished(params.id, following.snapshot.state)
@@ -150,7 +152,7 @@ class A2AHandler(RequestHandler):
 
     async def _events(
         self, following: TaskSubscription, context: ServerCallContext, *, ends_at_pause: bool
-    ) -> AsyncGenerator[StreamEvent, None]:
+    ) -> AsyncGenerator[A2AEvent, None]:
         projection = TaskProjection(following.snapshot, _activated(context), ends_at_pause=ends_at_pause)
         for event in projection.begin():
             yield event

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, assert_never
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
+from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct, Value
@@ -15,6 +17,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, UserMessage
 from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
+from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Part, TextPart, text_part
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 
@@ -22,6 +25,19 @@ _IDS = ("id", "message_id", "context_id", "task_id", "reference_task_ids", "mess
 """The fields of a request that are ids, and the one that has more of them."""
 
 # ------------------------------------------------------------------------- reading
+
+
+def check_required(request: Message) -> None:
+    """Raises `InvalidParamsError` that names the fields that A2A requires and that are missing, as JSON has them."""
+    try:
+        validate_proto_required_fields(request)
+    except InvalidParamsError as error:
+        missing = (error.data or {}).get("errors", ())
+        raise invalid([(_json_path(each["field"]), each["message"]) for each in missing]).error() from None
+
+
+def _json_path(path: str) -> str:
+    return re.sub("_([a-z0-9])", lambda letter: letter[1].upper(), path)
 
 
 def check_ids(request: Message, within: str = "") -> None:

@@ -31,7 +31,7 @@ from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_message, to
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 
-StreamEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
+A2AEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 
 STATES = {
     State.SUBMITTED: pb.TASK_STATE_SUBMITTED,
@@ -104,7 +104,7 @@ class TaskProjection:
         self._ends_at_pause = ends_at_pause
         self._reply = turn_ext.ReplySoFar(snapshot.reply)
 
-    def begin(self) -> Iterator[StreamEvent]:
+    def begin(self) -> Iterator[A2AEvent]:
         """The snapshot; with turn events also what a reply that is being written says so far.
 
         An answered task that waits for its turn as `submitted` goes on where it paused.
@@ -120,7 +120,7 @@ class TaskProjection:
         """Whether the stream ends with a status of `state`."""
         return state.terminal or (self._ends_at_pause and state is State.INPUT_REQUIRED)
 
-    def project(self, entry: Entry, *, behind: bool = False) -> Iterator[StreamEvent]:
+    def project(self, entry: Entry, *, behind: bool = False) -> Iterator[A2AEvent]:
         """What the subscriber is sent for an entry.
 
         Args:

@@ -22,7 +22,7 @@ from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, Unavailab
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.rpc_calls import RequestId
 
-INTERNAL_ERROR = Refusal(InternalError, "Internal error")
+INTERNAL_REFUSAL = Refusal(InternalError, "Internal error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _legacy_error(refusal: Refusal) -> dict[str, Any]:
 def router_error(status: int, method: str) -> Refusal:
     """The words for an answer that came without JSON, by its HTTP status and the method of the request."""
     if status >= 500:
-        return INTERNAL_ERROR
+        return INTERNAL_REFUSAL
     if status == 405:
         text = f"{method} is not possible here; see the header Allow"
         return Refusal(MethodNotFoundError, text, http_status=status)

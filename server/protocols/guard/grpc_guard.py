@@ -36,8 +36,8 @@ from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-unty
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER_SECONDS, UnavailableError
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_version
-from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_ERROR
-from a2a_canvas.server.protocols.guard.messages import check_message
+from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_REFUSAL
+from a2a_canvas.server.protocols.guard.proto_messages import check_message
 from a2a_canvas.server.protocols.guard.rpc_calls import check_legacy_proto
 
 logger = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class _Guarded:
 
     async def _internal(self, error: Exception, context: grpc.aio.ServicerContext[Any, Any]) -> NoReturn:
         logger.error("Unhandled error in %s", self.method, exc_info=error)
-        await _abort(INTERNAL_ERROR, context)
+        await _abort(INTERNAL_REFUSAL, context)
 
 
 class _Context:

@@ -38,7 +38,13 @@ from a2a_canvas.server.protocols.guard.bodies import (
     replay_body,
 )
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type
-from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_ERROR, ErrorForm, JsonRpcForm, RestForm, router_error
+from a2a_canvas.server.protocols.guard.error_forms import (
+    INTERNAL_REFUSAL,
+    ErrorForm,
+    JsonRpcForm,
+    RestForm,
+    router_error,
+)
 from a2a_canvas.server.protocols.guard.rest import (
     TENANT_PATTERN,
     allowed_methods,
@@ -219,7 +225,7 @@ class _Watched:
         if not isinstance(cause, A2AError):
             logger.error("Unhandled error in %s %r", scope["method"], scope["path"], exc_info=error)
         if self._begun is None:
-            await self._connection.refuse(self._binding, INTERNAL_ERROR)
+            await self._connection.refuse(self._binding, INTERNAL_REFUSAL)
         elif self._begun.get("content-type", "").startswith("text/event-stream"):
             await self._last_event(cause)
         else:
@@ -227,7 +233,7 @@ class _Watched:
 
     async def _last_event(self, cause: BaseException) -> None:
         """An error event, so that the reader knows that the stream broke; the SDK's 0.3 REST streams need it."""
-        refusal = Refusal(type(cause), cause.message) if isinstance(cause, A2AError) else INTERNAL_ERROR
+        refusal = Refusal(type(cause), cause.message) if isinstance(cause, A2AError) else INTERNAL_REFUSAL
         data = json.dumps(self._binding.payload(refusal), ensure_ascii=False)
         body = f"event: error\r\ndata: {data}\r\n\r\n".encode()
         with suppress(OSError):

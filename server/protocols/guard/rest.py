@@ -20,7 +20,7 @@ from google.protobuf.message import Message
 from starlette.datastructures import QueryParams
 
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version, invalid
-from a2a_canvas.server.protocols.guard.messages import parse_params
+from a2a_canvas.server.protocols.guard.proto_messages import parse_params
 from a2a_canvas.server.protocols.guard.rpc_calls import check_legacy_proto
 
 
