@@ -17,8 +17,8 @@ from starlette.middleware import Middleware
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models import claude
 from a2a_canvas.server.agent.models import demo as rehearsal
-from a2a_canvas.server.agent.models.frames import FramedLLM
 from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card_route, load_card

@@ -17,9 +17,8 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.agent.intent import CANVAS, InvalidOperation
 from a2a_canvas.server.agent.models.script import load_script
-from a2a_canvas.server.agent.operations import InvalidOperation
 from a2a_canvas.server.app import Clock, build_runtime
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, ActivatedExtensions, TaskProjection

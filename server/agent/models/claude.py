@@ -24,12 +24,12 @@ import httpx2
 from anthropic.types import RawMessageStreamEvent
 
 from a2a_canvas.server.agent import model as m
+from a2a_canvas.server.agent.attachments import without_media
 from a2a_canvas.server.agent.models.claude_events import EventMapper
 from a2a_canvas.server.agent.models.claude_params import (
     OptionalField,
     ThinkingMode,
     to_params,
-    without_media,
     without_thinking,
 )
 

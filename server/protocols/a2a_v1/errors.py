@@ -21,7 +21,7 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 
-from a2a_canvas.server.agent.operations import InvalidOperation
+from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.protocols.edge.availability import OverloadedError, UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.tasks.errors import (

@@ -22,8 +22,7 @@ from ag_ui import core
 from pydantic import BaseModel, ValidationError
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS, intent_of
-from a2a_canvas.server.agent.operations import Converse, Intent, InvalidOperation
+from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS, Converse, Intent, InvalidOperation, intent_of
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.a2a_v1.parts import check_characters
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.intent import intent_of
-from a2a_canvas.server.agent.operations import Put, SelectionEdit, SelectionRequest, VersionStep
+from a2a_canvas.server.agent.intent import Put, SelectionEdit, SelectionRequest, VersionStep, intent_of
 from a2a_canvas.server.client.connection import CannotBeDone
 from a2a_canvas.server.client.operations import (
     REDO,

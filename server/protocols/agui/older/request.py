@@ -27,8 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic.alias_generators import to_camel
 
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
-from a2a_canvas.server.agent.intent import CANVAS
-from a2a_canvas.server.agent.operations import InvalidOperation, SelectionEdit
+from a2a_canvas.server.agent.intent import CANVAS, InvalidOperation, SelectionEdit
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.agui.input import RunInput, check_id, parse, run_input
 from a2a_canvas.server.protocols.agui.older.state import TEXT_FIELD, content_json

@@ -16,9 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from a2a_canvas.server.agent.events import ArtifactChanged, TurnEvent, UserMessage
-from a2a_canvas.server.agent.intent import intent_of
-from a2a_canvas.server.agent.language import is_markdown, language_of
-from a2a_canvas.server.agent.operations import SelectionEdit
+from a2a_canvas.server.agent.intent import SelectionEdit, intent_of
+from a2a_canvas.server.agent.text.language import is_markdown, language_of
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, remove, replace
 from a2a_canvas.server.protocols.agui.state import CanvasState, VersionsByArtifact
 from a2a_canvas.server.tasks.record import TaskRecord

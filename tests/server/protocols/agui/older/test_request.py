@@ -13,8 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import CANVAS, intent_of
-from a2a_canvas.server.agent.operations import Converse, Focus, InvalidOperation, SelectionEdit, SelectionRequest
+from a2a_canvas.server.agent.intent import (
+    CANVAS,
+    Converse,
+    Focus,
+    InvalidOperation,
+    SelectionEdit,
+    SelectionRequest,
+    intent_of,
+)
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
 from a2a_canvas.server.protocols.agui.older.request import (
     ARTIFACT_ID,

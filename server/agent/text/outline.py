@@ -1,8 +1,8 @@
-"""The outline of a document: the lines that say what its parts are, with their numbers. Pure.
+"""The outline of a document: its headings or definitions, with line numbers. Pure.
 
-Rule 1: of prose the headings as in Markdown, outside of fenced blocks; of anything else the lines without indentation
-        that define something, by key word (`def`, `class`, `function`…), whatever the language.
-Rule 2: an outline has at most `BUDGET` characters. Of a longer one the entries nearest to the given line are left.
+Rule 1: the outline of prose is its Markdown headings outside of fenced blocks; that of any other text is its lines
+        without indentation that begin with a defining key word (`def`, `class`, `function`…) of any language.
+Rule 2: an outline has at most `MAX_OUTLINE` characters; the entries nearest to the given line are kept.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from a2a_canvas.server.agent.edit.fences import outside_fences
-from a2a_canvas.server.agent.language import is_prose
+from a2a_canvas.server.agent.text.language import is_prose
+from a2a_canvas.server.agent.text.markdown import outside_fences
 
-BUDGET: Final = 2_000
+MAX_OUTLINE: Final = 2_000
 """Characters of an outline."""
 
-_WIDTH: Final = 100
+_MAX_LINE: Final = 100
 """Characters of a line that are shown."""
 
 _HEADINGS: Final = r"^ {0,3}#{1,6}(?:[ \t].*|\r?$)"
@@ -32,13 +32,13 @@ _DEFINITIONS: Final = re.compile(
 
 
 def outline_of(text: str, language: str, line: int) -> str:
-    """The outline of `text`, an entry a line, as "12: ## Setup"; empty if there is nothing to be told.
+    """The outline of `text`, an entry a line, as "12: ## Setup"; empty if there are no entries.
 
     Args:
-        line: the number of the line that is looked at.
+        line: the line around which entries are kept.
     """
     lines = outside_fences(text, _HEADINGS) if is_prose(language) else _DEFINITIONS.finditer(text)
-    near, left = [], BUDGET
+    near, left = [], MAX_OUTLINE
     for entry in sorted(_numbered(text, lines), key=lambda entry: abs(entry[0] - line)):
         left -= len(_shown(*entry)) + 1
         if left < 0:
@@ -55,4 +55,4 @@ def _numbered(text: str, lines: Iterable[re.Match[str]]) -> Iterator[tuple[int, 
 
 
 def _shown(number: int, line: str) -> str:
-    return f"{number}: {line.rstrip()[:_WIDTH]}"
+    return f"{number}: {line.rstrip()[:_MAX_LINE]}"

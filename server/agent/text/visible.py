@@ -19,11 +19,15 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
-from a2a_canvas.server.agent.turn.markdown import CodeFinder
+from a2a_canvas.server.agent.text.markdown import CodeFinder
 
-ELEMENTS: Final = (  # <name …>…</name>, in any case, with any attributes
+THINKING: Final = (  # also removed where the reply is document text (`edit_reply.py`), at its beginning
     "think",  # DeepSeek, Qwen, GLM, Kimi K2, Granite, MiniMax, Seed; most reasoning models
     "thinking",  # Claude when prompted for it, Reflection
+)
+
+ELEMENTS: Final = (  # <name …>…</name>, in any case, with any attributes
+    *THINKING,
     "antThinking",  # Claude beside its artifacts
     "thought",  # EXAONE, Gemini when prompted for it
     "reasoning",  # models prompted to reason aloud

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_canvas.server.agent.edit.outline import BUDGET, outline_of
+from a2a_canvas.server.agent.text.outline import MAX_OUTLINE, outline_of
 
 
 def test_of_markdown_it_is_the_headings_outside_of_fenced_blocks() -> None:
@@ -44,7 +44,7 @@ def test_a_long_one_is_cut_to_what_is_near() -> None:
     text = "".join(f"def function_{n}():\n    pass\n" for n in range(1, 501))
     lines = outline_of(text, "python", 501).split("\n")
     assert "501: def function_251():" in lines
-    assert len("\n".join(lines)) <= BUDGET
+    assert len("\n".join(lines)) <= MAX_OUTLINE
     numbers = [int(line.partition(":")[0]) for line in lines]
     assert numbers == sorted(numbers)
     assert abs((501 - numbers[0]) - (numbers[-1] - 501)) <= 4

@@ -18,7 +18,7 @@ from a2a_canvas.server.agent.model import (
     TextDelta,
     ThinkingDelta,
 )
-from a2a_canvas.server.agent.models.frames import UNJOINED_CHARACTERS, FramedLLM, framed
+from a2a_canvas.server.agent.models.wrappers import UNJOINED_CHARACTERS, FramedLLM, framed
 
 LONG = 1000.0
 """A frame that does not end within a test."""

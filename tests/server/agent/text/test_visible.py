@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.turn.visible import (
+from a2a_canvas.server.agent.text.visible import (
     ELEMENTS,
     MAX_TAG_LENGTH,
     NAMESPACES,
