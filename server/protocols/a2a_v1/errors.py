@@ -10,10 +10,7 @@ from __future__ import annotations
 import logging
 
 from a2a.utils.errors import (
-    A2A_ERROR_MAPPING,
-    A2A_ERROR_REASONS,
     A2AError,
-    ErrorMapping,
     InternalError,
     InvalidParamsError,
     TaskNotCancelableError,
@@ -52,16 +49,6 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     Unreadable: InternalError,
 }
 """A2A 1.0, section 3.3.2 and the operations' own lists of errors; `availability.py` has those that A2A lacks."""
-
-
-class ResourceNotFoundError(A2AError):
-    """There is no such context, artifact or version: a 404 of `/artifacts`, for which A2A has no error."""
-
-    message = "Resource not found"
-
-
-A2A_ERROR_REASONS[ResourceNotFoundError] = "RESOURCE_NOT_FOUND"
-A2A_ERROR_MAPPING[ResourceNotFoundError] = ErrorMapping(404, "NOT_FOUND", "RESOURCE_NOT_FOUND")
 
 
 def invalid_field(field: str, reason: str) -> A2AError:

@@ -41,7 +41,7 @@ from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact
 from a2a_canvas.server.protocols.agui.stream import run_response
 from a2a_canvas.server.protocols.edge.http_requests import owner_of
-from a2a_canvas.server.protocols.edge.shutdown import DEFAULT_SHUTDOWN_GRACE, final_event_of
+from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE, final_event_of
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskNotCancelable
@@ -79,7 +79,7 @@ class AgUiConfig:
     new_id: Callable[[], str]
     expose_thinking: bool = False
     cancel_on_disconnect: bool = False
-    grace: float = DEFAULT_SHUTDOWN_GRACE
+    grace: float = SHUTDOWN_GRACE
 
 
 def agui_routes(agui: AgUiConfig) -> list[Route]:

@@ -18,13 +18,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, assert_never
 
-from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError
+from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError, TaskNotFoundError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from a2a_canvas.server.protocols.a2a_v1.errors import ResourceNotFoundError
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
 from a2a_canvas.server.protocols.artifacts.json_forms import (
@@ -56,7 +55,7 @@ from a2a_canvas.server.protocols.artifacts.raw_content import (
 )
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, conditional_response, owner_of
-from a2a_canvas.server.protocols.edge.shutdown import DEFAULT_SHUTDOWN_GRACE
+from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.journal.journal import Journal
@@ -79,7 +78,7 @@ NO_SUCH_PATH = (
 )
 
 
-def artifact_routes(store: ArtifactStore, journal: Journal, grace: float = DEFAULT_SHUTDOWN_GRACE) -> list[Route]:
+def artifact_routes(store: ArtifactStore, journal: Journal, grace: float = SHUTDOWN_GRACE) -> list[Route]:
     """The routes below `/artifacts/`. They answer every method, because a mount for tenants stands behind them.
 
     Args:
@@ -272,7 +271,8 @@ def _bare(request: Request, bare: RawContent) -> Response:
 
 
 def _not_found(sentence: str) -> Refusal:
-    return Refusal(ResourceNotFoundError, sentence)
+    # The only thing that A2A knows not to be found.
+    return Refusal(TaskNotFoundError, sentence)
 
 
 def _unacceptable(sentence: str) -> Refusal:

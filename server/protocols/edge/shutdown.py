@@ -29,7 +29,7 @@ from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_SHUTDOWN_GRACE: Final = 5.0
+SHUTDOWN_GRACE: Final = 5.0
 """Seconds that a server has to stop, unless its operator says otherwise."""
 
 ANSWER_GRACE: Final = 1.0
@@ -55,7 +55,7 @@ class Shutdown:
         rpc: the application's gRPC server while there is one.
     """
 
-    def __init__(self, close: Callable[[], Awaitable[None]], grace: float = DEFAULT_SHUTDOWN_GRACE) -> None:
+    def __init__(self, close: Callable[[], Awaitable[None]], grace: float = SHUTDOWN_GRACE) -> None:
         self.begun = False
         self.rpc: grpc.aio.Server | None = None
         self._close = close
