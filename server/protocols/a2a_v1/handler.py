@@ -81,9 +81,9 @@ class A2AHandler(RequestHandler):
     """The eleven operations of A2A.
 
     Args:
-        runtime: where tasks live.
-        card: what the agent declares (its input modes are checked).
-        limits: how much a message may be.
+        runtime: runs the tasks.
+        card: its input modes are checked.
+        limits: the sizes that a message may have.
     """
 
     def __init__(self, runtime: Runtime, card: pb.AgentCard, limits: BodyLimits | None = None) -> None:
@@ -132,7 +132,7 @@ class A2AHandler(RequestHandler):
         return await self._runtime.send(incoming)
 
     def _check_media_types(self, message: pb.Message) -> None:
-        """Raises `ContentTypeNotSupportedError`. Where the card takes plain text, any text is welcome."""
+        """Raises `ContentTypeNotSupportedError`. If the card accepts plain text, any text is accepted."""
         taken = set(self._card.default_input_modes)
         for part in message.parts:
             bare = part.media_type.partition(";")[0].strip().lower()
@@ -182,9 +182,9 @@ class A2AHandler(RequestHandler):
         )
 
     async def _page(self, query: TaskQuery, history: int) -> tuple[list[pb.Task], TaskPage]:
-        """The tasks that fit on a page, as they are sent and as they are shown.
+        """The tasks that fit on a page, and the page that they make.
 
-        What is read at once is bounded with the histories that are left out; what is sent, without them.
+        The limit of what is read counts whole histories; the limit of what is sent counts only the part that is sent.
         """
         tasks: list[pb.Task] = []
         shown: list[TaskRecord] = []
@@ -192,7 +192,7 @@ class A2AHandler(RequestHandler):
         while True:
             page = await self._runtime.journal.list(rest)
             for record in page.records:
-                await asyncio.sleep(0)  # many large tasks take their time, and others must have theirs
+                await asyncio.sleep(0)  # many large tasks would block the event loop
                 record = with_history(record, history)
                 task = to_task(record, artifacts=query.artifacts)
                 size += task.ByteSize()
@@ -206,10 +206,10 @@ class A2AHandler(RequestHandler):
 
     @_unary
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
-        # Cancelling goes on even if the caller hangs up before it is done.
+        # A cancellation is completed even if the caller disconnects.
         return to_task(await asyncio.shield(self._runtime.cancel(params.id, _owner(context))), _activated(context))
 
-    # --------------------------------------------------------------- not offered yet
+    # -------------------------------------------------------------------- not offered
 
     @_unary
     async def on_create_task_push_notification_config(

@@ -1,7 +1,7 @@
 """`ListTasks` (A2A 1.0, section 3.1.4): from its request to a query of the journal, and back to a page token. Pure.
 
-A page token names the place of the last task of its page (`listing.py`), so it stays good while tasks change. A page
-ends where it has PAGE_BYTES, but not before its first task; the next one goes on there.
+A page token encodes the position of the last task of its page (`listing.py`), so it stays valid while tasks change. A
+page ends at PAGE_BYTES, but has one task at least; the next page continues there.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from a2a_canvas.store.text.unicode import valid_id
 
 PAGE_SIZE = 50
 PAGE_BYTES = 3 * 2**20
-"""Bytes of the tasks on one page, unless the first has more. Clients of gRPC take 4 MiB unless they say otherwise."""
+"""Bytes of the tasks on one page, unless the first has more. gRPC clients accept 4 MiB by default."""
 READ_BYTES = 16 * 2**20
-"""What may be read at once for a page: more, because histories are read that are not asked for."""
+"""Bytes that are read at once for a page: more, because they include histories that are not sent."""
 EMPTY_PAGE = TaskPage((), 0, more=False)
 
 _OF_STATUS = {status: state for state, status in STATES.items()}
@@ -38,7 +38,7 @@ _LAST = datetime.max.replace(tzinfo=UTC)
 
 
 def to_query(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
-    """What `params` ask for, of the tasks of `owner`.
+    """The query of `params`, over the tasks of `owner`.
 
     Raises:
         InvalidParamsError: the page size is out of range, or the token is not one of ours.
@@ -76,7 +76,7 @@ def next_page_token(page: TaskPage) -> str:
 
 
 def _since(timestamp: Timestamp) -> datetime:
-    """The first time of a task that is not before: they are in microseconds, timestamps in nanoseconds."""
+    """`timestamp`, which has nanoseconds, rounded up to the microseconds of tasks."""
     ticks = -(-timestamp.ToNanoseconds() // 1000)
     return _EPOCH + min(ticks * _TICK, _LAST - _EPOCH)
 
@@ -87,6 +87,6 @@ def _place(token: str) -> ListPosition:
         nanoseconds = cursor.timestamp_ns if cursor else None
         if cursor and nanoseconds is not None and nanoseconds % 1000 == 0:
             return _EPOCH + nanoseconds // 1000 * _TICK, valid_id(cursor.task_id)
-    except (RecursionError, OverflowError, ValueError):  # brackets without end; a time or an id that is none
+    except (RecursionError, OverflowError, ValueError):  # deep nesting; a malformed time or id
         pass
     raise InvalidParamsError("pageToken is not one of this server's. Leave it out for the first page.")
