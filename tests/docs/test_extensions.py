@@ -21,7 +21,8 @@ from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.app import Clock, build_runtime
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
-from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, ActivatedExtensions, TaskProjection
+from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
+from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.listing import TaskQuery

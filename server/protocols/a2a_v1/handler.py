@@ -1,10 +1,9 @@
-"""A2A's operations, as the SDK's routes call them, over the runtime. Every error leaves here as an `A2AError`."""
+"""The operations of A2A over the runtime, as routes call them. Every error leaves here as an `A2AError`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -17,22 +16,15 @@ from google.protobuf.message import Message
 
 from a2a_canvas.server.agent.events import StatusChanged
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
-from a2a_canvas.server.protocols.a2a_v1.list_tasks import (
-    EMPTY_PAGE,
-    PAGE_BYTES,
-    can_match,
-    next_page_token,
-    to_query,
-    with_history,
-)
+from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
+from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
 from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_required, check_text, user_message
-from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, ActivatedExtensions, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection, to_task
 from a2a_canvas.server.protocols.edge.http_requests import owner_of_user
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, list_position
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
@@ -175,34 +167,7 @@ class A2AHandler(RequestHandler):
     @_unary
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
         validate_history_length(params)
-        query = to_query(params, _owner(context))
-        tasks, page = await self._page(query, params.history_length) if can_match(params) else ([], EMPTY_PAGE)
-        return pb.ListTasksResponse(
-            tasks=tasks, next_page_token=next_page_token(page), page_size=query.limit, total_size=page.total
-        )
-
-    async def _page(self, query: TaskQuery, history: int) -> tuple[list[pb.Task], TaskPage]:
-        """The tasks that fit on a page, and the page that they make.
-
-        The limit of what is read counts whole histories; the limit of what is sent counts only the part that is sent.
-        """
-        tasks: list[pb.Task] = []
-        shown: list[TaskRecord] = []
-        size, rest = 0, query
-        while True:
-            page = await self._runtime.journal.list(rest)
-            for record in page.records:
-                await asyncio.sleep(0)  # many large tasks would block the event loop
-                record = with_history(record, history)
-                task = to_task(record, artifacts=query.artifacts)
-                size += task.ByteSize()
-                if tasks and size > PAGE_BYTES:
-                    return tasks, TaskPage(tuple(shown), page.total, more=True)
-                tasks.append(task)
-                shown.append(record)
-            if not page.more or len(tasks) == query.limit:
-                return tasks, TaskPage(tuple(shown), page.total, page.more)
-            rest = replace(query, after=list_position(shown[-1]), limit=query.limit - len(tasks))
+        return await list_tasks(params, _owner(context), self._runtime.journal)
 
     @_unary
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:

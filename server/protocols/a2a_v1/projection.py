@@ -11,8 +11,7 @@ Rule 4: `assistant`, `completed` and `stream_end` are made here: the journal kee
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from a2a.types import a2a_pb2 as pb
@@ -27,6 +26,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
+from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_message, to_update
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS, TURN
@@ -43,18 +43,6 @@ STATES = {
     State.FAILED: pb.TASK_STATE_FAILED,
     State.REJECTED: pb.TASK_STATE_REJECTED,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ActivatedExtensions:
-    """Which of our extensions a client has activated."""
-
-    turn: bool = False
-    canvas: bool = False
-
-    @classmethod
-    def of(cls, uris: Container[str]) -> ActivatedExtensions:
-        return cls(TURN in uris, CANVAS in uris)
 
 
 def to_task(record: TaskRecord, activated: ActivatedExtensions | None = None, *, artifacts: bool = True) -> pb.Task:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
+from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection import (
     STATES,
     A2AEvent,
-    ActivatedExtensions,
     TaskProjection,
     to_task,
 )
