@@ -29,6 +29,7 @@ from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_message, to_update
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
+from a2a_canvas.server.wire import CANVAS, TURN
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 
 StreamEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
@@ -53,7 +54,7 @@ class ActivatedExtensions:
 
     @classmethod
     def of(cls, uris: Container[str]) -> ActivatedExtensions:
-        return cls(turn_ext.URI in uris, canvas_ext.URI in uris)
+        return cls(TURN in uris, CANVAS in uris)
 
 
 def to_task(record: TaskRecord, activated: ActivatedExtensions | None = None, *, artifacts: bool = True) -> pb.Task:
@@ -151,7 +152,7 @@ class TaskProjection:
         update.status.CopyFrom(_status(state, message, self._ids))
         update.status.timestamp.FromDatetime(entry.at)
         label = {"label": True} if message and message.label else {}
-        told = message.metadata.get(canvas_ext.URI) if message else None
+        told = message.metadata.get(CANVAS) if message else None
         update.metadata.update(
             _metadata(self._activated, entry, turn=label, canvas=told if isinstance(told, dict) else {})
         )
@@ -200,7 +201,7 @@ def _metadata(
     order = {"epoch": at.epoch, "generation": at.generation}
     metadata = {}
     if activated.turn:
-        metadata[turn_ext.URI] = {**(turn or {}), **order}
+        metadata[TURN] = {**(turn or {}), **order}
     if activated.canvas:
-        metadata[canvas_ext.URI] = {**(canvas or {}), **order}
+        metadata[CANVAS] = {**(canvas or {}), **order}
     return metadata

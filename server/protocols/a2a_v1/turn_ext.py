@@ -11,8 +11,6 @@ from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditSt
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.tools.part_inputs import MAX_DEPTH, require_portable
 
-URI = "urn:a2a-canvas:turn:v1"
-
 LEVELS_AROUND_INPUT = 3
 """Levels of metadata around the input of a call: the URI, `data`, `input`."""
 

@@ -20,12 +20,12 @@ from collections.abc import Iterator
 from ag_ui import core
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1 import turn_ext
 from a2a_canvas.server.protocols.agui.messages import MessageEvents
 from a2a_canvas.server.protocols.agui.state import RESEND_GROWTH, RunState
 from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskRecord
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import EditChunk, EditStarted
 
 UNAVAILABLE = "unavailable"
