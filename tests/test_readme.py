@@ -58,7 +58,7 @@ from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.runtime.turns import RESUMPTIONS
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
 from a2a_canvas.server.tasks.sql.replica.notifications import POLL
-from a2a_canvas.server.tasks.sql.replica.sql_backend import TIMING
+from a2a_canvas.server.tasks.sql.replica.sql_backend import LEASE_TIMING
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, text_part
 from a2a_canvas.store.sql.commit import COMMIT_SPACING, GroupCommit
@@ -238,8 +238,8 @@ def test_the_page_on_scaling_has_the_numbers_of_the_code() -> None:
         "connections of a server": str(READERS + WRITERS + 1),
         "transactions of a server for tasks and artifacts, at most": f"{1 / COMMIT_SPACING:.0f} a second",
         "a piece of a draft is written within": f"{interval * 1000:.0f} ms",
-        "a server renews its row": f"every {TIMING.beat:.0f} s",
-        "a server is taken for dead after": f"{TIMING.expired:.0f} s",
+        "a server renews its row": f"every {LEASE_TIMING.beat:.0f} s",
+        "a server is taken for dead after": f"{LEASE_TIMING.expired:.0f} s",
         "a look at the tables, below the notifications": f"every {POLL:.0f} s",
     }
 

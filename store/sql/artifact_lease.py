@@ -40,11 +40,11 @@ class LeaseHolder(Protocol):
 
     Attributes:
         id: its name; a new one if it has lost its lease.
-        alone: nobody else can hold anything.
+        exclusive: nobody else can hold anything.
     """
 
     id: str
-    alone: bool
+    exclusive: bool
 
     async def alive(self, connection: AsyncConnection, replica_id: str) -> bool:
         """Whether a replica holds its lease."""
@@ -215,7 +215,7 @@ class Leases:
         """`into` is no longer looked at if everything was forgotten meanwhile."""
         if closed := self._closed.get(key[0]):
             await closed.wait()
-        if self._holder.alone:
+        if self._holder.exclusive:
             async with self._database.read() as connection:
                 found = await reading.read_head(connection, key) or ArtifactHead(incarnation=new_incarnation())
                 stored = await self._cache.read(connection, key, found)

@@ -245,7 +245,7 @@ class SqlArtifactStore:
     def _release_if_idle(self, held: ArtifactLease) -> None:
         if held.releasing or not held.idle or self._leases.find(held.key) is not held:
             return
-        if self._holder.alone:
+        if self._holder.exclusive:
             self._leases.release(held)
         else:
             self._touched.add(held)
@@ -261,8 +261,8 @@ class SqlArtifactStore:
 
     def _write(self, held: ArtifactLease) -> Write:
         goes = held.newest.draft is None
-        me, holder = (None if self._holder.alone else self._holder.id), (None if goes else self._holder.id)
-        held.releasing = goes and not self._holder.alone
+        me, holder = (None if self._holder.exclusive else self._holder.id), (None if goes else self._holder.id)
+        held.releasing = goes and not self._holder.exclusive
         return Write(held.key, me, held.saved, held.newest, held.changed, holder)
 
 

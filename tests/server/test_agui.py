@@ -18,7 +18,7 @@ from tests.server.canvas_client import AGENTSTACK, CANVAS, selected
 from tests.server.canvas_client import SCRIPT as CANVAS_SCRIPT
 from tests.server.protocols.agui.agui_verifier import HERE, missing, verify
 from tests.server.test_canvas import CODE, LOOP, POOLS, WORDS
-from tests.server.test_shutdown import STOPPED, in_process
+from tests.server.test_shutdown import SERVER_STOPPED, in_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -763,7 +763,7 @@ async def test_the_servers_stop_ends_the_run_with_its_reason_and_the_answer_is_c
             server.should_exit = True
             await run.rest()
         await running
-    assert run.end == {"type": "RUN_ERROR", "message": STOPPED, "code": "failed"}
+    assert run.end == {"type": "RUN_ERROR", "message": SERVER_STOPPED, "code": "failed"}
     RUNS.append(run)
 
 

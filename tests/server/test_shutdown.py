@@ -44,7 +44,7 @@ from tests.server.faults.server_processes import with_tables
 
 ROOT = Path(__file__).parents[2]
 HTTP = [way for way in WAYS if way[0] != "GRPC"]
-STOPPED = "The server was stopped before the task was done. Send it again."
+SERVER_STOPPED = "The server was stopped before the task was done. Send it again."
 
 
 @asynccontextmanager
@@ -125,7 +125,7 @@ async def test_a_signal_fails_what_works_tells_every_watcher_and_leaves_with_cod
             process.kill()
             await process.wait()
     assert [stream.seen[-1].status_update.status.state for stream in working] == [pb.TASK_STATE_FAILED] * len(WAYS)
-    assert {said(stream.task.status) for stream in working} == {STOPPED}
+    assert {said(stream.task.status) for stream in working} == {SERVER_STOPPED}
     assert process.returncode == 0
     assert "ERROR" not in errors
     assert "Traceback" not in errors
@@ -143,7 +143,7 @@ async def test_it_also_stops_so_when_it_is_told_without_a_signal(way: tuple[str,
         await stream.rest()
         await running
     assert stream.seen[-1].status_update.status.state == pb.TASK_STATE_FAILED
-    assert said(stream.task.status) == STOPPED
+    assert said(stream.task.status) == SERVER_STOPPED
 
 
 async def test_a_call_that_waits_for_its_task_is_answered_with_the_failed_task() -> None:
@@ -154,7 +154,7 @@ async def test_a_call_that_waits_for_its_task_is_answered_with_the_failed_task()
         task = await answer
         await running
     assert task.status.state == pb.TASK_STATE_FAILED
-    assert said(task.status) == STOPPED
+    assert said(task.status) == SERVER_STOPPED
 
 
 async def test_a_watcher_of_a_task_that_waits_for_input_is_let_go_with_a_complete_answer(

@@ -30,8 +30,8 @@ from a2a_canvas.server.protocols.a2a_v1.projection import Activated, Event, Proj
 from a2a_canvas.server.protocols.guard.rules import Limits
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, place_of
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
+from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, list_position
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
@@ -116,7 +116,7 @@ class A2AHandler(RequestHandler):
         async for event in self._events(following, context, ends_at_pause=False):
             yield event
 
-    async def _send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> Following:
+    async def _send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> TaskSubscription:
         if params.configuration.HasField("task_push_notification_config"):
             raise PushNotificationNotSupportedError
         message = params.message
@@ -136,7 +136,7 @@ class A2AHandler(RequestHandler):
                     f"Media type {bare} is not supported. Send text, or one of {', '.join(sorted(taken))}."
                 )
 
-    async def _settled(self, following: Following) -> TaskRecord:
+    async def _settled(self, following: TaskSubscription) -> TaskRecord:
         """The task when it has ended or asks for input."""
         record = following.snapshot
         if not record.state.settled:
@@ -146,7 +146,7 @@ class A2AHandler(RequestHandler):
         return await self._runtime.get(record.task_id, record.owner)
 
     async def _events(
-        self, following: Following, context: ServerCallContext, *, ends_at_pause: bool
+        self, following: TaskSubscription, context: ServerCallContext, *, ends_at_pause: bool
     ) -> AsyncGenerator[Event, None]:
         projection = Projection(following.snapshot, _activated(context), ends_at_pause=ends_at_pause)
         for event in projection.begin():
@@ -154,7 +154,7 @@ class A2AHandler(RequestHandler):
         if projection.ends(following.snapshot.state):
             return
         async for entry in following:
-            for event in projection.project(entry, behind=following.behind):
+            for event in projection.project(entry, behind=following.has_next):
                 yield event
             if isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state):
                 return
@@ -197,7 +197,7 @@ class A2AHandler(RequestHandler):
                 shown.append(record)
             if not page.more or len(tasks) == query.limit:
                 return tasks, TaskPage(tuple(shown), page.total, page.more)
-            rest = replace(query, after=place_of(shown[-1]), limit=query.limit - len(tasks))
+            rest = replace(query, after=list_position(shown[-1]), limit=query.limit - len(tasks))
 
     @_unary
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:

@@ -20,7 +20,7 @@ from a2a.utils.task import (
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_canvas.server.protocols.a2a_v1.projection import STATES
-from a2a_canvas.server.tasks.listing import Place, TaskPage, TaskQuery, place_of
+from a2a_canvas.server.tasks.listing import ListPosition, TaskPage, TaskQuery, list_position
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.text.unicode import valid_id
 
@@ -71,7 +71,7 @@ def token_of(page: TaskPage) -> str:
     """The token of the next page; empty if this is the last."""
     if not page.more:
         return ""
-    at, task_id = place_of(page.records[-1])
+    at, task_id = list_position(page.records[-1])
     return encode_list_tasks_cursor(ListTasksCursor((at - _EPOCH) // _TICK * 1000, task_id))
 
 
@@ -81,7 +81,7 @@ def _since(timestamp: Timestamp) -> datetime:
     return _EPOCH + min(ticks * _TICK, _LAST - _EPOCH)
 
 
-def _place(token: str) -> Place:
+def _place(token: str) -> ListPosition:
     try:
         cursor = decode_list_tasks_cursor(token)
         nanoseconds = cursor.timestamp_ns if cursor else None

@@ -41,7 +41,7 @@ from a2a_canvas.server.protocols.guard.answers import rest_response, router_erro
 from a2a_canvas.server.protocols.guard.rules import Limits, Refusal, check_content_type, check_json
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
@@ -107,7 +107,7 @@ class _RunEndpoint:
         finally:
             self._leave(run, task_id)
 
-    async def _asked(self, request: Request) -> tuple[RunProjection, Following]:
+    async def _asked(self, request: Request) -> tuple[RunProjection, TaskSubscription]:
         value = await self._body(request)
         older = "message" in value and "messages" not in value
         return await (self._older if older else self._run)(value, owner_of(request))
@@ -125,7 +125,7 @@ class _RunEndpoint:
             raise InvalidParamsError("Send one JSON object: AG-UI's RunAgentInput.")
         return value
 
-    async def _run(self, value: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, Following]:
+    async def _run(self, value: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
         try:
             asked = OlderRun(run_input(value), "", ())
             self._check_text(asked, "resume" if value.get("resume") else last_message(value))
@@ -134,7 +134,7 @@ class _RunEndpoint:
             raise in_forwarded_props(error, value) from None
         return await self._projection(asked, following), following
 
-    async def _older(self, value: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, Following]:
+    async def _older(self, value: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
         try:
             asked = await self._older_run(value)
             self._check_text(asked, "message")
@@ -157,7 +157,7 @@ class _RunEndpoint:
         versions = await self._store.versions(Ref(older.thread_id, artifact.artifact_id, ""))
         return older.meaning(Canvas(artifact, versions))
 
-    async def _accepted(self, asked: OlderRun, owner: str) -> Following:
+    async def _accepted(self, asked: OlderRun, owner: str) -> TaskSubscription:
         run, message = asked.run, asked.run.message
         if message is None:
             return await self._abandoned(run.task_id, run.thread_id, owner)
@@ -178,7 +178,7 @@ class _RunEndpoint:
         newest = next((task for task in reversed(tasks) if _converses(_first(task))), None)
         return newest.task_id if newest and newest.state is State.INPUT_REQUIRED else ""
 
-    async def _abandoned(self, task_id: str, thread_id: str, owner: str) -> Following:
+    async def _abandoned(self, task_id: str, thread_id: str, owner: str) -> TaskSubscription:
         record = await self._runtime.get(task_id, owner)
         if record.context_id != thread_id:
             raise ContextMismatch(task_id, thread_id)
@@ -188,7 +188,9 @@ class _RunEndpoint:
 
     # ---------------------------------------------------------------------- what is sent
 
-    async def _projection(self, asked: OlderRun, following: Following, legacy: str | None = None) -> RunProjection:
+    async def _projection(
+        self, asked: OlderRun, following: TaskSubscription, legacy: str | None = None
+    ) -> RunProjection:
         context_id = following.snapshot.context_id
         artifacts = await self._store.list(context_id)
         versions: dict[str, tuple[Version, ...]] = {

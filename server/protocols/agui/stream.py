@@ -17,7 +17,7 @@ from a2a_canvas.server.protocols.agui.run_events import RunProjection, lost
 from a2a_canvas.server.protocols.edge.shutdown import Farewell
 from a2a_canvas.server.protocols.edge.unavailable import away
 from a2a_canvas.server.tasks.errors import StreamLost
-from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.store.errors import Unavailable
 
 SEPARATOR = "\n"
@@ -29,7 +29,7 @@ STOPPING = "The server is stopping. Send the run again in a moment to join its t
 
 def run_stream(
     run: RunProjection,
-    following: Following,
+    following: TaskSubscription,
     farewell: Farewell,
     left: Callable[[Message], Awaitable[None]] | None,
     grace: float,
@@ -49,14 +49,16 @@ def run_stream(
     )
 
 
-async def _events(run: RunProjection, following: Following, farewell: Farewell) -> AsyncIterator[ServerSentEvent]:
+async def _events(
+    run: RunProjection, following: TaskSubscription, farewell: Farewell
+) -> AsyncIterator[ServerSentEvent]:
     farewell.text = _sse(lost(STOPPING)).encode()
     try:
         for event in run.begin():
             yield _sse(event)
         if not run.over:
             async for entry in following:
-                for event in run.project(entry, behind=following.behind):
+                for event in run.project(entry, behind=following.has_next):
                     yield _sse(event)
                 if run.over:
                     break

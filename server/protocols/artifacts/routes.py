@@ -149,7 +149,7 @@ class _ArtifactsEndpoint:
                 assert_never(resource)
 
     async def _check_known(self, context_id: str, owner: str) -> None:
-        if not await self._journal.knows(context_id, owner):
+        if not await self._journal.has_context(context_id, owner):
             text = f"There is no context {context_id!r}. A message with this contextId begins it."
             raise _HttpError(_not_found(text))
 

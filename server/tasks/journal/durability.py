@@ -19,7 +19,7 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.store.edits import EditCompleted
 
 
-def lasting(state: State, event: TurnEvent) -> bool:
+def is_durable(state: State, event: TurnEvent) -> bool:
     """Whether an entry must be durable before it is seen.
 
     Args:

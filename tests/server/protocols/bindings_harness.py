@@ -32,7 +32,7 @@ from a2a_canvas.server.protocols.edge.shutdown import Server, Stop, Stopping
 from a2a_canvas.server.protocols.guard.http import Guard
 from a2a_canvas.server.protocols.guard.rules import Limits
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following, FollowingContext, InMemoryJournal
+from a2a_canvas.server.tasks.journal.journal import ContextSubscription, InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
@@ -65,29 +65,29 @@ class FailingJournal(InMemoryJournal):
         super().__init__(lambda: datetime(2026, 1, 1, tzinfo=UTC))
         self.error: BaseException | None = None
 
-    def break_off(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Whoever follows anything gets `error` when they have read everything."""
         for log in (*self._logs.values(), *self._context_logs.values()):
-            log.break_off(error)
+            log.fail(error)
 
     def mend(self) -> None:
         """Whoever follows anew reads on."""
         for log in (*self._logs.values(), *self._context_logs.values()):
-            log.broken = None
+            log.failure = None
 
-    async def accepted(self, key: str) -> str:
+    async def find_duplicate(self, key: str) -> str:
         self._fail()
-        return await super().accepted(key)
+        return await super().find_duplicate(key)
 
     async def get(self, task_id: str) -> TaskRecord:
         self._fail()
         return await super().get(task_id)
 
-    async def follow(self, task_id: str) -> Following:
+    async def follow(self, task_id: str) -> TaskSubscription:
         self._fail()
         return await super().follow(task_id)
 
-    async def follow_context(self, context_id: str) -> FollowingContext:
+    async def follow_context(self, context_id: str) -> ContextSubscription:
         self._fail()
         return await super().follow_context(context_id)
 

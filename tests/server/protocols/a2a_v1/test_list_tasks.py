@@ -15,7 +15,7 @@ from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.protocols.a2a_v1 import handler, list_tasks
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import READ_BYTES, can_match, query_of, token_of
 from a2a_canvas.server.protocols.a2a_v1.projection import STATES
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, fitting, page_of, place_of
+from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, count_fitting, list_position, make_page
 from a2a_canvas.server.tasks.record import TaskRecord
 from tests.server.app_server import WAYS, asking, sent, serving
 
@@ -145,11 +145,11 @@ def test_following_the_tokens_gives_every_task_once_in_order(ticks: list[int], s
     seen: list[TaskRecord] = []
     next_token = ""
     while True:
-        page = page_of(records, query(page_size=size, page_token=next_token))
+        page = make_page(records, query(page_size=size, page_token=next_token))
         seen += page.records
         if not (next_token := token_of(page)):
             break
-    assert seen == sorted(records, key=place_of, reverse=True)
+    assert seen == sorted(records, key=list_position, reverse=True)
 
 
 # ---------------------------------------------------------------------------------- pages by bytes
@@ -157,7 +157,7 @@ def test_following_the_tokens_gives_every_task_once_in_order(ticks: list[int], s
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=20), st.integers(0, 300))
 def test_what_fits_is_as_much_as_can_be_and_one_at_least(sizes: list[int], most: int) -> None:
-    count = fitting(sizes, most)
+    count = count_fitting(sizes, most)
     assert 1 <= count <= len(sizes)
     assert count == 1 or sum(sizes[:count]) <= most
     assert count == len(sizes) or sum(sizes[: count + 1]) > most

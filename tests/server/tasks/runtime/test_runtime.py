@@ -23,8 +23,8 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.model import ModelMessage, ModelText, ToolResult
 from a2a_canvas.server.agent.turn.turn import INTERNAL_ERROR, TurnLimits
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
-from a2a_canvas.server.tasks.incoming import WINDOW, Incoming
-from a2a_canvas.server.tasks.journal.journal import Following, InMemoryJournal
+from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW, Incoming
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
@@ -57,13 +57,13 @@ HELLO = answer(text("Hello"))
 class SlowJournal(InMemoryJournal):
     """Lets others run wherever one that writes to a disk would."""
 
-    async def accepted(self, key):
+    async def find_duplicate(self, key):
         await asyncio.sleep(0)
-        return await super().accepted(key)
+        return await super().find_duplicate(key)
 
-    async def durable(self, task_id):
+    async def flushed(self, task_id):
         await asyncio.sleep(0)
-        await super().durable(task_id)
+        await super().flushed(task_id)
 
     async def get(self, task_id):
         await asyncio.sleep(0)
@@ -124,7 +124,7 @@ class RuntimeHarness:
 
     async def send(
         self, words: str, *, task: str = "", context: str = "c", owner: str = "", message_id: str = ""
-    ) -> Following:
+    ) -> TaskSubscription:
         return await self.runtime.send(Incoming(said(message_id or f"m-{words}", words), owner, context, task))
 
     async def settled(self, words: str, *, task: str = "", context: str = "c", owner: str = "") -> TaskRecord:
@@ -147,14 +147,14 @@ def settles(entry: Entry) -> bool:
     return isinstance(event, StatusChanged) and (event.state.terminal or event.state is State.INPUT_REQUIRED)
 
 
-async def until(following: Following, kind: type) -> None:
+async def until(following: TaskSubscription, kind: type) -> None:
     """Read on to an event of a kind."""
     entries = aiter(following)
     while not isinstance((await anext(entries)).event, kind):
         pass
 
 
-async def rest(following: Following) -> list[Entry]:
+async def rest(following: TaskSubscription) -> list[Entry]:
     return [entry async for entry in following]
 
 
@@ -298,7 +298,7 @@ async def test_indices_and_rounds_go_on_after_the_answer_and_the_final_message_s
     assert sum(isinstance(event, LlmCallCompleted) for event in events) == 3
 
 
-async def paused(harness: RuntimeHarness, following: Following) -> TaskRecord:
+async def paused(harness: RuntimeHarness, following: TaskSubscription) -> TaskRecord:
     async for entry in await harness.journal.follow(following.snapshot.task_id):
         if settles(entry):
             break
@@ -531,7 +531,7 @@ async def test_a_known_caller_may_repeat_a_message_without_a_context() -> None:
 async def test_after_a_day_the_same_message_runs_again() -> None:
     harness = RuntimeHarness(HELLO, HELLO)
     first = await harness.settled("Hi")
-    harness.clock.move(WINDOW)
+    harness.clock.move(DEDUP_WINDOW)
     assert (await harness.send("Hi")).snapshot.task_id == first.task_id
     harness.clock.move(timedelta(seconds=1))
     assert (await harness.settled("Hi")).task_id != first.task_id
@@ -557,7 +557,7 @@ async def test_a_message_that_was_refused_may_be_sent_again() -> None:
 # ------------------------------------------------------------------------- cancelling
 
 
-async def working(harness: RuntimeHarness, hold: Hold, words: str = "Write") -> Following:
+async def working(harness: RuntimeHarness, hold: Hold, words: str = "Write") -> TaskSubscription:
     following = await harness.send(words)
     await hold.reached.wait()
     return following

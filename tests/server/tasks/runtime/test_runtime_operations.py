@@ -10,9 +10,9 @@ from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.agent.operations import InvalidOperation
 from a2a_canvas.server.tasks.errors import TaskFinished, TaskNotCancelable, TaskTakesNoMessages
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following, InMemoryJournal
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.listing import TaskQuery
-from a2a_canvas.server.tasks.runtime.turns import unread
+from a2a_canvas.server.tasks.runtime.turns import unread_messages
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 from a2a_canvas.store.models import Ref, text_part
@@ -42,7 +42,9 @@ class Office(RuntimeHarness):
         await self.store.apply(DOC, ReplaceParts((text_part(TEXT),), last_chunk=True))
         return self
 
-    async def ask(self, given=EDIT, words="Louder", *, task="", context="c", owner="", message_id="") -> Following:
+    async def ask(
+        self, given=EDIT, words="Louder", *, task="", context="c", owner="", message_id=""
+    ) -> TaskSubscription:
         message = UserMessage(message_id or f"m-{words}-{given}", (text_part(words),), {CANVAS: given})
         return await self.runtime.send(Incoming(message, owner, context, task))
 
@@ -173,7 +175,7 @@ async def test_the_same_message_sent_twice_edits_once() -> None:
 # ------------------------------------------------------------------------ side by side
 
 
-async def two_edits(harness: Office, holds: list[Hold], *places: str) -> list[Following]:
+async def two_edits(harness: Office, holds: list[Hold], *places: str) -> list[TaskSubscription]:
     """Two edits that are both being written."""
     followings = []
     for place, hold in zip(places, holds, strict=True):
@@ -417,5 +419,5 @@ async def test_a_note_of_this_servers_is_no_message_of_the_user() -> None:
     asked = await harness.settled("Rewrite it")
     await harness.done(PUT, "Mine")
     record = await harness.settled("This one", task=asked.task_id)
-    assert unread(record) == ()
+    assert unread_messages(record) == ()
     assert spoken(record) == ["Rewrite it", "Which?", "This one", "Fine."]

@@ -11,7 +11,7 @@ from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.model import ModelText, ToolResult
 from a2a_canvas.server.tasks.errors import QueueFull
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, fold
 from a2a_canvas.server.tasks.runtime.admission import Admission
@@ -30,7 +30,7 @@ def one_at_a_time(*calls: object, queued: int = 10) -> RuntimeHarness:
     return RuntimeHarness(*calls, admission=Admission(1, queued, interval=0))
 
 
-async def busy(harness: RuntimeHarness, hold: Hold) -> Following:
+async def busy(harness: RuntimeHarness, hold: Hold) -> TaskSubscription:
     """A turn that runs until `hold` is released."""
     following = await harness.send("Busy", context="busy")
     await hold.reached.wait()
@@ -75,7 +75,7 @@ async def test_the_place_is_told_again_when_it_changes() -> None:
     assert places == ["Waiting: number 2 in the queue…", "Waiting: number 1 in the queue…"]
 
 
-async def places_of(following: Following, hold: Hold):
+async def places_of(following: TaskSubscription, hold: Hold):
     async for entry in following:
         event = entry.event
         if isinstance(event, StatusChanged) and event.state is State.SUBMITTED:
