@@ -28,11 +28,11 @@ from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.health import health_route, ready_route
-from a2a_canvas.server.protocols.edge.shutdown import Stop, Stopping
-from a2a_canvas.server.protocols.guard.bodies import Budget
+from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware
+from a2a_canvas.server.protocols.guard.bodies import BodyBudget
+from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts
-from a2a_canvas.server.protocols.guard.http import Guard
-from a2a_canvas.server.protocols.guard.rules import Limits as BodyLimits
+from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.settings import Settings, SettingsError
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
@@ -92,9 +92,9 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
     backend = make_backend(settings, clock.now)
     runtime = build_runtime(settings, llm, clock, backend)
     grace = settings.shutdown_grace
-    stop = Stop(runtime.close, grace)
+    stop = Shutdown(runtime.close, grace)
     limits = body_limits(settings)
-    budget = Budget(max(limits.max_bodies_bytes, limits.max_body_bytes))
+    budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
     handler = A2AHandler(runtime, card, limits)
     app = Starlette(
         routes=[
@@ -110,7 +110,7 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
         middleware=[
             Middleware(HostCheck, hosts=Hosts.of(settings.host, settings.public_url, settings.hosts)),
             Middleware(Guard, limits=limits, budget=budget, rest_prefix=REST_PREFIX),
-            Middleware(Stopping, stop=stop),
+            Middleware(ShutdownMiddleware, stop=stop),
             Middleware(ExtensionsEcho),
         ],
         lifespan=_lifespan(settings, stop, handler, budget, backend, runtime),
@@ -167,7 +167,7 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, backend: Backend |
 
 
 def _lifespan(
-    settings: Settings, stop: Stop, handler: A2AHandler, budget: Budget, backend: Backend, runtime: Runtime
+    settings: Settings, stop: Shutdown, handler: A2AHandler, budget: BodyBudget, backend: Backend, runtime: Runtime
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

@@ -22,7 +22,7 @@ from starlette.types import Message, Scope
 
 from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.app import build_app
-from a2a_canvas.server.protocols.edge.shutdown import Server, Stop, Stopping
+from a2a_canvas.server.protocols.edge.shutdown import GracefulServer, Shutdown, ShutdownMiddleware
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.store.sql import database
 from tests.database_fixtures import FreezableProxy, postgresql_url
@@ -60,7 +60,7 @@ async def clients(port: int, grpc_port: int, model: WatchedModel, gate: Gate) ->
 @asynccontextmanager
 async def in_process(
     database: str = "memory", grace: float = 5
-) -> AsyncIterator[tuple[Server, asyncio.Task[None], Served]]:
+) -> AsyncIterator[tuple[GracefulServer, asyncio.Task[None], Served]]:
     gate = Gate()
     model = WatchedModel(load_script(SCRIPT, sleep=gate.sleep))
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
@@ -71,7 +71,7 @@ async def in_process(
             Settings(port=port, grpc_port=grpc_port, frame_ms=0, database=database, shutdown_grace=grace), model
         )
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
-        server = Server(config, app.state.stop)
+        server = GracefulServer(config, app.state.stop)
         running = asyncio.create_task(server.serve(sockets=[listener]))
         async with clients(port, grpc_port, model, gate) as served:
             assert (await served.http.get("/healthz")).status_code == 200
@@ -300,6 +300,6 @@ async def test_an_answer_that_was_cut_is_completed_and_a_whole_one_left_alone(pa
         seen.append(message)
 
     stop = build_app(Settings(database="memory"), load_script(SCRIPT)).state.stop
-    assert isinstance(stop, Stop)
-    await Stopping(cut, stop=stop)({"type": "http"}, receive, send)
+    assert isinstance(stop, Shutdown)
+    await ShutdownMiddleware(cut, stop=stop)({"type": "http"}, receive, send)
     assert seen == [*whole, end]

@@ -29,7 +29,7 @@ PAGE_BYTES = 3 * 2**20
 """Bytes of the tasks on one page, unless the first has more. Clients of gRPC take 4 MiB unless they say otherwise."""
 READ_BYTES = 16 * 2**20
 """What may be read at once for a page: more, because histories are read that are not asked for."""
-NOTHING = TaskPage((), 0, more=False)
+EMPTY_PAGE = TaskPage((), 0, more=False)
 
 _OF_STATUS = {status: state for state, status in STATES.items()}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,7 +37,7 @@ _TICK = timedelta(microseconds=1)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
-def query_of(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
+def to_query(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
     """What `params` ask for, of the tasks of `owner`.
 
     Raises:
@@ -67,7 +67,7 @@ def with_history(record: TaskRecord, length: int) -> TaskRecord:
     return replace(record, history=record.history[-length:] if length else ())
 
 
-def token_of(page: TaskPage) -> str:
+def next_page_token(page: TaskPage) -> str:
     """The token of the next page; empty if this is the last."""
     if not page.more:
         return ""

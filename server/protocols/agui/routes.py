@@ -36,9 +36,9 @@ from a2a_canvas.server.protocols.agui.older.request import (
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.stream import run_stream
 from a2a_canvas.server.protocols.edge.caller import owner_of
-from a2a_canvas.server.protocols.edge.shutdown import GRACE, farewell_of
-from a2a_canvas.server.protocols.guard.answers import rest_response, router_error
-from a2a_canvas.server.protocols.guard.rules import Limits, Refusal, check_content_type, check_json
+from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE, final_event_of
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
+from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -68,11 +68,11 @@ class AgUiConfig:
 
     runtime: Runtime
     store: ArtifactStore
-    limits: Limits
+    limits: BodyLimits
     new_id: Callable[[], str]
     expose_thinking: bool = False
     cancel_on_disconnect: bool = False
-    grace: float = GRACE
+    grace: float = SHUTDOWN_GRACE
 
 
 def agui_routes(agui: AgUiConfig) -> list[Route]:
@@ -103,7 +103,7 @@ class _RunEndpoint:
         self._watched.setdefault(task_id, set()).add(run)
         try:
             left = self._left(run, following.snapshot)
-            await run_stream(run, following, farewell_of(scope), left, self._agui.grace)(scope, receive, send)
+            await run_stream(run, following, final_event_of(scope), left, self._agui.grace)(scope, receive, send)
         finally:
             self._leave(run, task_id)
 

@@ -85,7 +85,7 @@ class RunProjection:
 
     def _join(self, record: TaskRecord) -> Iterator[core.BaseEvent]:
         if record.progress.phase is Phase.ASSISTANT:
-            yield _custom(turn_ext.wire("final_message_start"))
+            yield _custom(turn_ext.turn_event("final_message_start"))
         if record.reply:
             yield from self._messages.join(record.progress.round, record.reply)
             yield self._assistant()
@@ -194,12 +194,12 @@ def _ends_text(event: ev.TurnEvent) -> bool:
             return False
 
 
-def _custom(wire: turn_ext.Wire) -> core.BaseEvent:
+def _custom(wire: turn_ext.TurnEventJson) -> core.BaseEvent:
     return core.CustomEvent(name=wire["event_type"], value=wire["data"])
 
 
 def _told(event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
-    wire = turn_ext.to_wire(event)
+    wire = turn_ext.to_turn_event(event)
     if wire:
         yield _custom(wire)
 

@@ -54,12 +54,12 @@ from a2a_canvas.server.protocols.artifacts.raw_content import (
     raw_content,
 )
 from a2a_canvas.server.protocols.edge.caller import owner_of
-from a2a_canvas.server.protocols.edge.conditional import conditional
+from a2a_canvas.server.protocols.edge.conditional import conditional_response
 from a2a_canvas.server.protocols.edge.path_convertor import ANYTHING
-from a2a_canvas.server.protocols.edge.shutdown import GRACE
-from a2a_canvas.server.protocols.edge.unavailable import UnavailableError, away
-from a2a_canvas.server.protocols.guard.answers import rest_response, router_error
-from a2a_canvas.server.protocols.guard.rules import Refusal
+from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE
+from a2a_canvas.server.protocols.edge.unavailable import UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable, VersionNotFound
@@ -80,7 +80,7 @@ NO_SUCH_PATH = (
 )
 
 
-def artifact_routes(store: ArtifactStore, journal: Journal, grace: float = GRACE) -> list[Route]:
+def artifact_routes(store: ArtifactStore, journal: Journal, grace: float = SHUTDOWN_GRACE) -> list[Route]:
     """The routes below `/artifacts/`. They answer every method, because a mount for tenants stands behind them.
 
     Args:
@@ -111,7 +111,7 @@ class _ArtifactsEndpoint:
         except (ArtifactNotFound, VersionNotFound) as error:
             response = rest_response(_not_found(str(error)), NO_SNIFF)
         except Unavailable as error:
-            response = rest_response(Refusal(UnavailableError, away(error).message), NO_SNIFF)
+            response = rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -223,7 +223,7 @@ def _number(text: str) -> int | None:
 
 def _json(request: Request, value: dict[str, Any], media_type: str = JSON) -> Response:
     body = json.dumps(value, ensure_ascii=False).encode()
-    return conditional(request, body, media_type, CACHING | NO_SNIFF)
+    return conditional_response(request, body, media_type, CACHING | NO_SNIFF)
 
 
 async def _document(request: Request, content: Content, wire: Callable[[Content], dict[str, Any]]) -> Response:
@@ -269,7 +269,7 @@ def _negotiated(request: Request, value: dict[str, Any], bare: tuple[RawContent,
 
 
 def _bare(request: Request, bare: RawContent) -> Response:
-    return conditional(request, bare.body, bare.media_type, CACHING | SANDBOXED)
+    return conditional_response(request, bare.body, bare.media_type, CACHING | SANDBOXED)
 
 
 def _not_found(sentence: str) -> Refusal:

@@ -14,7 +14,7 @@ from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS, intent_of
 from a2a_canvas.server.agent.operations import Converse, Focus, InvalidOperation, Put, SelectionEdit, VersionStep
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
 from a2a_canvas.server.protocols.agui.input import METADATA, RunInput, in_forwarded_props, run_input
-from a2a_canvas.server.protocols.guard.rules import MAX_VALUES
+from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
 from a2a_canvas.store.changes import Undo
 from a2a_canvas.store.models import FilePart, TextPart, text_part
 from tests.store.artifact_builders import JSON

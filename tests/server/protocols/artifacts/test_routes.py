@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from a2a_canvas.server.protocols.artifacts import routes
 from a2a_canvas.server.protocols.artifacts.raw_content import NoRawContent, RawContent, raw_content
-from a2a_canvas.server.protocols.edge.conditional import conditional
+from a2a_canvas.server.protocols.edge.conditional import conditional_response
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, Restore, Undo
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_of, text_part
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness
@@ -228,10 +228,10 @@ async def test_a_large_artifact_is_encoded_in_a_thread_which_has_texts_of_its_ow
 
     def answered(*args: Any) -> Response:
         threads.append(get_ident())
-        return conditional(*args)
+        return conditional_response(*args)
 
     monkeypatch.setattr(routes, "raw_content", watched)
-    monkeypatch.setattr(routes, "conditional", answered)
+    monkeypatch.setattr(routes, "conditional_response", answered)
     small = await harness.get(path)
     monkeypatch.setattr(routes, "THREAD_THRESHOLD", 1)
     large = await harness.get(path)

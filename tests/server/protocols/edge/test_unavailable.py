@@ -18,8 +18,8 @@ from google.rpc import error_details_pb2
 
 from a2a_canvas.server.agent.events import MessageReceived
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
-from a2a_canvas.server.protocols.edge.shutdown import Stop
-from a2a_canvas.server.protocols.edge.unavailable import AWAY
+from a2a_canvas.server.protocols.edge.shutdown import Shutdown
+from a2a_canvas.server.protocols.edge.unavailable import DATABASE_UNAVAILABLE
 from a2a_canvas.server.tasks.errors import StreamLost
 from a2a_canvas.server.tasks.ownership import Detached
 from a2a_canvas.server.tasks.runtime.admission import Admission
@@ -44,7 +44,7 @@ from tests.server.protocols.bindings_harness import (
 AWAY_NOW = Unavailable("connection to secret.internal refused")
 INTERNAL_ERROR = "The connection to the task was lost. Subscribe to it again."
 FULL = "The server is busy: 0 tasks are waiting already. Send it again in a moment."
-BREAKS = [(AWAY_NOW, AWAY), (StreamLost(), INTERNAL_ERROR)]
+BREAKS = [(AWAY_NOW, DATABASE_UNAVAILABLE), (StreamLost(), INTERNAL_ERROR)]
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def away(here: Edge) -> Edge:
 # ------------------------------------------------------------------ what each form must be
 
 
-def assert_jsonrpc_10(answer: Json, message: str = AWAY) -> None:
+def assert_jsonrpc_10(answer: Json, message: str = DATABASE_UNAVAILABLE) -> None:
     assert (answer["jsonrpc"], answer["id"], answer.keys()) == ("2.0", 7, {"jsonrpc", "id", "error"})
     assert (answer["error"]["code"], answer["error"]["message"]) == (-32603, message)
     (info,) = answer["error"]["data"]
@@ -72,7 +72,7 @@ def assert_jsonrpc_10(answer: Json, message: str = AWAY) -> None:
     assert info["metadata"] == {"retryable": True}
 
 
-def assert_jsonrpc_03(answer: Json, message: str = AWAY) -> None:
+def assert_jsonrpc_03(answer: Json, message: str = DATABASE_UNAVAILABLE) -> None:
     assert answer == {
         "jsonrpc": "2.0",
         "id": 7,
@@ -80,20 +80,20 @@ def assert_jsonrpc_03(answer: Json, message: str = AWAY) -> None:
     }
 
 
-def assert_status(payload: Json, message: str = AWAY, status: str = "UNAVAILABLE") -> None:
+def assert_status(payload: Json, message: str = DATABASE_UNAVAILABLE, status: str = "UNAVAILABLE") -> None:
     """A `google.rpc.Status`."""
     error = payload["error"]
     assert (error["code"], error["status"], error["message"]) == (503, status, message)
     assert error["details"][0]["metadata"] == {"retryable": True}
 
 
-def assert_503(response: httpx.Response, message: str = AWAY, status: str = "UNAVAILABLE") -> None:
+def assert_503(response: httpx.Response, message: str = DATABASE_UNAVAILABLE, status: str = "UNAVAILABLE") -> None:
     assert response.status_code == 503
     assert response.headers["retry-after"] == "1"
     assert_status(response.json(), message, status)
 
 
-def assert_grpc(error: grpc.aio.AioRpcError, message: str = AWAY, code: str = "UNAVAILABLE") -> None:
+def assert_grpc(error: grpc.aio.AioRpcError, message: str = DATABASE_UNAVAILABLE, code: str = "UNAVAILABLE") -> None:
     assert (error.code(), error.details()) == (grpc.StatusCode[code], message)
     status = status_from_call(error)
     assert status is not None
@@ -347,7 +347,10 @@ async def test_whoever_comes_back_after_a_lost_stream_reads_on_from_a_new_snapsh
 
 @pytest.mark.parametrize(
     ("error", "message"),
-    [(AWAY_NOW, AWAY), (StreamLost(), "The connection to the task was lost. Send the run again to join it.")],
+    [
+        (AWAY_NOW, DATABASE_UNAVAILABLE),
+        (StreamLost(), "The connection to the task was lost. Send the run again to join it."),
+    ],
 )
 async def test_a_run_that_is_lost_ends_with_an_error_after_which_it_is_joined_again(
     here: Edge, error: Exception, message: str
@@ -390,7 +393,7 @@ async def test_a_cancel_is_never_made_an_answer(end: type[BaseException]) -> Non
     journal.error = end()
     world = ScriptedRuntime(journal=journal)
     handler = A2AHandler(world.runtime, pb.AgentCard())
-    app = edge_app(world, Stop(world.runtime.close), handler)
+    app = edge_app(world, Shutdown(world.runtime.close), handler)
     context = ServerCallContext()
     with pytest.raises(end):
         await handler.on_get_task(pb.GetTaskRequest(id="t"), context)
