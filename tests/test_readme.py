@@ -52,7 +52,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
 from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER, UnavailableError
 from a2a_canvas.server.settings import PREFIX, Settings, load, option, span
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.listing import TaskQuery
+from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.runtime.turns import RESUMPTIONS

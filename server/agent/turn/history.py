@@ -16,7 +16,6 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from a2a_canvas.server.agent.events import AssistantOutput, Transcript, TranscriptItem, UserInput, UserMessage
-from a2a_canvas.server.agent.intent import intent_of
 from a2a_canvas.server.agent.model import Attachment, ModelContent, ModelMessage, ModelText, ToolResult, ToolUse
 from a2a_canvas.server.agent.turn.notes import note_of
 from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart
@@ -30,7 +29,7 @@ TASK_ENDED = "(The task ended here.)"
 def to_user_input(message: UserMessage) -> UserInput:
     """A user message as the model is shown it."""
     said = tuple(_content(part) for part in message.parts)
-    note = note_of(intent_of(message))
+    note = note_of(message.intent)
     return UserInput(message.message_id, (ModelText(note), *said) if note else said)
 
 

@@ -22,7 +22,7 @@ from ag_ui import core
 from pydantic import BaseModel, ValidationError
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS, intent_of
+from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS
 from a2a_canvas.server.agent.operations import Converse, InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.a2a_v1.parts import check_characters
@@ -70,7 +70,7 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
     where = f"messages.{len(given.messages) - 1}"
     check_id(f"{where}.id", last.id)
     message = said(f"{where}.content", last.id, tuple(_parts(last, f"{where}.content")), metadata)
-    if isinstance(intent_of(message), Converse):
+    if isinstance(message.intent, Converse):
         message = replace(message, parts=(*_context(given), *message.parts))
     return RunInput(given.thread_id, given.run_id, message)
 
@@ -175,7 +175,7 @@ def _resumed(
         return RunInput(given.thread_id, given.run_id, None, answer.interrupt_id)
     message_id = f"{given.run_id}:{answer.interrupt_id}"[:MAX_ID]
     message = said("resume.0.payload", message_id, (text_part(_words(answer.payload)),), metadata)
-    if not isinstance(intent_of(message), Converse):
+    if not isinstance(message.intent, Converse):
         raise invalid_field("forwardedProps", "must not ask for an operation while resume answers an interrupt")
     return RunInput(given.thread_id, given.run_id, message, answer.interrupt_id)
 

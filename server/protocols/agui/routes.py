@@ -20,7 +20,6 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from a2a_canvas.server.agent.events import State, UserMessage
-from a2a_canvas.server.agent.intent import intent_of
 from a2a_canvas.server.agent.operations import Converse, InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.parts import check_text
@@ -42,7 +41,7 @@ from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.listing import TaskQuery
+from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.base import ArtifactStore
@@ -232,7 +231,7 @@ def _first(task: TaskRecord) -> UserMessage:
 
 
 def _converses(message: UserMessage) -> bool:
-    return isinstance(intent_of(message), Converse)
+    return isinstance(message.intent, Converse)
 
 
 def _refusal(error: Exception) -> Refusal:

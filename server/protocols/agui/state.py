@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged, TurnEvent, UserMessage
-from a2a_canvas.server.agent.intent import intent_of
 from a2a_canvas.server.agent.operations import SelectionEdit
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, differing, put
 from a2a_canvas.server.protocols.agui.older.view import OlderArtifactView
@@ -207,7 +206,7 @@ class CanvasState:
 def _edits(record: TaskRecord, artifact_id: str) -> bool:
     """Whether the task is an edit of the artifact, or one is open."""
     asked = next((message for message in record.history if isinstance(message, UserMessage)), None)
-    intent = intent_of(asked) if asked else None
+    intent = asked.intent if asked else None
     open_edits = (edit.artifact_id == artifact_id for edit in record.open_edits.values())
     return (isinstance(intent, SelectionEdit) and intent.artifact_id == artifact_id) or any(open_edits)
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
-from a2a_canvas.server.agent.intent import CANVAS, intent_of
+from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.operations import InvalidOperation, SelectionEdit
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.agui.input import METADATA, RunInput, check_id, read, said
@@ -122,7 +122,7 @@ class OlderRequest:
         if artifact_id:
             metadata[CANVAS] = self._asked(artifact_id, base)
         message = said("message", self.run_id, (text_part(self.form.message),), metadata)
-        intent = intent_of(message)
+        intent = message.intent
         if isinstance(intent, SelectionEdit) and changes and given:
             text = given.current.text
             locate(intent.selection, EditBase(artifact_id, base or 0, text, base, text))

@@ -10,7 +10,7 @@ from a2a_canvas.server.agent.events import ArtifactChanged, LlmCallCompleted, St
 from a2a_canvas.server.agent.model import ModelText, ToolResult
 from a2a_canvas.server.tasks.errors import StreamLost, TaskFinished, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.listing import TaskQuery, list_position
+from a2a_canvas.server.tasks.journal.listing import TaskQuery, list_position
 from a2a_canvas.server.tasks.record import fold
 from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS, first_message
 from a2a_canvas.store.errors import ArtifactBusy
