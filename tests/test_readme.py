@@ -52,10 +52,10 @@ from a2a_canvas.server.protocols.artifacts.paths import (
 from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER, UnavailableError
 from a2a_canvas.server.settings import PREFIX, Settings, load, option, span
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.listing import TaskQuery
+from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
-from a2a_canvas.server.tasks.runtime.turns import RESUMPTIONS
+from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
 from a2a_canvas.server.tasks.sql.replica.notifications import POLL
 from a2a_canvas.server.tasks.sql.replica.sql_backend import LEASE_TIMING
@@ -220,7 +220,7 @@ def test_the_load_balanced_servers_are_those_of_the_compose_file() -> None:
 
 def test_the_limit_of_resumptions_is_that_of_the_server() -> None:
     [row] = [row for row in rows(README, "Limits") if row[0].startswith("crashes of the server")]
-    assert row[1] == str(RESUMPTIONS)
+    assert row[1] == str(MAX_RESUMPTIONS)
 
 
 def test_the_page_on_scaling_names_every_table_and_how_it_is_keyed() -> None:

@@ -141,7 +141,7 @@ class StoreHistory:
 
 @dataclass(frozen=True)
 class Step:
-    """A change, or what ends a call: `keep`, `close`, `discard`. A `foreign` one is taken by another task."""
+    """A change, or what ends a call: `complete_call`, `close`, `discard`. A `foreign` one is taken by another task."""
 
     artifact_id: str
     what: Change | str
@@ -189,7 +189,7 @@ hops = st.one_of(
     st.builds(Undo),
     st.builds(Redo),
 )
-whats = updates | updates | hops | st.sampled_from(["keep", "close", "discard"])
+whats = updates | updates | hops | st.sampled_from(["complete_call", "close", "discard"])
 steps = st.builds(Step, st.sampled_from(NAMES), whats)
 whole = st.builds(ReplaceParts, some_parts, last_chunk=st.just(True)) | hops
 mixed_steps = st.builds(Step, st.just("a"), updates) | st.builds(Step, st.just("a"), whole, st.booleans()) | steps
