@@ -19,9 +19,8 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest, ToolResult, ToolUse
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Limits
+from a2a_canvas.store.models import Document, Limits
 from tests.fakes import Clock, EventRecorder
 
 Documents = Mapping[str, Document]
