@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Literal
 
+from a2a_canvas.server.agent.intent import Intent, intent_of
 from a2a_canvas.server.agent.model import ModelContent, ModelText, StopReason, Thinking, ToolResult, ToolUse, Usage
 from a2a_canvas.store.edits import EditEvent
 from a2a_canvas.store.models import NO_METADATA, Author, Metadata, Parts
@@ -41,7 +43,7 @@ class State(StrEnum):
 # --------------------------------------------------------------- said by either side
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UserMessage:
     """A message as it came in; `parts` are not grouped: history shows them as they were sent."""
 
@@ -50,6 +52,15 @@ class UserMessage:
     metadata: Metadata = field(default_factory=dict)
     extensions: tuple[str, ...] = ()
     reference_task_ids: tuple[str, ...] = ()
+
+    @cached_property
+    def intent(self) -> Intent:
+        """What the message asks for: its metadata is parsed once, and every layer reads this.
+
+        Raises:
+            InvalidOperation: the metadata name an operation that cannot be read.
+        """
+        return intent_of(self.metadata, self.parts)
 
 
 @dataclass(frozen=True, slots=True)

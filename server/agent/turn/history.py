@@ -24,7 +24,6 @@ from a2a_canvas.server.agent.intent import (
     SelectionEdit,
     SelectionRequest,
     VersionStep,
-    intent_of,
 )
 from a2a_canvas.server.agent.model import (
     UNANSWERED,
@@ -48,7 +47,7 @@ MAX_EXCERPT = 500
 def to_user_input(message: UserMessage) -> UserInput:
     """A user message as the model is shown it."""
     said = tuple(_content(part) for part in message.parts)
-    note = note_of(intent_of(message))
+    note = note_of(message.intent)
     return UserInput(message.message_id, (ModelText(note), *said) if note else said)
 
 

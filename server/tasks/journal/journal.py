@@ -10,18 +10,18 @@ Rule 4: the artifact changes of all tasks of a context are one more log, which i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
+from itertools import takewhile
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent
+from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, Transcript, TurnEvent
 from a2a_canvas.server.tasks.errors import TaskNotFound
-from a2a_canvas.server.tasks.history import earlier_transcripts
 from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.context_log import ContextCursor, ContextEntry, ContextLog, ContextSnapshot
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, make_page
+from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_page
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 
 
@@ -37,6 +37,10 @@ class TaskSubscription(Protocol):
         ...
 
     def __aiter__(self) -> AsyncIterator[Entry]: ...
+
+    async def settled(self) -> TaskRecord:
+        """The task once it has ended, or waits for input; it reads the entries up to there."""
+        ...
 
 
 class ContextSubscription(Protocol):
@@ -185,6 +189,27 @@ class TaskCursor:
         entry = await anext(self._cursor)
         self._ended = isinstance(entry.event, StatusChanged) and entry.event.state.terminal
         return entry
+
+    async def settled(self) -> TaskRecord:
+        record = self.snapshot
+        while not record.state.settled:
+            record = fold(record, await anext(self))
+        return record
+
+
+def earlier_transcripts(tasks: Iterable[TaskRecord], record: TaskRecord) -> tuple[Transcript, ...]:
+    """The transcripts of the same owner's tasks before `record`, oldest first.
+
+    Args:
+        tasks: those of the context, oldest first.
+    """
+    before = takewhile(lambda other: other.task_id != record.task_id, tasks)
+    return tuple(other.transcript for other in before if is_history(other.owner, other.state, record))
+
+
+def is_history(owner: str, state: State, record: TaskRecord) -> bool:
+    """Whether the model of `record`, a later task of the context, is shown a task: only settled ones are history."""
+    return owner == record.owner and state.settled
 
 
 class InMemoryJournal:

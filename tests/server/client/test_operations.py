@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.intent import Put, SelectionEdit, SelectionRequest, VersionStep, intent_of
+from a2a_canvas.server.agent.intent import Put, SelectionEdit, SelectionRequest, VersionStep
 from a2a_canvas.server.client.connection import CannotBeDone
 from a2a_canvas.server.client.operations import (
     REDO,
@@ -33,7 +33,7 @@ TEXT = "one\ntwo 🦀 two\nthree\n"
 
 def read(operation: Operation) -> Any:
     """The operation as the server takes it."""
-    return intent_of(user_message(message(operation, "ctx", "doc")))
+    return user_message(message(operation, "ctx", "doc")).intent
 
 
 @pytest.mark.parametrize(

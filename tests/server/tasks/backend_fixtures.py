@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
-from a2a_canvas.server.tasks.ownership import Ownership
+from a2a_canvas.server.tasks.runtime.ownership import Ownership
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.base import ArtifactStore

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from a2a_canvas.server.agent.events import TurnEvent
-from a2a_canvas.server.tasks.journal.durability import is_durable
 from a2a_canvas.server.tasks.journal.journal import ReadableLog
-from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold, is_durable
 
 MIN_SNAPSHOT_CHARACTERS = 128 * 1024
 """Characters of entries that are not worth a snapshot, however light the task is: about 280 deltas."""

@@ -15,11 +15,10 @@ from sqlalchemy import ScalarSelect, Select, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import Transcript, TurnEvent
-from a2a_canvas.server.tasks.errors import StreamLost, Unwritable
+from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.journal import ContextSubscription, TaskCursor, TaskSubscription
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, count_fitting
-from a2a_canvas.server.tasks.ownership import Detached, DuplicateMessage
+from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, count_fitting
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.contexts import ContextTails
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (

@@ -24,8 +24,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged
 from a2a_canvas.server.tasks.codec import entries_to_json
 from a2a_canvas.server.tasks.errors import Unreadable
-from a2a_canvas.server.tasks.ownership import Orphan
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
+from a2a_canvas.server.tasks.runtime.ownership import Orphan
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
     UNSETTLED,

@@ -91,7 +91,7 @@ class Replica:
         self.freeze()
         self.backend.journal.give_up()
         self.runtime.detach()
-        await self.runtime._turns.ended()
+        await self.runtime.idle()
         await self.backend._database.close()
         self.dead = True
 

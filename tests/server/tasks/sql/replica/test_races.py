@@ -14,7 +14,7 @@ from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.listing import TaskQuery
+from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import sql_journal as journal
 from a2a_canvas.server.tasks.sql.journal.journal_tables import mail, metadata, pages, replicas, tasks
@@ -157,7 +157,7 @@ async def test_all_tasks_of_a_dead_replica_are_taken_over_in_one_go(several) -> 
         await connection.execute(delete(replicas).where(replicas.c.replica_id != b.backend._lease.id))
     await b.backend._take_over()
     async with asyncio.timeout(SOON):
-        await b.runtime._turns.ended()
+        await b.runtime.idle()
         await b.backend.commits.flushed()
     async with b.backend._database.read() as connection:
         states = (await connection.scalars(select(tasks.c.state))).all()
@@ -245,13 +245,13 @@ async def test_a_turn_that_was_abandoned_says_nothing_even_if_its_replica_runs_t
     task_id = (await a.send("Write")).snapshot.task_id
     await stubborn.reached.wait()
     await a.backend.commits.flushed()
-    abandoned = a.runtime._turns.get(task_id)
+    detached = a.runtime._turns.get(task_id)
     async with a.backend._database.write() as connection:
         await connection.execute(delete(replicas))
     async with asyncio.timeout(SOON):
         await hold.reached.wait()  # it is taken up again
         stubborn.release.set()
-        await abandoned.ended()
+        await detached.wait()
     hold.release.set()
     record = await ended(a, task_id)
     assert (record.state, await a.text()) == (State.COMPLETED, "One. Two.")
@@ -426,7 +426,7 @@ async def test_who_comes_to_a_task_of_which_another_has_missed_something_begins_
     missed = await b.runtime.follow(task_id, "")
     await b.backend._listener.stop()
     hold.release.set()
-    await a.runtime._turns.ended()
+    await a.runtime.idle()
     await a.backend.commits.flushed()
     async with a.backend._database.write() as connection:
         await connection.execute(delete(pages))

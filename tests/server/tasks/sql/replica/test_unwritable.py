@@ -171,7 +171,7 @@ async def test_an_answer_that_cannot_be_written_is_refused_and_the_task_waits_as
     a = await several.start(answer(ask("T1", "Which?")), WRITTEN)
     await refuse(a, PAGES)
     task_id = (await a.send("Paint")).snapshot.task_id
-    await a.runtime._turns.get(task_id).ended()  # type: ignore[union-attr]
+    await a.runtime._turns.get(task_id).wait()  # type: ignore[union-attr]
     await a.backend.commits.flushed()
     with pytest.raises(Unwritable):
         await a.send(POISON, task_id)
