@@ -1,4 +1,4 @@
-"""The part rules (README, "How parts are combined"): how a change alters an artifact's parts. Pure.
+"""The part rules (docs/a2a.md, "How parts are combined"): how a change alters an artifact's parts. Pure.
 
 A2A parts have no ids, so the kind decides which part an update means:
 
