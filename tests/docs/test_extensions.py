@@ -24,7 +24,8 @@ from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, StreamEvent, TaskProjection
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.record import Entry, TaskQuery, TaskRecord, fold
+from a2a_canvas.server.tasks.journal.listing import TaskQuery
+from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, text_part
