@@ -25,7 +25,7 @@ CANVAS = "urn:a2a-canvas:canvas:v1"
 """docs/extensions.md."""
 
 AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"
-"""Another canvas extension, whose edits are taken as they are."""
+"""Another canvas extension, whose edits are accepted too."""
 
 
 class InvalidOperation(Exception):
@@ -125,7 +125,7 @@ def intent_of(metadata: Metadata, parts: Parts) -> Intent:
 
 
 def instruction_of(parts: Parts) -> str:
-    """What a message of these parts says in words."""
+    """The texts of a message."""
     return "\n".join(part.text for part in parts if isinstance(part, TextPart) and part.text.strip())
 
 
@@ -144,7 +144,7 @@ def _intent(given: Mapping[str, Any], parts: Parts) -> Intent:
     return _read(_OPERATIONS[op], given).intent(parts)
 
 
-# ------------------------------------------------------------------ what is on the wire
+# ------------------------------------------------------------------------ the wire format
 
 
 class _Form(BaseModel):
@@ -229,7 +229,7 @@ class _PutForm(_Form):
 
 
 class _AgentStackForm(BaseModel):
-    """Offsets are UTF-16; what else it may come to hold is none of ours."""
+    """Offsets are UTF-16; further fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
