@@ -15,17 +15,12 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
+from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.edits import Strategy
 from a2a_canvas.store.models import Metadata, Parts, TextPart
 from a2a_canvas.store.text.spans import Unit
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
-
-CANVAS = "urn:a2a-canvas:canvas:v1"
-"""docs/extensions.md."""
-
-AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"
-"""Another canvas extension, whose edits are accepted too."""
 
 
 class InvalidOperation(Exception):

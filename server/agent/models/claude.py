@@ -155,11 +155,6 @@ def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
 # ------------------------------------------------------------------- the model
 
 
-def available(environ: Mapping[str, str]) -> bool:
-    """Whether the environment names a provider: a key, or a server that may need none."""
-    return any(environ.get(name, "").strip() for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"))
-
-
 def _client_from(environ: Mapping[str, str]) -> anthropic.AsyncAnthropic:
     # Left to itself, the SDK takes an empty ANTHROPIC_BASE_URL for an address and refuses to call without a key.
     key = environ.get("ANTHROPIC_API_KEY", "").strip()

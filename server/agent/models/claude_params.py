@@ -16,7 +16,7 @@ import base64
 import math
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, assert_never
 
 from a2a_canvas.server.agent import model as m
@@ -42,6 +42,11 @@ _ODD: Final = re.compile(r"[^a-zA-Z0-9_-]")
 """The characters that the API refuses in ids and names."""
 _MAX_ID: Final = 64
 _MAX_NAME: Final = 128
+
+
+def available(environ: Mapping[str, str]) -> bool:
+    """Whether the environment names a provider: a key, or the address of a server that may need none."""
+    return any(environ.get(name, "").strip() for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"))
 
 
 def to_params(

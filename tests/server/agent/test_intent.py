@@ -6,8 +6,6 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import (
-    AGENTSTACK,
-    CANVAS,
     Converse,
     Focus,
     InvalidOperation,
@@ -17,6 +15,7 @@ from a2a_canvas.server.agent.intent import (
     VersionStep,
     instruction_of,
 )
+from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, Parts, text_part
 

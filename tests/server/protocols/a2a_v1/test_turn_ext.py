@@ -8,6 +8,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.server.protocols.a2a_v1 import turn_ext
+from a2a_canvas.server.wire import TURN
 from a2a_canvas.store.models import text_part
 from a2a_canvas.store.text.rope import Rope
 
@@ -88,7 +89,7 @@ def test_the_deepest_input_that_is_sent_survives_protobuf() -> None:
     wire = turn_ext.to_turn_event(ev.ToolInputCompleted(0, "T1", nested(27)))
     assert wire is not None
     event = pb.StreamResponse()
-    event.status_update.metadata.update({turn_ext.URI: wire})
+    event.status_update.metadata.update({TURN: wire})
     assert pb.StreamResponse.FromString(event.SerializeToString()) == event
 
 

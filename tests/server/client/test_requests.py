@@ -7,33 +7,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.intent import Put, SelectionEdit, SelectionRequest, VersionStep
-from a2a_canvas.server.client.connection import CannotBeDone
-from a2a_canvas.server.client.operations import (
+from a2a_canvas.server.client.edit import message_of
+from a2a_canvas.server.client.requests import (
     REDO,
     REDO_STEP,
     UNDO,
     UNDO_STEP,
-    Edit,
-    Lines,
-    Match,
-    Operation,
+    ArtifactOperation,
+    ArtifactTarget,
+    CannotBeDone,
+    EditRequest,
+    LineRange,
+    TextMatch,
     edit_lines,
     edit_match,
     find,
-    message,
     put,
     restore,
 )
 from a2a_canvas.server.protocols.a2a_v1.parts import user_message
 from a2a_canvas.store.changes import Redo, Restore, Undo
-from a2a_canvas.store.text.spans import Span
 
 TEXT = "one\ntwo 🦀 two\nthree\n"
 
 
-def read(operation: Operation) -> Any:
+def read(operation: ArtifactOperation) -> Any:
     """The operation as the server takes it."""
-    return user_message(message(operation, "ctx", "doc")).intent
+    return user_message(message_of(operation, ArtifactTarget("ctx", "doc"))).intent
 
 
 @pytest.mark.parametrize(
@@ -48,37 +48,37 @@ def read(operation: Operation) -> Any:
         (put("", 2), Put("doc", "", 2)),
     ],
 )
-def test_a_step_through_the_versions_is_what_the_server_reads(operation: Operation, intent: Any) -> None:
+def test_a_step_through_the_versions_is_what_the_server_reads(operation: ArtifactOperation, intent: Any) -> None:
     assert read(operation) == intent
 
 
 def test_lines_are_sent_as_lines_with_a_version_only_if_one_is_given() -> None:
-    lines = Lines(3, 5)
+    lines = LineRange(3, 5)
     for base in (None, 4):
-        sent = read(edit_lines(Edit("shorter", lines, base=base), lines))
+        sent = read(edit_lines(EditRequest("shorter", lines, base=base), lines))
         assert sent == SelectionEdit("doc", SelectionRequest(line_start=3, line_end=5), "replace", "shorter", base)
 
 
 def test_a_match_is_sent_as_a_range_of_code_points_with_its_text_and_version() -> None:
-    match = Match("two\nthree")
-    sent = read(edit_match(Edit("shorter", match, "insert_after"), match, TEXT, 7))
+    match = TextMatch("two\nthree")
+    sent = read(edit_match(EditRequest("shorter", match, "insert_after"), match, TEXT, 7))
     selection = SelectionRequest(start=10, end=19, unit="codepoint", text="two\nthree")
     assert sent == SelectionEdit("doc", selection, "insert_after", "shorter", 7)
 
 
 def test_line_breaks_match_those_of_the_text_and_its_own_are_sent() -> None:
-    match = Match("two\nthree\n")
-    sent = read(edit_match(Edit("shorter", match), match, "one\r\ntwo\r\nthree\r\n", 7))
+    match = TextMatch("two\nthree\n")
+    sent = read(edit_match(EditRequest("shorter", match), match, "one\r\ntwo\r\nthree\r\n", 7))
     assert sent.selection == SelectionRequest(start=5, end=17, unit="codepoint", text="two\r\nthree\r\n")
 
 
 def test_a_text_that_stands_there_as_it_was_given_is_taken_so() -> None:
-    assert find(Match("a\nb"), "a\r\nb, a\nb", "it") == Span(6, 9)
-    assert find(Match("a\r\nb"), "a\r\nb", "it") == Span(0, 4)
+    assert find(TextMatch("a\nb"), "a\r\nb, a\nb", "it") == (6, 9)
+    assert find(TextMatch("a\r\nb"), "a\r\nb", "it") == (0, 4)
 
 
 def test_a_message_is_a_users_in_the_context_with_an_id_of_its_own() -> None:
-    one, other = message(UNDO, "ctx", "doc"), message(UNDO, "ctx", "doc")
+    one, other = message_of(UNDO, ArtifactTarget("ctx", "doc")), message_of(UNDO, ArtifactTarget("ctx", "doc"))
     assert (one.context_id, one.task_id) == ("ctx", "")
     assert one.message_id != other.message_id
 
@@ -98,7 +98,7 @@ def test_a_message_is_a_users_in_the_context_with_an_id_of_its_own() -> None:
 )
 def test_a_text_that_is_not_in_one_place_is_refused_with_how_often_and_where(needle: str, text: str, said: str) -> None:
     with pytest.raises(CannotBeDone) as refused:
-        find(Match(needle), text, "version 1")
+        find(TextMatch(needle), text, "version 1")
     assert str(refused.value).startswith(said)
     assert refused.value.exit_code == 2
 
@@ -108,12 +108,12 @@ def test_a_text_that_is_not_in_one_place_is_refused_with_how_often_and_where(nee
 def test_a_text_is_found_exactly_if_it_begins_in_one_place(text: str, needle: str) -> None:
     starts = [at for at in range(len(text)) if text.startswith(needle, at)]
     if len(starts) == 1:
-        span = find(Match(needle), text, "it")
-        assert [span.start] == starts
-        assert span.of(text) == needle
+        start, end = find(TextMatch(needle), text, "it")
+        assert [start] == starts
+        assert text[start:end] == needle
         return
     with pytest.raises(CannotBeDone) as refused:
-        find(Match(needle), text, "it")
+        find(TextMatch(needle), text, "it")
     lines = list(dict.fromkeys(str(text[:at].count("\n") + 1) for at in starts))
     said = f" occurs {len(starts)} times in it, on line{'s'[: len(lines) > 1]} {', '.join(lines[:10])}"
     assert (said if starts else " does not occur in it") in str(refused.value)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from a2a.types import a2a_pb2 as pb
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -19,11 +19,28 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from a2a_canvas.server.client.artifacts import address
-from a2a_canvas.server.client.send_options import Where
-from a2a_canvas.server.client.shown import cells
-from a2a_canvas.server.client.versions import aligned, artifacts, coloured, diff, line_breaks_marked, show, versions
+from a2a_canvas.server.client.artifacts import (
+    address,
+    aligned,
+    artifacts,
+    coloured,
+    diff,
+    line_breaks_marked,
+    resource_path,
+    show,
+    versions,
+)
+from a2a_canvas.server.client.display import cells
+from a2a_canvas.server.client.requests import ArtifactTarget
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
+from a2a_canvas.server.protocols.artifacts.paths import (
+    ArtifactList,
+    ArtifactVersion,
+    CurrentArtifact,
+    VersionDiff,
+    VersionList,
+    parse_path,
+)
 from tests.server.app_server import Served, serving
 from tests.server.canvas_client import SCRIPT, Doc, made, say
 from tests.server.client.test_send import Result, Screen, card, card_route, unused_url
@@ -48,14 +65,14 @@ async def doc(served: Served) -> Doc:
     return doc
 
 
-async def read(reading: Reading, where: Where, *options: Any, tty: bool = False) -> Result:
+async def read(reading: Reading, where: ArtifactTarget, *options: Any, tty: bool = False) -> Result:
     out, err = Screen(tty=tty), StringIO()
     code = await reading(where, *options, out, err)
     return Result(code, out.getvalue(), err.getvalue())
 
 
-def at(doc: Doc, **more: Any) -> Where:
-    return Where(**{"context": doc.context, "artifact": "doc", "url": doc.served.url} | more)
+def at(doc: Doc, **more: Any) -> ArtifactTarget:
+    return ArtifactTarget(**{"context": doc.context, "artifact": "doc", "url": doc.served.url} | more)
 
 
 # ----------------------------------------------------------------------------- reading
@@ -175,7 +192,7 @@ async def test_json_is_what_the_server_says_in_one_line(
 async def test_ids_may_hold_any_character(served: Served) -> None:
     odd = Doc(served, "a/b?c#d %é", artifact_id="events/../50%")
     await say(odd, f"make {odd.artifact_id} n text/plain\nx")
-    got = await read(show, Where(odd.context, odd.artifact_id, served.url), None)
+    got = await read(show, ArtifactTarget(odd.context, odd.artifact_id, served.url), None)
     assert got == Result(0, "x", "")
 
 
@@ -220,7 +237,7 @@ async def test_a_server_that_is_not_ours_is_told(answer: Any, why: str) -> None:
 
     async with serving_app(app) as url:
         for reading, options in ((artifacts, ()), (versions, ()), (diff, (1, None))):
-            got = await read(reading, Where("c", "doc", url), *options)
+            got = await read(reading, ArtifactTarget("c", "doc", url), *options)
             said = f"The server at {url} has no artifacts to read: it is no a2a-canvas server ({why})\n"
             assert got == Result(1, "", said)
 
@@ -244,7 +261,7 @@ async def test_without_json_rpc_in_the_card_they_are_where_the_user_says() -> No
 async def test_a_card_that_leads_nowhere_is_told() -> None:
     nowhere = unused_url()
     async with serving_app(lambda _: Starlette(routes=[card_route(card(nowhere))])) as url:
-        got = await read(versions, Where("c", "doc", url))
+        got = await read(versions, ArtifactTarget("c", "doc", url))
     assert got == Result(1, "", f"The agent's card leads to {nowhere}, where no server answers\n")
 
 
@@ -266,3 +283,15 @@ def test_colours_take_nothing_away_from_a_diff(old: str, new: str) -> None:
     for code in ("1", "31", "32", "36", "0"):
         shown = shown.replace(f"\x1b[{code}m", "")
     assert shown == plain
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1), st.text(st.characters(codec="utf-8"), min_size=1))
+@example("c", "events")
+@example(".", "..")
+@example("a/b", "50%")
+def test_a_path_names_the_resource_that_it_was_made_for(context: str, artifact: str) -> None:
+    assert parse_path(resource_path(context)) == ArtifactList(context)
+    assert parse_path(resource_path(context, artifact)) == CurrentArtifact(context, artifact)
+    assert parse_path(resource_path(context, artifact, "versions")) == VersionList(context, artifact)
+    assert parse_path(resource_path(context, artifact, "versions", "3")) == ArtifactVersion(context, artifact, "3")
+    assert parse_path(resource_path(context, artifact, "versions", "3", "diff")) == VersionDiff(context, artifact, "3")

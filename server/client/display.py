@@ -1,4 +1,4 @@
-"""What there is to show of a task, and how text from a stranger is made fit for a screen. Pure."""
+"""What a screen can show of a task, and how text from a server is made safe and cut to fit. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import unicodedata
 from dataclasses import dataclass
 from typing import assert_never
 
-# C0, DEL and C1; the line and paragraph separators; what turns the order of the letters around it. The marks U+200E,
-# U+200F and U+061C stay: Hebrew and Arabic need them, and they cannot turn letters around.
+# C0, DEL and C1; the line and paragraph separators; the bidirectional overrides, embeddings and isolates. The marks
+# U+200E, U+200F and U+061C stay: Hebrew and Arabic need them, and they cannot reorder other text.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-_DATA = 60
+MAX_DATA_CELLS = 60
+"""Of a data part's JSON."""
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """A part that is a file: its bytes' number or the address where it is."""
+class FileLabel:
+    """A part that is a file: its size in bytes or its address."""
 
     name: str = ""
     media_type: str = ""
@@ -24,20 +25,20 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class DataLabel:
     """A part that is data, as compact JSON."""
 
     json: str
 
 
-Part = str | File | Data
+ScreenPart = str | FileLabel | DataLabel
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StatusText:
     """What the agent is doing; empty when there is nothing to say.
 
-    With `thinking` it is the newest piece of a thought, which never leaves a terminal.
+    With `thinking` it is the newest piece of the model's thinking, which is shown on a terminal only.
     """
 
     text: str
@@ -45,32 +46,32 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class ArtifactUpdate:
-    """New parts of an artifact, or with `append=False` all parts as they now stand."""
+class ArtifactParts:
+    """New parts of an artifact, or with `append=False` all its current parts."""
 
     artifact_id: str
-    parts: tuple[Part, ...]
+    parts: tuple[ScreenPart, ...]
     name: str = ""
     append: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """The whole text of the reply so far; it replaces the one before."""
+class ReplyText:
+    """The whole text of the reply so far; it replaces the previous one."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class FinalReply:
-    """The reply as it stands at the end; may be empty, may have been typed out already."""
+    """The reply at the end of the task; may be empty, may have been shown already."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """The ids a person needs to go on. `artifacts` are pairs of id and name."""
+class TaskFacts:
+    """The ids a person needs for the next command. `artifacts` are pairs of id and name."""
 
     context_id: str = ""
     task_id: str = ""
@@ -78,25 +79,25 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One line said by this program."""
+class PlainLine:
+    """One line of this program's own."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """One line for `err`, and below it a line each for what can be done."""
+class FailureNotice:
+    """One line for `err`, and below it a line for each thing the user can do."""
 
     text: str
     advice: tuple[str, ...] = ()
 
 
-Event = Status | ArtifactUpdate | Reply | FinalReply | Facts | Line | Failure
+ScreenEvent = StatusText | ArtifactParts | ReplyText | FinalReply | TaskFacts | PlainLine | FailureNotice
 
 
 def clean(text: str) -> str:
-    """Text without characters that steer a terminal or the order of what it shows, newline and tab excepted."""
+    """Text without control characters and bidirectional overrides, newline and tab excepted."""
     return _CONTROL.sub("", text)
 
 
@@ -149,15 +150,15 @@ def advance(column: int, text: str, columns: int) -> int:
     return column
 
 
-def label(part: File | Data) -> str:
+def label(part: FileLabel | DataLabel) -> str:
     """The one line that stands for a part that is not text."""
     match part:
-        case File():
+        case FileLabel():
             size = "" if part.size is None else size_of(part.size)
             words = ["file", part.name, part.media_type, size, part.url]
             return one_line(f"[{' '.join(word for word in words if word)}]")
-        case Data():
-            return f"[data {fit(one_line(part.json), _DATA)}]"
+        case DataLabel():
+            return f"[data {fit(one_line(part.json), MAX_DATA_CELLS)}]"
         case _:
             assert_never(part)
 
