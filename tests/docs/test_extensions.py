@@ -14,7 +14,6 @@ from uuid import uuid4
 
 import pytest
 from a2a.types import a2a_pb2 as pb
-from a2a_canvas.server.tasks.listing import TaskQuery
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
@@ -26,6 +25,7 @@ from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, StreamEvent, TaskProjection
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.incoming import Incoming
+from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection

@@ -27,7 +27,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_tasks,
     tasks_in,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, pages, standings
+from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, latest_changes, pages
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.text.unicode import replace_unstorable
@@ -179,7 +179,11 @@ class ContextTails:
     async def _snapshot(self, context_id: str) -> ContextSnapshot:
         async with self._database.read() as connection:
             incarnation, position = await _place(connection, context_id)
-            changed = select(standings).where(standings.c.context_id == context_id).order_by(standings.c.position)
+            changed = (
+                select(latest_changes)
+                .where(latest_changes.c.context_id == context_id)
+                .order_by(latest_changes.c.position)
+            )
             last = (await connection.execute(changed)).all()
             writers = select(*ALL_COLUMNS).where(
                 tasks_in((context_id, task_id) for task_id in {row.task_id for row in last})

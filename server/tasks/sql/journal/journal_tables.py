@@ -34,7 +34,7 @@ tasks = Table(
     Column("generation", Integer, nullable=False),
     Column("replica", Text),  # who runs it; null when it was given up
     Column("resumptions", Integer, nullable=False),
-    Column("cancelled", Boolean, nullable=False),  # somebody asks its owner to cancel it
+    Column("cancel_requested", Boolean, nullable=False),  # somebody asks its owner to cancel it
     Column("snapshot", Integer, nullable=False),  # the generation of the three that follow
     Column("head", Text, nullable=False),
     Column("transcript", Text, nullable=False),
@@ -56,8 +56,8 @@ pages = Table(
     Index("pages_by_position", "context_id", "position"),
 )
 
-standings = Table(
-    "standings",  # of an artifact: its last change in its context
+latest_changes = Table(
+    "latest_changes",  # of an artifact: its last change in its context
     metadata,
     Column("context_id", Text, primary_key=True),
     Column("artifact_id", Text, primary_key=True),
@@ -66,14 +66,14 @@ standings = Table(
     Column("closed", Boolean, nullable=False),  # it has made a version
 )
 
-mail = Table(
-    "mail",  # messages for tasks that another replica runs
+inbox_messages = Table(
+    "inbox_messages",  # messages for tasks that another replica runs
     metadata,
     Column("context_id", Text, primary_key=True),
     Column("task_id", Text, primary_key=True),
-    Column("mail_id", Text, primary_key=True),
+    Column("inbox_id", Text, primary_key=True),
     Column("sent_at", BigInteger, nullable=False),
-    Column("key", Text, nullable=False),  # as in `messages`; empty if it is not to be remembered
+    Column("key", Text, nullable=False),  # as in `message_keys`; empty for none
     Column("message", Text, nullable=False),
 )
 
@@ -84,21 +84,21 @@ task_contexts = Table(
     Column("context_id", Text, nullable=False),
 )
 
-messages = Table(
-    "messages",
+message_keys = Table(
+    "message_keys",
     metadata,
     Column("key", Text, primary_key=True),
     Column("task_id", Text, nullable=False),
     Column("context_id", Text, nullable=False),
     Column("accepted_at", BigInteger, nullable=False),
-    Index("messages_by_time", "accepted_at"),
-    Index("messages_by_context", "context_id"),
+    Index("message_keys_by_time", "accepted_at"),
+    Index("message_keys_by_context", "context_id"),
 )
 
 replicas = Table(
     "replicas",
     metadata,
     Column("replica_id", Text, primary_key=True),
-    Column("beat", Float, nullable=False),
+    Column("heartbeat_at", Float, nullable=False),
     Column("commits", BigInteger, nullable=False),  # how many of its transactions have gone through
 )

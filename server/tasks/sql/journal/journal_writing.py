@@ -27,10 +27,10 @@ from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_reading import tasks_in, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     contexts,
-    mail,
-    messages,
+    inbox_messages,
+    latest_changes,
+    message_keys,
     pages,
-    standings,
     task_contexts,
     tasks,
 )
@@ -140,7 +140,7 @@ class JournalWork:
                 "owner": record.owner,
                 "replica": self._replica,
                 "resumptions": 0,
-                "cancelled": False,
+                "cancel_requested": False,
                 **_key(record),
                 **_facts(record),
                 **_snapshot(record),
@@ -254,9 +254,9 @@ class JournalWork:
             for artifact_id, (place, last) in change.last.items()
         }
         if rows:
-            upsert = insert(connection, standings)
+            upsert = insert(connection, latest_changes)
             values = {name: upsert.excluded[name] for name in ("position", "task_id", "closed")}
-            keys = [standings.c.context_id, standings.c.artifact_id]
+            keys = [latest_changes.c.context_id, latest_changes.c.artifact_id]
             ordered = [rows[key] for key in sorted(rows)]
             await connection.execute(upsert.on_conflict_do_update(index_elements=keys, set_=values), ordered)
 
@@ -267,7 +267,7 @@ class JournalWork:
         self._snapshots = {task_id: _weight(snapshot) for task_id, snapshot in snapshots.items()}
         alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for record in records:
-            ended = {"resumptions": 0, "cancelled": False} if record.state.settled else {}
+            ended = {"resumptions": 0, "cancel_requested": False} if record.state.settled else {}
             values = {**_facts(record), **snapshots.get(record.task_id, {}), **ended}
             alike[tuple(values)].append(_named(record, values))
         for columns, rows in alike.items():
@@ -290,25 +290,30 @@ class JournalWork:
 async def remember(connection: AsyncConnection, key: str, record: TaskRecord, at: datetime) -> str:
     """Note which task a message went to; the id of the task if it went to one before."""
     row = {"key": key, **_key(record), "accepted_at": to_microseconds(at)}
-    upsert = insert(connection, messages).values(row)
+    upsert = insert(connection, message_keys).values(row)
     taken = await connection.scalar(
         upsert.on_conflict_do_update(
-            index_elements=[messages.c.key],
+            index_elements=[message_keys.c.key],
             set_=row,
-            where=messages.c.accepted_at < to_microseconds(at - DEDUP_WINDOW),
-        ).returning(messages.c.task_id)
+            where=message_keys.c.accepted_at < to_microseconds(at - DEDUP_WINDOW),
+        ).returning(message_keys.c.task_id)
     )
     if taken is not None:
         return ""
-    task_id = str(await connection.scalar(select(messages.c.task_id).where(messages.c.key == key)))
+    task_id = str(await connection.scalar(select(message_keys.c.task_id).where(message_keys.c.key == key)))
     return "" if task_id == record.task_id else task_id
 
 
 async def _deliver(connection: AsyncConnection, batches: Iterable[TaskBatch]) -> None:
     for batch in batches:
-        if batch.mail:
-            ours = mail.c.context_id == batch.newest.context_id, mail.c.task_id == batch.newest.task_id
-            await connection.execute(delete(mail).where(*ours, mail.c.mail_id.in_(batch.mail)))
+        if batch.acknowledged:
+            ours = (
+                inbox_messages.c.context_id == batch.newest.context_id,
+                inbox_messages.c.task_id == batch.newest.task_id,
+            )
+            await connection.execute(
+                delete(inbox_messages).where(*ours, inbox_messages.c.inbox_id.in_(batch.acknowledged))
+            )
 
 
 def _key(record: TaskRecord) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class TaskBatch:
         created: the task as it began, if it is new.
         keys: of the messages that are among the entries, or that began it.
         newest: the task after `entries`.
-        mail: ids of the messages by post that are among the entries.
+        acknowledged: ids of the inbox rows whose messages are among the entries.
     """
 
     log: TaskLog
@@ -37,7 +37,7 @@ class TaskBatch:
     keys: tuple[str, ...]
     entries: tuple[Entry, ...]
     newest: TaskRecord
-    mail: tuple[str, ...]
+    acknowledged: tuple[str, ...]
 
 
 class TaskLog(ReadableLog):
@@ -63,7 +63,7 @@ class TaskLog(ReadableLog):
         self._keys: list[str] = []
         self._unseen: list[tuple[Entry, TaskRecord, bool]] = []
         self._unsaved: list[Entry] = []
-        self._mail: list[str] = []
+        self._acknowledged: list[str] = []
         self._behind = 0
         self._snapshot = 0
 
@@ -114,14 +114,14 @@ class TaskLog(ReadableLog):
         if key:
             self._keys.append(key)
 
-    def acknowledge(self, mail_id: str) -> None:
+    def acknowledge(self, inbox_id: str) -> None:
         """The newest message came by post."""
-        self._mail.append(mail_id)
+        self._acknowledged.append(inbox_id)
 
     def take(self) -> TaskBatch:
         """What is to be written."""
-        taken = self._created, tuple(self._keys), tuple(self._unsaved), self.newest, tuple(self._mail)
-        self._created, self._keys, self._unsaved, self._mail = None, [], [], []
+        taken = self._created, tuple(self._keys), tuple(self._unsaved), self.newest, tuple(self._acknowledged)
+        self._created, self._keys, self._unsaved, self._acknowledged = None, [], [], []
         return TaskBatch(self, *taken)
 
     def saved_to(self, generation: int) -> None:

@@ -30,11 +30,11 @@ from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     contexts,
-    mail,
-    messages,
+    inbox_messages,
+    latest_changes,
+    message_keys,
     pages,
     replicas,
-    standings,
     task_contexts,
     tasks,
 )
@@ -55,7 +55,7 @@ MESSAGE_BATCH_SIZE = 1000
 """Messages that are forgotten in one transaction."""
 
 ENDED = [state.value for state in State if state.terminal]
-IN_CONTEXT = (pages, standings, mail, drafts, versions, artifacts, tasks, contexts)
+IN_CONTEXT = (pages, latest_changes, inbox_messages, drafts, versions, artifacts, tasks, contexts)
 """The tables that have what a context has."""
 TEXTS = (pages.c.entries, tasks.c.head, tasks.c.transcript, tasks.c.artifacts, versions.c.content, drafts.c.content)
 """The columns that a context's size is made of."""
@@ -209,14 +209,14 @@ async def _remove(database: Database, context_id: str, before: datetime, freeze:
         async with database.write() as connection:
             # A new task in it waits for its row, and whoever takes hold of an artifact for that one's. In the order in
             # which the journal and the store write them, so that nobody waits for one another.
-            for table in (messages, contexts, artifacts):
+            for table in (message_keys, contexts, artifacts):
                 rows = select(table.c.context_id).where(table.c.context_id == context_id)
                 await connection.execute(rows.with_for_update())
             if await connection.scalar(_still_idle(context_id, before)) is None:
                 return False
             of_it = select(tasks.c.task_id).where(tasks.c.context_id == context_id)
             await connection.execute(delete(task_contexts).where(task_contexts.c.task_id.in_(of_it)))
-            for table in (messages, *IN_CONTEXT):
+            for table in (message_keys, *IN_CONTEXT):
                 await connection.execute(delete(table).where(table.c.context_id == context_id))
             return True
 
@@ -361,7 +361,10 @@ def _of(table: Table, key: Key) -> ColumnElement[bool]:
 
 async def _day_old(database: Database, now: datetime) -> None:
     # By their age alone: what becomes of a message while this waits for its row is not seen here.
-    for name, at in ((messages.c.key, messages.c.accepted_at), (mail.c.mail_id, mail.c.sent_at)):
+    for name, at in (
+        (message_keys.c.key, message_keys.c.accepted_at),
+        (inbox_messages.c.inbox_id, inbox_messages.c.sent_at),
+    ):
         old = at < to_microseconds(now - DEDUP_WINDOW)
         some = delete(name.table).where(old, name.in_(select(name).where(old).limit(MESSAGE_BATCH_SIZE)))
         removed = MESSAGE_BATCH_SIZE

@@ -32,7 +32,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_tasks,
     to_microseconds,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import messages, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import message_keys, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
@@ -120,10 +120,10 @@ class SqlJournal:
     async def wait_writable(self) -> None:
         await self._commits.healthy.wait()
 
-    async def acknowledge(self, task_id: str, mail_id: str, key: str) -> None:
+    async def acknowledge(self, task_id: str, inbox_id: str, key: str) -> None:
         """The message that was appended last came by post; or it had come before."""
         log = self._own(task_id)
-        log.acknowledge(mail_id)
+        log.acknowledge(inbox_id)
         await self.remember_message(key, task_id)
         self._dirty[task_id] = log
         self._commits.flush_now()
@@ -237,7 +237,7 @@ class SqlJournal:
         if not key:
             return ""
         since = to_microseconds(self._now() - DEDUP_WINDOW)
-        query = select(messages.c.task_id).where(messages.c.key == key, messages.c.accepted_at >= since)
+        query = select(message_keys.c.task_id).where(message_keys.c.key == key, message_keys.c.accepted_at >= since)
         async with self._database.read() as connection:
             found = await connection.scalar(query)
         return str(found or self._taken.get(key, ""))  # in this order: what leaves memory is in the rows

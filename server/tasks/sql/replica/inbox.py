@@ -1,7 +1,7 @@
 """What one replica asks of another that runs a task: to take a message, or to cancel it.
 
-Rule 1: a message lies in `mail` until its task's owner has taken it; the row goes in the transaction that brings the
-        message into the task. So it is taken once, or not at all.
+Rule 1: a message lies in `inbox_messages` until its task's owner has taken it; the row goes in the transaction that
+        brings the message into the task. So it is taken once, or not at all.
         A row whose message has come another way as well goes without being taken again.
 Rule 2: whoever sent it waits for that. If the task settles first, the sender takes the message back and sends it anew.
 Rule 3: a wish to cancel is a mark on the task, which a new owner finds, too.
@@ -24,7 +24,7 @@ from a2a_canvas.server.tasks.codec import message_of_json, message_to_json
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.journal_reading import read_context_id, tasks_in, to_microseconds
-from a2a_canvas.server.tasks.sql.journal.journal_tables import mail, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, tasks
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.store.sql.database import Database
 
@@ -63,10 +63,10 @@ class Inbox:
             Unavailable: the database cannot be used.
         """
         following = await self._journal.follow(task_id)
-        row = {"context_id": following.snapshot.context_id, "task_id": task_id, "mail_id": str(uuid4())}
+        row = {"context_id": following.snapshot.context_id, "task_id": task_id, "inbox_id": str(uuid4())}
         said = {"sent_at": to_microseconds(self._now()), "key": key, "message": message_to_json(message)}
         async with self._database.write() as connection:
-            await connection.execute(mail.insert().values(row | said))
+            await connection.execute(inbox_messages.insert().values(row | said))
             await self._notify(connection, task_id)
         settled = following.snapshot.state.settled
         while not settled:
@@ -84,17 +84,17 @@ class Inbox:
         async with self._database.write() as connection:
             context_id = await read_context_id(connection, task_id)
             ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id
-            await connection.execute(update(tasks).where(*ours).values(cancelled=True))
+            await connection.execute(update(tasks).where(*ours).values(cancel_requested=True))
             await self._notify(connection, task_id)
 
     async def _is_pending(self, row: Mapping[str, str]) -> bool:
         async with self._database.read() as connection:
-            found = select(func.count()).select_from(mail).where(*_is(row))
+            found = select(func.count()).select_from(inbox_messages).where(*_is(row))
             return bool(await connection.scalar(found))
 
     async def _take_back(self, row: Mapping[str, str]) -> bool:
         async with self._database.write() as connection:
-            return (await connection.execute(delete(mail).where(*_is(row)))).rowcount == 1
+            return (await connection.execute(delete(inbox_messages).where(*_is(row)))).rowcount == 1
 
     # ----------------------------------------------------------------------- receiving
 
@@ -113,17 +113,21 @@ class Inbox:
         if not ours:
             return
         async with self._database.read() as connection:
-            pending = select(mail).where(tuple_(mail.c.context_id, mail.c.task_id).in_(ours))
-            found = (await connection.execute(pending.order_by(mail.c.sent_at, mail.c.mail_id))).all()
+            pending = select(inbox_messages).where(
+                tuple_(inbox_messages.c.context_id, inbox_messages.c.task_id).in_(ours)
+            )
+            found = (
+                await connection.execute(pending.order_by(inbox_messages.c.sent_at, inbox_messages.c.inbox_id))
+            ).all()
             cancelled = (
-                await connection.scalars(select(tasks.c.task_id).where(tasks_in(ours), tasks.c.cancelled))
+                await connection.scalars(select(tasks.c.task_id).where(tasks_in(ours), tasks.c.cancel_requested))
             ).all()
         for task_id in cancelled:
             owner.interrupt(task_id)
         for row in found:
-            if row.mail_id not in self._taken:
+            if row.inbox_id not in self._taken:
                 await self._deliver(owner, row)
-        lying = {row.mail_id for row in found}
+        lying = {row.inbox_id for row in found}
         self._taken = {each: task for each, task in self._taken.items() if each in lying}
 
     async def _deliver(self, owner: TaskRunner, row: Row[Any]) -> None:
@@ -136,8 +140,8 @@ class Inbox:
             await self._take(row, row.key)
 
     async def _take(self, row: Row[Any], key: str) -> None:
-        await self._journal.acknowledge(row.task_id, row.mail_id, key)
-        self._taken[row.mail_id] = row.task_id
+        await self._journal.acknowledge(row.task_id, row.inbox_id, key)
+        self._taken[row.inbox_id] = row.task_id
 
 
 def _message(row: Row[Any]) -> UserMessage | None:
@@ -149,7 +153,7 @@ def _message(row: Row[Any]) -> UserMessage | None:
 
 
 def _is(row: Mapping[str, str]) -> tuple[ColumnElement[bool], ...]:
-    return tuple(mail.c[name] == value for name, value in row.items())
+    return tuple(inbox_messages.c[name] == value for name, value in row.items())
 
 
 async def _news(following: TaskSubscription) -> bool:

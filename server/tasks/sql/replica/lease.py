@@ -108,7 +108,7 @@ class Lease:
     async def enter(self, connection: AsyncConnection) -> None:
         """Add this replica's row, if it is not there."""
         if not self.exclusive:
-            row = {"replica_id": self.id, "beat": _NOW, "commits": 0}
+            row = {"replica_id": self.id, "heartbeat_at": _NOW, "commits": 0}
             await connection.execute(insert(connection, replicas).values(row).on_conflict_do_nothing())
 
     def renew(self) -> None:
@@ -130,7 +130,7 @@ class Lease:
         replica = self.id
         try:
             async with self._database.heartbeat() as connection:
-                ours = update(replicas).where(replicas.c.replica_id == replica).values(beat=_NOW)
+                ours = update(replicas).where(replicas.c.replica_id == replica).values(heartbeat_at=_NOW)
                 alive = (await connection.execute(ours)).rowcount == 1
         except Unavailable:
             self._unsteady()
@@ -158,10 +158,10 @@ class Lease:
         if self.exclusive or not (steady or self._never_disconnected):
             return
         own = replicas.alias()
-        last = select(own.c.beat).where(own.c.replica_id == self.id).scalar_subquery()
-        silent = select(replicas.c.replica_id).where(replicas.c.beat < last - self.timing.expiry)
+        last = select(own.c.heartbeat_at).where(own.c.replica_id == self.id).scalar_subquery()
+        silent = select(replicas.c.replica_id).where(replicas.c.heartbeat_at < last - self.timing.expiry)
         if not steady:
-            silent = silent.where(replicas.c.beat > func.extract("epoch", func.pg_postmaster_start_time()))
+            silent = silent.where(replicas.c.heartbeat_at > func.extract("epoch", func.pg_postmaster_start_time()))
         dead = delete(replicas).where(replicas.c.replica_id.in_(silent.with_for_update(skip_locked=True)))
         async with self._database.write() as connection:
             found = (await connection.scalars(dead.returning(replicas.c.replica_id))).all()
@@ -203,7 +203,7 @@ class _LeaseCheck:
             raise LeaseLost("another replica has taken over")
         if number == self._number:
             raise AlreadyCommitted
-        await connection.execute(update(replicas).where(ours).values(commits=self._number, beat=_NOW))
+        await connection.execute(update(replicas).where(ours).values(commits=self._number, heartbeat_at=_NOW))
 
     def done(self) -> None:
         if self._lease.id == self._replica:

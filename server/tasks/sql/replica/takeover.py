@@ -168,17 +168,17 @@ class Takeover:
             Unavailable: the database cannot be used.
         """
         async with self._database.read() as connection:
-            found = await read_tasks(connection, select(*ALL_COLUMNS, tasks.c.cancelled).where(_still(claim)))
+            found = await read_tasks(connection, select(*ALL_COLUMNS, tasks.c.cancel_requested).where(_still(claim)))
         if not found:
             return None
         record = replace(await fold_task(found[0]), epoch=claim.epoch)
-        cancelled = bool(found[0].row.cancelled)
-        if record.state.settled and not cancelled:
+        cancel_requested = bool(found[0].row.cancel_requested)
+        if record.state.settled and not cancel_requested:
             async with self._database.write() as connection:
                 waits = {"state": record.state.value, "resumptions": 0}
                 await connection.execute(update(tasks).where(_still(claim)).values(waits))
             return None
-        return Orphan(record, claim.resumptions, cancelled)
+        return Orphan(record, claim.resumptions, cancel_requested)
 
     async def fail_task(self, claim: Claim, reason: Exception) -> None:
         """The task has failed: nobody can go on with it (rule 3).
@@ -196,7 +196,7 @@ class Takeover:
         newest = case((tasks.c.generation > last, tasks.c.generation), else_=last)
         ended = {"state": State.FAILED.value, "changed_at": to_microseconds(at), "generation": newest + 1}
         async with self._database.write() as connection:
-            failing = update(tasks).where(_still(claim)).values(**ended, cancelled=False)
+            failing = update(tasks).where(_still(claim)).values(**ended, cancel_requested=False)
             generation = await connection.scalar(failing.returning(tasks.c.generation))
             if generation is None:
                 return  # it was lost again

@@ -17,7 +17,7 @@ from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import sql_journal as journal
-from a2a_canvas.server.tasks.sql.journal.journal_tables import mail, metadata, pages, replicas, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, metadata, pages, replicas, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.replica import notifications as wakeups_of
@@ -293,15 +293,15 @@ async def test_a_message_for_a_working_task_that_comes_by_two_ways_at_once_is_ta
     task_id = (await a.send("Write")).snapshot.task_id
     await hold.reached.wait()
     async with asyncio.timeout(SOON):
-        await asyncio.gather(*(each.send("Retention it short", task_id) for each in (b, c, a)))
+        await asyncio.gather(*(each.send("Keep it short", task_id) for each in (b, c, a)))
     hold.release.set()
     record = await ended(a, task_id)
-    assert texts(record).count("m-Retention it short") == 1
-    assert [ModelText("Retention it short")] == [
+    assert texts(record).count("m-Keep it short") == 1
+    assert [ModelText("Keep it short")] == [
         content for content in a.llm.requests[1].messages[-1].content if isinstance(content, ModelText)
     ]
     async with b.backend._database.read() as connection:
-        assert (await connection.execute(select(mail))).all() == []
+        assert (await connection.execute(select(inbox_messages))).all() == []
 
 
 async def test_an_answer_that_comes_by_two_ways_at_once_is_taken_once(several) -> None:
@@ -509,7 +509,7 @@ async def test_a_replica_in_the_middle_of_a_long_transaction_is_alive(several) -
     b.backend._lease._steady_since = 0.0
     replica_id = a.backend._lease.id
     async with a.backend._database.write() as connection:
-        await connection.execute(update(replicas).where(replicas.c.replica_id == replica_id).values(beat=0))
+        await connection.execute(update(replicas).where(replicas.c.replica_id == replica_id).values(heartbeat_at=0))
     async with a.backend._database.write() as connection:
         await a.backend._lease.collect().write(connection)
         async with asyncio.timeout(SOON / 2):

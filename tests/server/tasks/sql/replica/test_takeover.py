@@ -248,7 +248,7 @@ async def test_a_record_that_cannot_be_read_stops_neither_a_start_nor_the_others
         await c.backend._take_over()
     [said_once] = [message for message in caplog.messages if "cannot be taken up" in message]
     assert said_once.startswith("Task t1 ")
-    assert await columns(c, "t1", "state", "resumptions", "cancelled") == ("failed", 1, False)
+    assert await columns(c, "t1", "state", "resumptions", "cancel_requested") == ("failed", 1, False)
     for asked in (
         c.record,
         lambda task_id: c.runtime.follow(task_id, ""),
