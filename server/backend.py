@@ -101,7 +101,7 @@ class DurableBackend:
         self._sweeping: asyncio.Task[None] | None = None
         self.journal: Journal = self._backend.journal
         self.store: ArtifactStore = self._backend.store
-        self.ownership: Ownership | None = self._backend
+        self.ownership: Ownership | None = self._backend.ownership
 
     async def start(self, owner: TaskRunner) -> None:
         await prepare_database(self._database)

@@ -1,7 +1,7 @@
 """The schema of the database, and its upgrade from an older revision.
 
-Rule 1: a server upgrades its SQLite file when it opens it. PostgreSQL, which several replicas share, is upgraded only by
-        an operator (`a2a-canvas db upgrade`). A server does not start on another revision than its own.
+Rule 1: a server upgrades its SQLite file when it opens it. PostgreSQL, which several replicas share, is upgraded
+        only by an operator (`a2a-canvas db upgrade`). A server does not start on another revision than its own.
 Rule 2: an upgrade is one transaction. Of two at once, the second finds nothing to do.
 Rule 3: a revision that was released is never changed. It names its tables itself, because those of the code change.
 Rule 4: no revision is compatible with servers of an older version: all replicas stop before an upgrade, and start after

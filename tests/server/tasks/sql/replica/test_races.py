@@ -367,7 +367,7 @@ async def test_a_cancel_that_comes_when_the_task_has_just_asked_cancels_it(sever
     following = await a.send("Paint")
     task_id = following.snapshot.task_id
     await hold.reached.wait()
-    request_cancel = b.backend.request_cancel
+    request_cancel = b.backend.ownership.request_cancel
 
     async def too_late(task_id: str) -> None:
         hold.release.set()
@@ -375,7 +375,7 @@ async def test_a_cancel_that_comes_when_the_task_has_just_asked_cancels_it(sever
         monkeypatch.undo()
         await request_cancel(task_id)
 
-    monkeypatch.setattr(b.backend, "request_cancel", too_late)
+    monkeypatch.setattr(b.backend.ownership, "request_cancel", too_late)
     async with asyncio.timeout(SOON):
         assert (await b.runtime.cancel(task_id, "")).state is State.CANCELED
 
@@ -440,17 +440,17 @@ async def test_the_poll_is_not_left_out_because_there_is_always_news(monkeypatch
     polled = asyncio.Event()
 
     async def heard(news: Notification) -> None:
-        wakeups._notified(None, 0, "", Notification(tasks=("t",)).payload())  # before this is taken in, there is more
+        listener._notified(None, 0, "", Notification(tasks=("t",)).payload())  # before this is taken in, there is more
         await asyncio.sleep(0)
         if news.everything:
             polled.set()
 
-    wakeups = NotificationListener(Database("sqlite:///unused.db"), heard)
-    wakeups._notified(None, 0, "", Notification(tasks=("t",)).payload())
-    wakeups.start()
+    listener = NotificationListener(Database("sqlite:///unused.db"), heard)
+    listener._notified(None, 0, "", Notification(tasks=("t",)).payload())
+    listener.start()
     async with asyncio.timeout(SOON):
         await polled.wait()
-    await wakeups.stop()
+    await listener.stop()
 
 
 async def test_news_that_come_while_others_are_taken_in_are_taken_in_together() -> None:
@@ -461,18 +461,18 @@ async def test_news_that_come_while_others_are_taken_in_are_taken_in_together() 
         heard.append(news)
         await hold()
 
-    wakeups = NotificationListener(Database("sqlite:///unused.db"), slowly)
-    wakeups.start()
-    wakeups._notified(None, 0, "", Notification(tasks=("0",)).payload())
+    listener = NotificationListener(Database("sqlite:///unused.db"), slowly)
+    listener.start()
+    listener._notified(None, 0, "", Notification(tasks=("0",)).payload())
     await hold.reached.wait()
     for n in range(1, 100):
-        wakeups._notified(None, 0, "", Notification(tasks=(str(n % 3),), post=("p",), given_up=n == 50).payload())
+        listener._notified(None, 0, "", Notification(tasks=(str(n % 3),), inboxes=("p",), given_up=n == 50).payload())
     hold.reached.clear()
     hold.release.set()
     await hold.reached.wait()
-    await wakeups.stop()
+    await listener.stop()
     assert (heard[0].tasks, len(heard)) == (("0",), 2)
-    assert (set(heard[1].tasks), heard[1].post, heard[1].given_up) == ({"0", "1", "2"}, ("p",), True)
+    assert (set(heard[1].tasks), heard[1].inboxes, heard[1].given_up) == ({"0", "1", "2"}, ("p",), True)
 
 
 # ----------------------------------------------------------------------------------- leases
@@ -585,7 +585,7 @@ async def test_alone_a_task_that_was_left_lying_waiting_goes_on_to_wait(tmp_path
     nobody = Nobody()
     await second.start(nobody)
     assert not nobody.resumed
-    assert await second.acquire("t")
+    assert await second.ownership.acquire("t")
     await second.stop()
 
 

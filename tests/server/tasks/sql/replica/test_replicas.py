@@ -12,7 +12,7 @@ from a2a_canvas.server.tasks.errors import StreamLost, TaskFinished, TaskNotCanc
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery, list_position
 from a2a_canvas.server.tasks.record import fold
-from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS, first_message
+from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
 from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import Ref
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
@@ -77,7 +77,7 @@ async def test_a_page_ends_at_a_number_of_bytes_and_the_next_one_goes_on_there(s
         while more:
             page = await a.backend.journal.list(query)
             assert page.total == 4
-            pages.append([first_message(task).message_id for task in page.records])
+            pages.append([task.first_message.message_id for task in page.records])
             query, more = replace(query, after=list_position(page.records[-1])), page.more
         assert [len(page) for page in pages] == sizes
         assert [said for page in pages for said in page] == [f"m-Write {number}" for number in (3, 2, 1, 0)]

@@ -248,7 +248,7 @@ async def test_a_message_that_was_being_taken_when_its_context_was_given_up_is_t
         letter = message_to_json(UserMessage("m-2", parts("And this")))
         await connection.execute(inbox_messages.insert().values(**message, message=letter))
     await a.backend._inbox.collect(a.runtime)
-    a.backend._unwritable("c", RuntimeError("of another task"))  # before what it has taken is committed
+    a.backend._on_unwritable("c", RuntimeError("of another task"))  # before what it has taken is committed
     assert a.backend._inbox._taken == {}
     hold.release.set()
     async with asyncio.timeout(SOON):
