@@ -39,7 +39,7 @@ class Backend(Protocol):
     @property
     def ownership(self) -> Ownership | None: ...
 
-    async def start(self, owner: TaskRunner) -> None:
+    async def start(self, runner: TaskRunner) -> None:
         """Get ready for use, and take up what was left lying.
 
         Raises:
@@ -80,7 +80,7 @@ class MemoryBackend:
         self.store: ArtifactStore = InMemoryArtifactStore(limits)
         self.ownership: Ownership | None = None
 
-    async def start(self, owner: TaskRunner) -> None:
+    async def start(self, runner: TaskRunner) -> None:
         pass
 
     async def stop(self) -> None:
@@ -103,9 +103,9 @@ class DurableBackend:
         self.store: ArtifactStore = self._backend.store
         self.ownership: Ownership | None = self._backend.ownership
 
-    async def start(self, owner: TaskRunner) -> None:
+    async def start(self, runner: TaskRunner) -> None:
         await prepare_database(self._database)
-        await self._backend.start(owner)
+        await self._backend.start(runner)
         self._sweeping = asyncio.create_task(self._sweep(), name="sweep")
 
     async def stop(self) -> None:

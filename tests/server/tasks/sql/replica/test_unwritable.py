@@ -249,7 +249,7 @@ async def test_a_message_that_was_being_taken_when_its_context_was_given_up_is_t
         await connection.execute(inbox_messages.insert().values(**message, message=letter))
     await a.backend._inbox.collect(a.runtime)
     a.backend._on_unwritable("c", RuntimeError("of another task"))  # before what it has taken is committed
-    assert a.backend._inbox._taken == {}
+    assert a.backend._inbox._seen == {}
     hold.release.set()
     async with asyncio.timeout(SOON):
         while not await _told(a, task_id, "And this"):
