@@ -25,6 +25,7 @@ from bench import (
     queued,
     replicas,
     sleeper,
+    start,
     takeover,
     versions,
 )
@@ -53,6 +54,7 @@ async def _costs(frame_ms: float, plan: cpu.Plan) -> cpu.Costs:
 
 
 SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
+    "start": lambda quick: start.run(start.QUICK if quick else start.FULL),
     "every-delta": every_delta,
     "frames": frames,
     "model-pace": lambda quick: (

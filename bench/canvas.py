@@ -17,7 +17,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.wire import CANVAS
 from bench.client import HOST, ClientError
 from bench.servers import Server
 from bench.sse import Chunked

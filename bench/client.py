@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
+from a2a_canvas.server.wire import TURN
 from bench.pace import Order
 from bench.sse import Reader, StreamError
 
-TURN = "urn:a2a-canvas:turn:v1"
 COMPLETED = "TASK_STATE_COMPLETED"
 HOST = "127.0.0.1"
 AWAKE = 1 << 20

@@ -12,8 +12,8 @@ from contextlib import suppress
 from typing import IO, Any
 from uuid import uuid4
 
-from a2a_canvas.server.agent.intent import CANVAS
-from bench.client import HOST, TURN, exchange, request
+from a2a_canvas.server.wire import CANVAS, TURN
+from bench.client import HOST, exchange, request
 from bench.crash_plays import MORE, Play
 from bench.crash_told import ENDS, PAUSED, Told
 from bench.servers import Command, end, free_port, start

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from a2a_canvas.server.agent.intent import CANVAS
-from bench.client import TURN, ClientError, texts
+from a2a_canvas.server.wire import CANVAS, TURN
+from bench.client import ClientError, texts
 from bench.crash_plays import Play, reached, repeated
 
 FaultKind = Literal["missing", "working", "twice", "text", "broken"]

@@ -21,7 +21,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from google.protobuf.json_format import ParseDict
 
-from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.wire import CANVAS
 from bench.canvas import NEW, PER_CHUNK, TIMES_TEXT, WATCHES, Meter, Place, Watch, connected
 from bench.client import ClientError
 from bench.report import Check, Report

@@ -36,7 +36,7 @@ from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
 
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
-from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS
+from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from bench.databases import databases, upgrade
 from bench.servers import MEMORY, Server, end, end_in_order, free_port, start
 

@@ -27,7 +27,7 @@ from a2a_canvas.server.agent.model import (
     StopReasonDelta,
     ToolResult,
 )
-from a2a_canvas.server.app import build_app as build
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings import load
 from bench.pace import SIZE, Order
 
@@ -75,7 +75,7 @@ def _order(request: ModelRequest) -> Order:
 def build_app(port: int, frame_ms: float, database: str, max_turns: int) -> Starlette:
     """The ASGI application."""
     given = {"port": port, "frame_ms": frame_ms, "database": database, "max_turns": max_turns}
-    return build(load(given), PacedModel())
+    return create_app(load(given), PacedModel())
 
 
 if __name__ == "__main__":

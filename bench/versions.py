@@ -23,12 +23,12 @@ from statistics import median
 from typing import Literal
 
 from a2a_canvas.server.agent.events import State, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText
 from a2a_canvas.server.agent.models.playback import answer
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import EditText, ReplaceParts
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import JsonValue, Ref, text_part

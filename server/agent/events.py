@@ -13,9 +13,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal
 
-from a2a_canvas.server.agent.intent import intent_of
+from a2a_canvas.server.agent.intent import Intent, intent_of
 from a2a_canvas.server.agent.model import ModelContent, ModelText, StopReason, Thinking, ToolResult, ToolUse, Usage
-from a2a_canvas.server.agent.operations import Intent
 from a2a_canvas.store.edits import EditEvent
 from a2a_canvas.store.models import NO_METADATA, Author, Metadata, Parts
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.wire import CANVAS, TURN
 from bench import crash
-from bench.client import TURN, ClientError
+from bench.client import ClientError
 from bench.crash import Tally
 from bench.crash_errands import House
 from bench.crash_plays import NOTED, SCENES, Play, reached, repeated, script

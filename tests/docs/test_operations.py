@@ -16,7 +16,7 @@ import yaml
 from a2a.utils.errors import A2A_ERROR_MAPPING
 
 from a2a_canvas.server.cli import main, parser
-from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER, UnavailableError
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError
 from a2a_canvas.server.settings import PREFIX, load
 from tests.database_fixtures import postgresql_url
 from tests.docs.pages import ROOT, blocks, page, section

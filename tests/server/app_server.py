@@ -25,7 +25,7 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest
 from a2a_canvas.server.agent.models.script import load_script
-from a2a_canvas.server.app import build_app
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings import Settings
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
@@ -134,7 +134,7 @@ async def serving(script: Path | str = SCRIPT, *, grpc: bool = True, **settings:
         listener.listen()
         port = listener.getsockname()[1]
         chosen = Settings(**{"port": port, "grpc_port": free_port() if grpc else None, "frame_ms": 0} | settings)
-        app = build_app(chosen, model)
+        app = create_app(chosen, model)
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1, lifespan="on"))
         running = asyncio.create_task(server.serve(sockets=[listener]))
         url = f"http://127.0.0.1:{port}"

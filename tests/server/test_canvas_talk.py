@@ -12,7 +12,7 @@ import uvicorn
 from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.agent.models.demo import Rehearsal
-from a2a_canvas.server.app import build_app
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings import Settings
 from tests.server.app_server import WAYS, Gate, Served, WatchedModel, asking, free_port, said, text_of
 from tests.server.canvas_client import CANVAS, Doc, with_metadata
@@ -33,7 +33,7 @@ async def served() -> AsyncIterator[Served]:
         listener.listen()
         port, grpc_port = listener.getsockname()[1], free_port()
         model = WatchedModel(Rehearsal(delay=0))
-        app = build_app(Settings(port=port, grpc_port=grpc_port, frame_ms=0), model)
+        app = create_app(Settings(port=port, grpc_port=grpc_port, frame_ms=0), model)
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1, lifespan="on"))
         running = asyncio.create_task(server.serve(sockets=[listener]))
         url = f"http://127.0.0.1:{port}"

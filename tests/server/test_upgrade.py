@@ -17,7 +17,7 @@ from alembic import command
 from sqlalchemy import Connection, DateTime, MetaData, Table
 
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.agent.operations import Converse, Put
+from a2a_canvas.server.agent.intent import Converse, Put
 from a2a_canvas.server.migrations import upgrade
 from a2a_canvas.server.migrations.schema import _config
 from a2a_canvas.server.tasks.journal.listing import TaskQuery

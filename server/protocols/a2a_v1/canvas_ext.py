@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.agent.intent import CANVAS as URI
 from a2a_canvas.server.tasks.record import OpenEdit, TaskRecord
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 
 __all__ = [
-    "URI",
     "change_metadata",
     "edit_metadata",
     "edit_turn_event",

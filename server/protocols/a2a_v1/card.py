@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.edge.conditional import etag_of, is_not_modified
+from a2a_canvas.server.protocols.edge.http_requests import etag_of, is_not_modified
 
 REST_PREFIX = "/rest"
 CACHE_SECONDS = 300

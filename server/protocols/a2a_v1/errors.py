@@ -17,8 +17,8 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 
-from a2a_canvas.server.agent.operations import InvalidOperation
-from a2a_canvas.server.protocols.edge.unavailable import OverloadedError, UnavailableError, unavailable_error
+from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.protocols.edge.availability import OverloadedError, UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
@@ -47,7 +47,7 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     StreamLost: UnavailableError,
     Unreadable: InternalError,
 }
-"""A2A 1.0, section 3.3.2 and the operations' own lists of errors; `unavailable.py` for what it has none for."""
+"""A2A 1.0, section 3.3.2 and the operations' own lists of errors; `availability.py` for what it has none for."""
 
 
 def invalid_field(field: str, reason: str) -> A2AError:

@@ -27,6 +27,7 @@ from a2a_canvas.server.protocols.a2a_v1.list_tasks import (
 )
 from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_text, user_message
 from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, StreamEvent, TaskProjection, to_task
+from a2a_canvas.server.protocols.edge.http_requests import owner_of_user
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
@@ -231,8 +232,7 @@ class A2AHandler(RequestHandler):
 
 
 def _owner(context: ServerCallContext) -> str:
-    """Who asks; empty for anonymous callers. (`context.tenant` is a claim of the client and decides nothing.)"""
-    return context.user.user_name if context.user.is_authenticated else ""
+    return owner_of_user(context.user)
 
 
 def _activated(context: ServerCallContext) -> ActivatedExtensions:

@@ -13,8 +13,8 @@ from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct, Value
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Part, TextPart, text_part
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 

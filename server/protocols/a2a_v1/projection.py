@@ -29,8 +29,8 @@ from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_message, to_update
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
+from a2a_canvas.server.wire import CANVAS, TURN
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
-from a2a_canvas.store.text.rope import Rope
 
 StreamEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 
@@ -54,7 +54,7 @@ class ActivatedExtensions:
 
     @classmethod
     def of(cls, uris: Container[str]) -> ActivatedExtensions:
-        return cls(turn_ext.URI in uris, canvas_ext.URI in uris)
+        return cls(TURN in uris, CANVAS in uris)
 
 
 def to_task(record: TaskRecord, activated: ActivatedExtensions | None = None, *, artifacts: bool = True) -> pb.Task:
@@ -103,8 +103,7 @@ class TaskProjection:
         self._ids = (snapshot.task_id, snapshot.context_id)
         self._activated = activated
         self._ends_at_pause = ends_at_pause
-        self._reply = snapshot.reply
-        self._owes_reply = False
+        self._reply = turn_ext.ReplySoFar(snapshot.reply)
 
     def begin(self) -> Iterator[StreamEvent]:
         """The snapshot; with turn events also what a reply that is being written says so far.
@@ -115,8 +114,8 @@ class TaskProjection:
         yield to_task(record, self._activated)
         if self._activated.turn and not record.state.settled and record.progress.phase is Phase.ASSISTANT:
             yield self._event(record, turn=turn_ext.turn_event("final_message_start"))
-            if self._reply:
-                yield self._event(record, turn=turn_ext.assistant(str(self._reply)))
+            for reply in self._reply.send():
+                yield self._event(record, turn=reply)
 
     def ends(self, state: State) -> bool:
         """Whether the stream ends with a status of `state`."""
@@ -153,7 +152,7 @@ class TaskProjection:
         update.status.CopyFrom(_status(state, message, self._ids))
         update.status.timestamp.FromDatetime(entry.at)
         label = {"label": True} if message and message.label else {}
-        told = message.metadata.get(canvas_ext.URI) if message else None
+        told = message.metadata.get(CANVAS) if message else None
         update.metadata.update(
             _metadata(self._activated, entry, turn=label, canvas=told if isinstance(told, dict) else {})
         )
@@ -179,26 +178,16 @@ class TaskProjection:
 
     def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[turn_ext.TurnEventJson]:
         event = entry.event
-        if self._owes_reply and not isinstance(event, TextAdded | MessageStarted):
-            self._owes_reply = False
-            yield turn_ext.assistant(str(self._reply))
+        if not isinstance(event, TextAdded | MessageStarted):
+            yield from self._reply.send_if_due()
         own = turn_ext.to_turn_event(event)
         if own:
             yield own
-        match event:
-            case MessageStarted():
-                self._reply, self._owes_reply = Rope(), False
-            case TextAdded():
-                self._reply += Rope(event.text)
-                self._owes_reply = behind
-                if not behind:
-                    yield turn_ext.assistant(str(self._reply))
-            case StatusChanged() if event.state.settled:
-                yield turn_ext.completed(event.message.text if event.message else "")
-                if self.ends(event.state):
-                    yield turn_ext.STREAM_END
-            case _:
-                pass
+        yield from self._reply.follow(event, behind=behind)
+        if isinstance(event, StatusChanged) and event.state.settled:
+            yield turn_ext.completed(event.message.text if event.message else "")
+            if self.ends(event.state):
+                yield turn_ext.STREAM_END
 
 
 def _metadata(
@@ -212,7 +201,7 @@ def _metadata(
     order = {"epoch": at.epoch, "generation": at.generation}
     metadata = {}
     if activated.turn:
-        metadata[turn_ext.URI] = {**(turn or {}), **order}
+        metadata[TURN] = {**(turn or {}), **order}
     if activated.canvas:
-        metadata[canvas_ext.URI] = {**(canvas or {}), **order}
+        metadata[CANVAS] = {**(canvas or {}), **order}
     return metadata

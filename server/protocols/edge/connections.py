@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 
 MAX_HEAD: Final = 32 * 1024
 """Bytes of a request's line and header fields together."""

@@ -17,15 +17,17 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import grpc.aio
 import uvicorn
 from anyio import CancelScope
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
+
+if TYPE_CHECKING:
+    import grpc.aio
 
 logger = logging.getLogger(__name__)
 

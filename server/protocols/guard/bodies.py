@@ -18,7 +18,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.edge.unavailable import OverloadedError
+from a2a_canvas.server.protocols.edge.availability import OverloadedError
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, too_large
 
 SMALL_BODY_BYTES: Final = 64 * 1024

@@ -18,9 +18,9 @@ from a2a.utils.errors import (
 )
 from starlette.responses import JSONResponse
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER, UnavailableError
-from a2a_canvas.server.protocols.guard.calls import RequestId
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError
 from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.rpc_calls import RequestId
 
 INTERNAL_ERROR = Refusal(InternalError, "Internal error")
 

@@ -7,7 +7,7 @@ Rules:
 3. An error has the SDK's form: status and message, `ErrorInfo` and `BadRequest` in `grpc-status-details-bin`. The 0.3
    service gets the same for what is refused here.
 4. What a handler raises is logged and becomes INTERNAL without text. Cancellation and the handler's own aborts pass.
-5. What may go well in a moment has the status that `unavailable.py` gives it, and `RetryInfo`: the SDK has neither. It
+5. What may go well in a moment has the status that `availability.py` gives it, and `RetryInfo`: the SDK has neither. It
    carries no reason, for the SDK's client would take that for a failure of the server.
 6. Other services are left alone. The size of a message is the server's option `grpc.max_receive_message_length`; what
    all of them take together (`bodies.py`) is counted when they are whole, for gRPC reads them before anybody can look.
@@ -33,11 +33,12 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER_SECONDS, UnavailableError
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER_SECONDS, UnavailableError
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
-from a2a_canvas.server.protocols.guard.calls import check_legacy_proto
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_message, check_version
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_version
 from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_ERROR
+from a2a_canvas.server.protocols.guard.messages import check_message
+from a2a_canvas.server.protocols.guard.rpc_calls import check_legacy_proto
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
-from a2a_canvas.server.settings import EVERYWHERE
+from a2a_canvas.server.settings import ALL_ADDRESSES
 
 LOCALHOST = ("localhost", "127.0.0.1", "::1")
 
@@ -55,7 +55,7 @@ class Hosts:
             public_url: its public address, if it has one.
             more: what its operator adds.
         """
-        everywhere = host in EVERYWHERE
+        everywhere = host in ALL_ADDRESSES
         public = urlsplit(public_url or "")
         names = {*LOCALHOST, *more, socket.gethostname() if everywhere else host, public.hostname or ""}
         origins = {f"{public.scheme}://{public.netloc.rpartition('@')[2]}".lower()} if public_url else ()

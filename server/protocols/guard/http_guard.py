@@ -29,7 +29,7 @@ from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 from a2a_canvas.server.protocols.guard.bodies import (
     SMALL_BODY_BYTES,
     TOO_MANY_BODIES,
@@ -37,7 +37,6 @@ from a2a_canvas.server.protocols.guard.bodies import (
     read_body,
     replay_body,
 )
-from a2a_canvas.server.protocols.guard.calls import RejectedCall, check_jsonrpc
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type
 from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_ERROR, ErrorForm, JsonRpcForm, RestForm, router_error
 from a2a_canvas.server.protocols.guard.rest import (
@@ -47,6 +46,7 @@ from a2a_canvas.server.protocols.guard.rest import (
     check_rest,
     find_rest_route,
 )
+from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc, leave_in_scope
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,10 @@ class Guard:
             return binding
         call = RejectedCall(unread) if unread else check_jsonrpc(body, version, self._limits)
         answer = JsonRpcForm(call.id, call.legacy)
-        return (answer, call.refusal) if isinstance(call, RejectedCall) else answer
+        if isinstance(call, RejectedCall):
+            return answer, call.refusal
+        leave_in_scope(call, scope)
+        return answer
 
 
 class _Steps:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.events import ArtifactChanged, Emit, LlmCallCompleted, StatusChanged, TurnEvent
-from a2a_canvas.server.agent.operations import Operation, SelectionEdit, SelectionRequest
+from a2a_canvas.server.agent.intent import Operation, SelectionEdit, SelectionRequest
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, ReplaceParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Strategy

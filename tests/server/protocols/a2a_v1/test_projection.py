@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.protocols.a2a_v1.canvas_ext import URI as CANVAS
 from a2a_canvas.server.protocols.a2a_v1.projection import (
     STATES,
     ActivatedExtensions,
@@ -19,8 +18,9 @@ from a2a_canvas.server.protocols.a2a_v1.projection import (
     TaskProjection,
     to_task,
 )
-from a2a_canvas.server.protocols.a2a_v1.turn_ext import URI
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.server.wire import TURN as URI
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, text_part
 

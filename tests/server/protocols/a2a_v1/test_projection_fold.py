@@ -136,7 +136,7 @@ def folded(record: TaskRecord, entries: Iterable[Entry]) -> pb.Task:
 
 
 def joined(parts: Iterable[pb.Part]) -> list[pb.Part]:
-    """Parts as the README tells clients to join them: all text is one part, files and data stand where they stand."""
+    """Parts as docs/a2a.md tells clients to join them: all text is one part, files and data stand where they stand."""
     kept: list[pb.Part] = []
     for part in parts:
         text = next((other for other in kept if other.HasField("text")), None)

@@ -1,0 +1,72 @@
+"""The backend in a database, with retention: what is older than the settings allow is pruned every hour."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from a2a_canvas.server.database import make_database, prepare_database
+from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.tasks.journal.journal import Journal
+from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
+from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
+from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
+from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.models import Limits
+
+logger = logging.getLogger(__name__)
+
+PRUNE_INTERVAL = timedelta(hours=1)
+"""Between two prunes; the first runs at the start of the server."""
+
+
+def retention_of(settings: Settings) -> Retention:
+    """How long rows are kept."""
+    versions, contexts = settings.keep_versions, settings.keep_contexts
+    return Retention(
+        journals=timedelta(days=settings.keep_journals),
+        versions=None if versions is None else timedelta(days=versions),
+        contexts=None if contexts is None else timedelta(days=contexts),
+    )
+
+
+class DurableBackend:
+    """A `Backend` in a database."""
+
+    def __init__(self, settings: Settings, now: Callable[[], datetime], limits: Limits) -> None:
+        self._database = make_database(settings.database)
+        self._backend = SqlBackend(self._database, now, limits, grace=settings.shutdown_grace)
+        self._retention = retention_of(settings)
+        self._now = now
+        self._pruning: asyncio.Task[None] | None = None
+        self.journal: Journal = self._backend.journal
+        self.store: ArtifactStore = self._backend.store
+        self.ownership: Ownership | None = self._backend.ownership
+
+    async def start(self, runner: TaskRunner) -> None:
+        await prepare_database(self._database)
+        await self._backend.start(runner)
+        self._pruning = asyncio.create_task(self._prune_regularly(), name="prune")
+
+    async def stop(self) -> None:
+        if self._pruning:
+            self._pruning.cancel()
+            await asyncio.wait([self._pruning])
+        await self._backend.stop()
+
+    async def ready(self) -> str | None:
+        return await self._backend.ready()
+
+    async def _prune_regularly(self) -> None:
+        while True:
+            try:
+                pruned = await prune(self._database, self._retention, self._now(), self._backend.store.frozen)
+                logger.debug("Pruned: %s", pruned)
+            except Unavailable as error:
+                logger.warning("%s Pruning is tried again in an hour.", error)
+            except Exception:
+                logger.exception("Pruning failed")
+            await asyncio.sleep(PRUNE_INTERVAL.total_seconds())
