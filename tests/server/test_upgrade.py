@@ -13,13 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from alembic import command
 from sqlalchemy import Connection, DateTime, MetaData, Table
 
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.intent import Converse, Put
 from a2a_canvas.server.migrations import upgrade
-from a2a_canvas.server.migrations.schema import _config
+from a2a_canvas.server.migrations.schema import run_revisions
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.sql.database import Database
@@ -59,9 +58,7 @@ async def replica(url: Callable[[Path], str], before: str, tmp_path: Path) -> As
 
 def _restore(connection: Connection, revision: str) -> None:
     """The rows of the dump, at a revision."""
-    config = _config()
-    config.attributes["connection"] = connection
-    command.upgrade(config, "0001")
+    run_revisions(connection, "0001")
     with closing(sqlite3.connect(":memory:")) as dump:
         dump.executescript(DUMP.read_text())
         dump.row_factory = sqlite3.Row
@@ -71,7 +68,7 @@ def _restore(connection: Connection, revision: str) -> None:
             for row in dump.execute(f"SELECT * FROM {table.name}"):
                 if table.name != "schema_revision":
                     connection.execute(table.insert().values(_typed(table, row)))
-    command.upgrade(config, revision)
+    run_revisions(connection, revision)
 
 
 def _typed(table: Table, row: sqlite3.Row) -> dict[str, object]:
