@@ -36,7 +36,7 @@ PATIENCE = 60.0
 IN_TIME, ON_TIME = 6.0, 2.0
 """Seconds: from the kill until all is taken up, and from one heartbeat to the next."""
 
-BEATS = "SELECT replica_id, beat FROM replicas"
+BEATS = "SELECT replica_id, heartbeat_at FROM replicas"
 TASKS = "SELECT task_id, generation, epoch, resumptions FROM tasks"
 WRITTEN = f"SELECT sum(length(content) - length(replace(content, '{PIECE}', ''))) AS n FROM drafts GROUP BY context_id"
 
@@ -169,7 +169,7 @@ async def _killed(connection: Any, victim: Server, survivors: set[str], plan: Pl
 
 
 async def _beats(connection: Any) -> dict[str, float]:
-    return {row["replica_id"]: row["beat"] for row in await connection.fetch(BEATS)}
+    return {row["replica_id"]: row["heartbeat_at"] for row in await connection.fetch(BEATS)}
 
 
 def _taken_up(tasks: Sequence[Mapping[str, Any]], before: Mapping[str, int]) -> bool:

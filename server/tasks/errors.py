@@ -78,7 +78,7 @@ class QueueFull(TaskError):
 
 
 class Unreadable(TaskError):
-    """Its cause is what the decoder said."""
+    """The cause is the error of the decoder."""
 
     def __init__(self, task_id: str) -> None:
         super().__init__(

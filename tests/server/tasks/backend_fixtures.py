@@ -45,7 +45,7 @@ async def on_sqlite(folder: Path) -> AsyncIterator[MakeBackend]:
         backend = SqlBackend(database, now, Limits(), spacing=0)
         backend.commits.start()
         backends.append(backend)
-        return BackendParts(backend.journal, backend.store, backend)
+        return BackendParts(backend.journal, backend.store, backend.ownership)
 
     try:
         yield make

@@ -117,14 +117,14 @@ async def test_a_message_for_a_task_that_runs_elsewhere_is_given_to_its_turn(sev
     b = await several.start()
     here = await a.send("Write")
     await hold.reached.wait()
-    sending = asyncio.create_task(b.send("Retention it short", here.snapshot.task_id))
+    sending = asyncio.create_task(b.send("Keep it short", here.snapshot.task_id))
     there = await sending
-    assert [m.message_id for m in there.snapshot.history] == ["m-Write", "m-Retention it short"]
-    again = await b.send("Retention it short", here.snapshot.task_id)
-    assert [m.message_id for m in again.snapshot.history].count("m-Retention it short") == 1
+    assert [m.message_id for m in there.snapshot.history] == ["m-Write", "m-Keep it short"]
+    again = await b.send("Keep it short", here.snapshot.task_id)
+    assert [m.message_id for m in again.snapshot.history].count("m-Keep it short") == 1
     hold.release.set()
     await rest(here)
-    assert ModelText("Retention it short") in a.llm.requests[1].messages[-1].content
+    assert ModelText("Keep it short") in a.llm.requests[1].messages[-1].content
     assert b.llm.requests == []
 
 
@@ -263,10 +263,10 @@ async def test_a_message_that_the_model_has_not_been_shown_is_shown_by_the_next_
     b = await several.start(answer(text("Short.")))
     here = await a.send("Write")
     await hold.reached.wait()
-    await a.send("Retention it short", here.snapshot.task_id)
+    await a.send("Keep it short", here.snapshot.task_id)
     await a.crash()
     await rest(await joined(b, here.snapshot.task_id))
-    assert ModelText("Retention it short") in b.llm.requests[0].messages[-1].content
+    assert ModelText("Keep it short") in b.llm.requests[0].messages[-1].content
 
 
 async def test_a_cancel_that_its_owner_did_not_live_to_hear_is_carried_out(several) -> None:
