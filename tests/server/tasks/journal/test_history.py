@@ -7,7 +7,7 @@ import pytest
 
 from a2a_canvas.server.agent.events import State, Transcript, UserInput
 from a2a_canvas.server.agent.model import ModelText
-from a2a_canvas.server.tasks.history import earlier_transcripts, is_history
+from a2a_canvas.server.tasks.journal.journal import earlier_transcripts, is_history
 from a2a_canvas.server.tasks.record import TaskRecord
 
 TOLD = [State.INPUT_REQUIRED, State.COMPLETED, State.CANCELED, State.FAILED, State.REJECTED]
