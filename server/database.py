@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from a2a_canvas.server.migrations import SchemaError, prepare
-from a2a_canvas.server.settings import Settings, without_password
+from a2a_canvas.server.settings import without_password
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.sqlite_file import DatabaseInUse, FileLock
@@ -39,22 +39,8 @@ def make_database(url: str) -> Database:
     return LockedDatabase(url) if url.startswith("sqlite:") else Database(url)
 
 
-async def open_database(settings: Settings) -> Database:
-    """The database of a server, ready for use; a SQLite file is locked until it is closed.
-
-    Args:
-        settings: of a server with a database, not in memory.
-
-    Raises:
-        DatabaseError: it cannot be opened or reached, is open in another server, or has another schema.
-    """
-    database = make_database(settings.database)
-    await prepare_database(database)
-    return database
-
-
 async def prepare_database(database: Database) -> None:
-    """Open a database for a server, as `open_database` does.
+    """Open a database for a server; a SQLite file is locked until it is closed.
 
     Raises:
         DatabaseError: it cannot be opened or reached, is open in another server, or has another schema; it is closed.

@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, Transcript, TurnEvent
+from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.context_log import ContextCursor, ContextEntry, ContextLog, ContextSnapshot
@@ -197,18 +197,13 @@ class TaskCursor:
 
 
 def earlier_transcripts(tasks: Iterable[TaskRecord], record: TaskRecord) -> tuple[Transcript, ...]:
-    """The transcripts of the same owner's tasks before `record`, oldest first.
+    """The transcripts of the same owner's settled tasks before `record`, oldest first.
 
     Args:
         tasks: those of the context, oldest first.
     """
     before = takewhile(lambda other: other.task_id != record.task_id, tasks)
-    return tuple(other.transcript for other in before if is_history(other.owner, other.state, record))
-
-
-def is_history(owner: str, state: State, record: TaskRecord) -> bool:
-    """Whether the model of `record`, a later task of the context, is shown a task: only settled ones are history."""
-    return owner == record.owner and state.settled
+    return tuple(other.transcript for other in before if other.owner == record.owner and other.state.settled)
 
 
 class InMemoryJournal:
