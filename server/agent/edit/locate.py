@@ -1,4 +1,4 @@
-"""Where the selection of an edit stands in an artifact. Pure; `store/text.py` has the rules of
+"""Where the selection of an edit stands in an artifact. Pure; `store/text/spans.py` has the rules of
 units, lines and quotes, `store/tracking.py` those of passages that have moved.
 
 Rule 1: offsets and lines are those of the version that the sender saw, `baseVersion`, or of the current one.
