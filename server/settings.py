@@ -48,7 +48,11 @@ def _one_of(*words: str) -> Callable[[str], str]:
 
 
 class Settings(BaseSettings):
-    """The settings of a server. Field names are the option names with underscores."""
+    """The settings of a server. Field names are the option names with underscores.
+
+    `Settings()` reads the environment, `Settings(port=9000)` overrides it. A wrong value raises pydantic's
+    `ValidationError`; `load` turns that into one line.
+    """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
