@@ -45,7 +45,6 @@ from a2a_canvas.tools.registry import TOOLS
 
 SCRIPT = "script:"
 
-
 PACKAGED_CARD = Path(__file__).parents[1] / "agent_card.json"
 
 
