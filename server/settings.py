@@ -292,7 +292,7 @@ def load(given: Mapping[str, Any]) -> Settings:
 def _suggestion(name: str) -> str:
     fields = [field.upper() for field in Settings.model_fields]
     close = difflib.get_close_matches(name.removeprefix(PREFIX), fields, n=1)
-    return f" Did you mean {PREFIX}{close[0]}?" if close else " See a2a-canvas serve --help for those there are."
+    return f" Did you mean {PREFIX}{close[0]}?" if close else " See a2a-canvas serve --help for all of them."
 
 
 PYDANTIC_MESSAGES = {
