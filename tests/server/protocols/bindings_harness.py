@@ -59,7 +59,7 @@ class FailingJournal(InMemoryJournal):
     """A journal that can be made to fail.
 
     Attributes:
-        error: what whoever asks gets; None while all is well.
+        error: raised by every call; None if the journal is available.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""How the server stops: what it lets end, what it cuts, and what whoever was cut is left with."""
+"""Graceful shutdown: which answers end by themselves, which are cancelled, and with what final event."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFUSED = "The server is stopping. Send it again in a moment."
 
 
 async def handed_over() -> None:
-    """Stands for a runtime whose tasks go on elsewhere: nothing more is heard of them here."""
+    """In place of a runtime whose tasks continue on another server: no more events arrive here."""
 
 
 # ------------------------------------------------------------- on a real server, handed over
