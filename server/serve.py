@@ -83,10 +83,12 @@ def serve(options: argparse.Namespace) -> int:
 
 async def _check_database(settings: Settings) -> None:
     """Raises `SettingsError` if the server could not use its database. A SQLite file is created and upgraded."""
-    from a2a_canvas.server.database import DatabaseError, open_database
+    from a2a_canvas.server.database import DatabaseError, make_database, prepare_database
 
+    database = make_database(settings.database)
     try:
-        await (await open_database(settings)).close()
+        await prepare_database(database)
+        await database.close()
     except DatabaseError as error:
         raise SettingsError(str(error)) from error
 
@@ -98,7 +100,9 @@ def banner(settings: Settings, llm: LLM) -> Iterator[str]:
     yield f"a2a-canvas {version('a2a-canvas')} listens on {address}{grpc} with {llm.name}"
     if isinstance(llm, Rehearsal):
         yield NOTICE
-    open_to_all = "" if _is_loopback(settings.host) else " There is no authentication: whoever reaches it can use it."
+    open_to_all = (
+        "" if _is_loopback(settings.host) else " There is no authentication: anyone who reaches it can use it."
+    )
     if settings.public_url:
         yield f"Its card says {settings.url}.{open_to_all}"
     elif settings.host in ALL_ADDRESSES:

@@ -81,7 +81,7 @@ async def read_artifacts(
 
 def _artifact(artifact_id: str, head: ArtifactHead, chain: Sequence[VersionRow], pieces: Sequence[Piece]) -> Artifact:
     open = head.draft_task is not None
-    never_completed = open and head.draft_kept is None and not head.draft_dirty
+    never_completed = open and head.draft_completed is None and not head.draft_dirty
     shown = content_of(head, chain, pieces)
     return Artifact(artifact_id, shown, head.current, open, head.changed_by, never_completed)
 
