@@ -120,7 +120,7 @@ def intent_of(metadata: Metadata, parts: Parts) -> Intent:
 
 
 def instruction_of(parts: Parts) -> str:
-    """What a message of these parts says in words."""
+    """The texts of a message."""
     return "\n".join(part.text for part in parts if isinstance(part, TextPart) and part.text.strip())
 
 
@@ -139,7 +139,7 @@ def _intent(given: Mapping[str, Any], parts: Parts) -> Intent:
     return _read(_OPERATIONS[op], given).intent(parts)
 
 
-# ------------------------------------------------------------------ what is on the wire
+# ------------------------------------------------------------------------ the wire format
 
 
 class _Form(BaseModel):
@@ -224,7 +224,7 @@ class _PutForm(_Form):
 
 
 class _AgentStackForm(BaseModel):
-    """Offsets are UTF-16; what else it may come to hold is none of ours."""
+    """Offsets are UTF-16; further fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 

@@ -1,8 +1,9 @@
-"""Which extensions of a request are activated, echoed in the response (A2A 1.0, section 4.6)."""
+"""The extensions that a request activates, and their echo in the response (A2A 1.0, section 4.6)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -12,19 +13,31 @@ from a2a_canvas.server.wire import AGENTSTACK, CANVAS, EXTENSIONS_HEADERS, TURN,
 SUPPORTED = frozenset({TURN, CANVAS, AGENTSTACK})
 
 
+@dataclass(frozen=True, slots=True)
+class ActivatedExtensions:
+    """Which of our own extensions a client has activated."""
+
+    turn: bool = False
+    canvas: bool = False
+
+    @classmethod
+    def of(cls, uris: Container[str]) -> ActivatedExtensions:
+        return cls(TURN in uris, CANVAS in uris)
+
+
 def extension_headers(version: str) -> tuple[str, ...]:
-    """The headers that activate something in a request of this version; none stands for 0.3."""
+    """The headers that activate extensions in a request of this version; an empty version is 0.3."""
     return EXTENSIONS_HEADERS[:1] if version.startswith("1") else EXTENSIONS_HEADERS
 
 
 def activated_header(values: Iterable[str]) -> str:
-    """The supported ones of the URIs that header values ask for, as a header value; empty for none."""
-    asked = {uri.strip() for value in values for uri in value.split(",")}
-    return ", ".join(sorted(asked & SUPPORTED))
+    """Those of the requested URIs that are supported, as a header value; empty if there is none."""
+    requested = {uri.strip() for value in values for uri in value.split(",")}
+    return ", ".join(sorted(requested & SUPPORTED))
 
 
 class ExtensionsEcho:
-    """ASGI middleware."""
+    """ASGI middleware that names the activated extensions in the response, in the header that the client used."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

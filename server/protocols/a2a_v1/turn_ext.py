@@ -23,12 +23,12 @@ def turn_event(event_type: str, **data: Any) -> TurnEventJson:
 
 
 def assistant(content: str) -> TurnEventJson:
-    """The whole visible text of the round so far; replaces what was shown."""
+    """The whole visible text of the round so far; it replaces the text shown before."""
     return turn_event("assistant", content=content, replace=True)
 
 
 def completed(content: str) -> TurnEventJson:
-    """The turn has ended, or pauses: every streaming area is to be cleared."""
+    """The turn has ended or pauses: clients clear every streaming area."""
     return turn_event("completed", content=content) if content else turn_event("completed")
 
 
@@ -81,7 +81,7 @@ class ReplySoFar:
 
 
 def to_turn_event(event: ev.TurnEvent) -> TurnEventJson | None:
-    """A turn event as a client sees it; None for what standard events already say, and what A2A cannot carry."""
+    """A turn event as it is sent; None if a standard event says the same, or if A2A cannot carry it."""
     match event:
         case ev.MessageStarted():
             return turn_event("message_start", round=event.round)

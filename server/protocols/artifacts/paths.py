@@ -84,26 +84,14 @@ def parse_path(raw: str) -> Resource | None:
             return None
 
 
-def build_path(resource: Resource) -> str:
-    """The percent-encoded path after `/artifacts/`; the inverse of `parse_path`."""
-    context = _piece(resource.context_id)
-    match resource:
-        case ArtifactList():
-            return context
-        case ContextEvents():
-            return f"{context}/events"
-        case CurrentArtifact():
-            return f"{context}/{_artifact_piece(resource.artifact_id)}"
-        case VersionList():
-            return f"{context}/{_artifact_piece(resource.artifact_id)}/versions"
-        case ArtifactVersion():
-            return f"{context}/{_artifact_piece(resource.artifact_id)}/versions/{_piece(resource.number)}"
-        case VersionDiff():
-            return f"{context}/{_artifact_piece(resource.artifact_id)}/versions/{_piece(resource.number)}/diff"
+def context_path(context_id: str) -> str:
+    """The percent-encoded path of a context's artifacts, after `/artifacts/`."""
+    return _piece(context_id)
 
 
-def _artifact_piece(artifact_id: str) -> str:
-    return "%65vents" if artifact_id == "events" else _piece(artifact_id)
+def artifact_path(context_id: str, artifact_id: str) -> str:
+    """The percent-encoded path of an artifact, after `/artifacts/`."""
+    return f"{_piece(context_id)}/{'%65vents' if artifact_id == 'events' else _piece(artifact_id)}"
 
 
 def _piece(id: str) -> str:

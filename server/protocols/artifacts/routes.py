@@ -48,7 +48,8 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     Resource,
     VersionDiff,
     VersionList,
-    build_path,
+    artifact_path,
+    context_path,
     parse_path,
 )
 from a2a_canvas.server.protocols.artifacts.raw_content import (
@@ -184,15 +185,14 @@ class _ArtifactsEndpoint:
             raise _HttpError(Refusal(_ContextNotFound, text))
 
     async def _listing(self, context_id: str, prefix: str) -> dict[str, Any]:
-        def url(resource: Resource) -> str:
-            return prefix + build_path(resource)
-
         artifacts = []
         for artifact in await self._store.list(context_id):
-            ids = (context_id, artifact.artifact_id)
-            urls = {"artifact": url(CurrentArtifact(*ids)), "versions": url(VersionList(*ids))}
-            artifacts.append(artifact_summary(artifact, await self._store.versions(Ref(*ids, ""))) | {"urls": urls})
-        return {"contextId": context_id, "artifacts": artifacts, "urls": {"events": url(ContextEvents(context_id))}}
+            versions = await self._store.versions(Ref(context_id, artifact.artifact_id, ""))
+            url = prefix + artifact_path(context_id, artifact.artifact_id)
+            urls = {"artifact": url, "versions": f"{url}/versions"}
+            artifacts.append(artifact_summary(artifact, versions) | {"urls": urls})
+        events = f"{prefix}{context_path(context_id)}/events"
+        return {"contextId": context_id, "artifacts": artifacts, "urls": {"events": events}}
 
     async def _versions(self, ref: Ref) -> dict[str, Any]:
         versions = await self._store.versions(ref)

@@ -123,7 +123,7 @@ def check_version(header: str | None, target: str | None = None) -> Refusal | No
 # ---------------------------------------------------------------- JSON
 
 
-class _Refused(Exception):
+class _JsonRefused(Exception):
     """Carries a refusal out of the JSON parser's hooks."""
 
     def __init__(self, refusal: Refusal) -> None:
@@ -150,7 +150,7 @@ def check_json(body: bytes, limits: BodyLimits, max_values: int = MAX_VALUES) ->
         )
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except _Refused as refused:
+    except _JsonRefused as refused:
         return refused.refusal
     except UnicodeEncodeError:
         return Refusal(InvalidRequestError, r"A string has half of a \uD800-\uDFFF pair; send both halves")
@@ -174,13 +174,13 @@ def _check_size(text: str, limits: BodyLimits, max_values: int) -> Refusal | Non
 
 
 def _no_constant(name: str) -> float:
-    raise _Refused(Refusal(JSONParseError, f"{name} is not JSON; send null or a number"))
+    raise _JsonRefused(Refusal(JSONParseError, f"{name} is not JSON; send null or a number"))
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _Refused(Refusal(InvalidRequestError, "A number is too large for a double; send it as a string"))
+        raise _JsonRefused(Refusal(InvalidRequestError, "A number is too large for a double; send it as a string"))
     return number
 
 
@@ -192,5 +192,5 @@ def _whole(text: str) -> int:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise _Refused(Refusal(InvalidRequestError, "An object has the same key twice; send every key once"))
+        raise _JsonRefused(Refusal(InvalidRequestError, "An object has the same key twice; send every key once"))
     return found

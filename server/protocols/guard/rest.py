@@ -1,7 +1,9 @@
-"""What a REST request must be before the SDK's routes see it: the SDK's routes as a table, and the checks. Pure.
+"""Checks of a REST request before the SDK's routes get it: their paths as a table, and what each reads. Pure.
 
-A path that is in no row passes: the router answers it. A body or query that the SDK does not read is not checked
-against a message, but a body is always one JSON object.
+Rules:
+1. A path that is in no row passes: the router answers it.
+2. A body or query that the SDK parses is parsed here first, and refused if that fails or loses something. Any other
+   body need only be one JSON object.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ from google.protobuf.message import Message
 from starlette.datastructures import QueryParams
 
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version, invalid
-from a2a_canvas.server.protocols.guard.messages import parse_params
+from a2a_canvas.server.protocols.guard.proto_messages import parse_params
 from a2a_canvas.server.protocols.guard.rpc_calls import check_legacy_proto
 
 
 @dataclass(frozen=True, slots=True)
 class RestRoute:
-    """One of the SDK's REST routes: its path below the prefix, its version, what its body and query are parsed into."""
+    """One of the SDK's REST routes: its path below the prefix, its version, the messages of its body and query."""
 
     method: str
     path: str
@@ -36,7 +38,7 @@ class RestRoute:
 
 
 TENANT_PATTERN = "(?:/(?!artifacts/)[^/]+)?"
-"""What may stand before the prefix: a tenant. `/artifacts/rest/…` is a context of that name, not a tenant."""
+"""A tenant may stand before the prefix. `/artifacts/rest/…` is a context of that name, not a tenant."""
 
 _PUSH = "tasks/[^/]+/pushNotificationConfigs"
 _LEGACY_PUSH = a2a_v0_3_pb2.CreateTaskPushNotificationConfigRequest
@@ -102,7 +104,7 @@ def _parse_query(fields: Mapping[str, Any], message: Message) -> None:
 
 
 def _check_legacy_query(query: QueryParams) -> Refusal | None:
-    """The SDK reads it with int(), which takes less than its parser of JSON does (-0.0), and more (1_0)."""
+    """The SDK reads it with int(), which takes less than ProtoJSON (-0.0), and more (1_0)."""
     given = query.get("historyLength")
     if not given or re.fullmatch("-?[0-9]+", given, re.ASCII):
         return None
@@ -110,7 +112,7 @@ def _check_legacy_query(query: QueryParams) -> Refusal | None:
 
 
 def check_encoding(raw_path: bytes, query: bytes) -> Refusal | None:
-    """A path and a query as they were sent: what is percent-encoded in them has to be UTF-8."""
+    """A path and a query as they were sent: percent-encoded bytes must be UTF-8."""
     try:
         unquote_to_bytes(raw_path + query).decode()
     except UnicodeDecodeError:

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.types import Scope
 
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version
-from a2a_canvas.server.protocols.guard.messages import check_message, parse_params
+from a2a_canvas.server.protocols.guard.proto_messages import check_message, parse_params
 
 RequestId: TypeAlias = str | int | None
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
-from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED, activated_header
-from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED, ActivatedExtensions, activated_header
+from a2a_canvas.server.protocols.a2a_v1.projection import TaskProjection, to_task
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS, TURN
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection

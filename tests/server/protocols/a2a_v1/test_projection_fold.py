@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.model import ModelError, ModelEvent, ModelRequest, ModelText, ToolUse
 from a2a_canvas.server.agent.models.playback import answer
+from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.parts import to_part
-from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.projection import TaskProjection, to_task
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold

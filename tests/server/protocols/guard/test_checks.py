@@ -27,7 +27,7 @@ from a2a_canvas.server.protocols.guard.checks import (
     check_json,
     check_version,
 )
-from a2a_canvas.server.protocols.guard.messages import check_message
+from a2a_canvas.server.protocols.guard.proto_messages import check_message
 from a2a_canvas.server.protocols.guard.rest import RestRoute, allowed_methods, check_rest, find_rest_route
 from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, RpcCall, check_jsonrpc, check_legacy_proto
 
