@@ -43,13 +43,13 @@ def postgresql_url() -> str:
 
 
 @contextmanager
-def private_postgresql(**settings: str) -> Iterator[Server]:
+def private_postgresql(**settings: str) -> Iterator[PrivatePostgresql]:
     """A server for one test, to be stopped and started at will.
 
     Args:
         settings: as in `postgresql.conf`.
     """
-    server = Server(settings)
+    server = PrivatePostgresql(settings)
     try:
         yield server
     finally:
@@ -76,7 +76,7 @@ def cut_connections(url: str) -> int:
     return len(execute(url, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}"))
 
 
-class Link:
+class FreezableProxy:
     """A way to a database by the loopback, which can be frozen: nothing comes through, and nobody is told.
 
     Args:
@@ -126,7 +126,7 @@ class Link:
             writer.close()
 
 
-class Server:
+class PrivatePostgresql:
     """A PostgreSQL on a free port of the loopback, with its data in a folder of its own; it runs from the start.
 
     Args:
@@ -217,9 +217,9 @@ def why_not() -> str:
 
 
 @functools.cache
-def _session_server() -> Server:
+def _session_server() -> PrivatePostgresql:
     # What is lost with the machine is no matter here, and without it a new database takes a moment instead of seconds.
-    server = Server({"fsync": "off"})
+    server = PrivatePostgresql({"fsync": "off"})
     atexit.register(server.remove)
     return server
 

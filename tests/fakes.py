@@ -89,7 +89,7 @@ class FakeLLM:
         self.ends.append("whole")
 
 
-class Told:
+class EventRecorder:
     """An `Emit` that remembers what it was told."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ from a2a_canvas.store.sql.differences import content_json
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.store.artifact_builders import by
-from tests.store.sql.sql_fixtures import Replica, keeping
+from tests.store.sql.sql_fixtures import FakeReplica, open_store
 
 ROOT = Path(__file__).parents[2]
 Url = Callable[[Path], str]
@@ -136,12 +136,12 @@ async def test_what_revision_0001_kept_is_kept_and_can_be_changed(url: Url, tmp_
             rows = await connection.execute(text("SELECT context_id, tasks, position, incarnation FROM contexts"))
             assert rows.all() == [("c", 2, 7, 0)]
             assert await connection.scalar(text("SELECT task_id FROM messages")) == "t"
-        async with keeping(database, Replica()) as kept:
+        async with open_store(database, FakeReplica()) as kept:
             assert (await kept.store.get(by("t"))).text == "old"
             await kept.store.apply(by("t"), EditText(Span(0, 3), "new", base=1))
             await kept.store.close(by("t"))
             await kept.commits.settled()
-        async with keeping(database, Replica()) as kept:
+        async with open_store(database, FakeReplica()) as kept:
             assert [version.content.text for version in await kept.store.versions(by("t"))] == ["old", "new"]
 
 

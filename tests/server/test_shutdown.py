@@ -25,7 +25,7 @@ from a2a_canvas.server.app import build_app
 from a2a_canvas.server.protocols.edge.shutdown import Server, Stop, Stopping
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.store.sql import database
-from tests.database_fixtures import Link, postgresql_url
+from tests.database_fixtures import FreezableProxy, postgresql_url
 from tests.server.app_server import (
     SCRIPT,
     WAYS,
@@ -250,7 +250,7 @@ def patient_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("patient_driver")
 @pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
 async def test_it_stops_although_its_database_does_not_answer(busy: bool) -> None:
-    link = Link(await with_tables(postgresql_url()))
+    link = FreezableProxy(await with_tables(postgresql_url()))
     async with asyncio.timeout(60), link as url:
         async with in_process(url, grace=1) as (server, running, served):
             if busy:
@@ -269,7 +269,7 @@ async def test_it_stops_although_its_database_does_not_answer(busy: bool) -> Non
 
 @pytest.mark.usefixtures("patient_driver")
 async def test_it_is_ready_again_when_its_database_answers_again() -> None:
-    link = Link(await with_tables(postgresql_url()))
+    link = FreezableProxy(await with_tables(postgresql_url()))
     async with asyncio.timeout(60), link as url, in_process(url) as (_, _, served):
         link.freeze()
         assert (await served.http.get("/readyz")).status_code == 503

@@ -30,7 +30,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, DataPart, FilePart, Limits, Ref, Version
 from a2a_canvas.store.text.spans import Span
 from tests.store.artifact_builders import StockClient, appending, by, delta, replacing, text
-from tests.store.sql.sql_fixtures import Replica, keeping, postgresql_database, sqlite_database
+from tests.store.sql.sql_fixtures import FakeReplica, open_store, postgresql_database, sqlite_database
 
 
 @asynccontextmanager
@@ -45,13 +45,13 @@ async def evented(limits: Limits) -> AsyncIterator[ArtifactStore]:
 
 @asynccontextmanager
 async def sqlite(limits: Limits) -> AsyncIterator[ArtifactStore]:
-    async with sqlite_database() as database, keeping(database, Replica(), limits) as kept:
+    async with sqlite_database() as database, open_store(database, FakeReplica(), limits) as kept:
         yield kept.store
 
 
 @asynccontextmanager
 async def postgresql(limits: Limits) -> AsyncIterator[ArtifactStore]:
-    async with postgresql_database() as database, keeping(database, Replica(living={"r1"}), limits) as kept:
+    async with postgresql_database() as database, open_store(database, FakeReplica(living={"r1"}), limits) as kept:
         yield kept.store
 
 

@@ -21,7 +21,7 @@ from a2a_canvas.store.text.spans import Span
 from a2a_canvas.tools.artifact_edit import ArtifactEdit
 from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream
 from tests.store.artifact_builders import appending, by, delta, replacing, result, text
-from tests.tools.tool_calls import Watcher, call, cut, dumped, fragments, shuffled, workspace
+from tests.tools.tool_calls import RecordingListener, call, cut, dumped, fragments, shuffled, workspace
 
 EDIT = ArtifactEdit()
 State = tuple[Artifact, tuple[Version, ...]] | None
@@ -90,7 +90,7 @@ def test_however_a_call_is_cut_and_ordered_exactly_the_quoted_passage_changes(
     asked: tuple[str, dict[str, Any]], draft: bool, data: st.DataObject
 ) -> None:
     content, whole = asked
-    store, watcher = saved(replacing(content, name="n", last_chunk=not draft)), Watcher()
+    store, watcher = saved(replacing(content, name="n", last_chunk=not draft)), RecordingListener()
     pieces = data.draw(fragments(data.draw(dumped(whole))))
     outcome = result(call(EDIT, pieces, workspace(store, watcher=watcher)))
     after = expected(content, whole["old_text"], whole["new_text"])
@@ -130,7 +130,7 @@ def test_however_any_input_is_cut_the_outcome_is_that_of_the_input_in_one_piece(
 ) -> None:
     outcomes, states = [], []
     for pieces in ([written], data.draw(fragments(written))):
-        store, watcher = saved(document(content)), Watcher()
+        store, watcher = saved(document(content)), RecordingListener()
         outcomes.append(result(call(EDIT, pieces, workspace(store, watcher=watcher))))
         states.append(result(standing(store)))
         assert watcher.open == {}
@@ -147,7 +147,7 @@ class Watched:
     """A call on a store, and what a watcher is told of it."""
 
     def __init__(self, *before: Change, limits: Limits | None = None) -> None:
-        self.watcher = Watcher()
+        self.watcher = RecordingListener()
         self.store = saved(*(before or (document(),)), limits=limits)
         self.stream: ToolStream = EDIT.open(workspace(self.store, watcher=self.watcher))
 
@@ -233,7 +233,7 @@ async def test_the_tasks_own_draft_is_closed_first() -> None:
 async def test_what_another_task_writes_is_not_edited(theirs: Change) -> None:
     store = saved(document())
     await store.apply(by("t2"), theirs)
-    before, watcher = await standing(store), Watcher()
+    before, watcher = await standing(store), RecordingListener()
     outcome = await call(EDIT, [json.dumps(edit())], workspace(store, watcher=watcher))
     assert_failed(outcome, "'a' is being written by another task.*Try again when it is done")
     assert await standing(store) == before
@@ -336,7 +336,7 @@ async def test_a_cancel_while_the_change_is_made_takes_the_edit_back() -> None:
                 await asyncio.Event().wait()
             return await super().apply(ref, change)
 
-    store, watcher = Slow(), Watcher()
+    store, watcher = Slow(), RecordingListener()
     await store.apply(by("t1"), document())
     turn = asyncio.create_task(call(EDIT, [json.dumps(edit())], workspace(store, watcher=watcher)))
     await store.reached.wait()

@@ -15,7 +15,7 @@ from a2a_canvas.tools.artifact_read import artifact_read
 from a2a_canvas.tools.artifact_restore import artifact_restore
 from a2a_canvas.tools.base import Done, Failed, Outcome
 from tests.store.artifact_builders import by, replacing, text
-from tests.tools.tool_calls import Watcher, call, workspace
+from tests.tools.tool_calls import RecordingListener, call, workspace
 
 
 async def written(*contents: str) -> InMemoryArtifactStore:
@@ -25,7 +25,9 @@ async def written(*contents: str) -> InMemoryArtifactStore:
     return store
 
 
-async def restore(store: InMemoryArtifactStore, version: Any, watcher: Watcher | None = None, **rest: Any) -> Outcome:
+async def restore(
+    store: InMemoryArtifactStore, version: Any, watcher: RecordingListener | None = None, **rest: Any
+) -> Outcome:
     whole = {"artifact_id": "a", "version": version, **rest}
     return await call(artifact_restore, list(json.dumps(whole)), workspace(store, watcher=watcher))
 
@@ -35,7 +37,7 @@ async def texts(store: InMemoryArtifactStore) -> list[str]:
 
 
 async def test_an_old_version_becomes_a_new_one_and_none_is_lost() -> None:
-    store, watcher = await written("one", "two", "three"), Watcher()
+    store, watcher = await written("one", "two", "three"), RecordingListener()
     outcome = await restore(store, 1, watcher)
     assert outcome == Done("Restored; version 4 of a, with the content of version 1, is saved.")
     assert await texts(store) == ["one", "two", "three", "one"]
@@ -61,7 +63,7 @@ async def test_after_an_undo_a_later_version_can_be_restored() -> None:
 
 
 async def test_the_tasks_own_draft_becomes_a_version_first() -> None:
-    store, watcher = await written("one"), Watcher()
+    store, watcher = await written("one"), RecordingListener()
     await store.apply(by("t1"), replacing("draft"))
     outcome = await restore(store, 1, watcher)
     assert outcome == Done("Restored; version 3 of a, with the content of version 1, is saved.")
@@ -71,7 +73,7 @@ async def test_the_tasks_own_draft_becomes_a_version_first() -> None:
 
 @pytest.mark.parametrize("number", [-1, 0, 3, 10**30])
 async def test_a_version_that_does_not_exist_is_a_failure_that_names_the_range(number: int) -> None:
-    store, watcher = await written("one", "two"), Watcher()
+    store, watcher = await written("one", "two"), RecordingListener()
     outcome = await restore(store, number, watcher)
     says = f"Artifact 'a' has no version {number}; it has the versions 1 to 2. Nothing was changed."
     assert outcome == Failed(says)
@@ -116,7 +118,7 @@ async def test_a_limit_passes() -> None:
 
 
 async def test_without_a_version_all_that_the_last_task_did_is_undone_at_once() -> None:
-    store, watcher = await written("one"), Watcher()
+    store, watcher = await written("one"), RecordingListener()
     for content in ("two", "three"):
         await store.apply(by("t2"), replacing(content, last_chunk=True))
     assert await restore(store, None, watcher) == Done("Undone; a is at version 1 again.")

@@ -17,7 +17,7 @@ from a2a_canvas.store.models import Artifact, Limits, Ref
 from a2a_canvas.store.text.spans import Span, Unit, from_codepoints
 from a2a_canvas.tools.edit_stream import EditStream, Target, updated_content
 from tests.store.artifact_builders import appending, by, delta, replacing, result
-from tests.tools.tool_calls import Watcher, workspace
+from tests.tools.tool_calls import RecordingListener, workspace
 
 TEXTS = st.text("ab é😀\r\n", max_size=8)
 STRATEGIES = st.sampled_from(get_args(Strategy))
@@ -40,9 +40,9 @@ async def saved(text: str = TEXT, limits: Limits | None = None) -> InMemoryArtif
 
 async def opened(
     store: InMemoryArtifactStore, quote: str, *pieces: str, task: str = "t1", strategy: Strategy = "replace"
-) -> tuple[EditStream, Watcher]:
+) -> tuple[EditStream, RecordingListener]:
     """An edit that has been announced, with the pieces written so far."""
-    watcher = Watcher()
+    watcher = RecordingListener()
     artifact = await store.get(by(task))
     target = Target("a", artifact.version, artifact.text, span_of(quote, artifact.text))
     edit = EditStream(workspace(store, task, watcher), target, strategy)
@@ -69,7 +69,7 @@ def test_what_is_told_makes_the_new_text_of_the_old_one(
     old: str, strategy: Strategy, unit: Unit, pieces: list[str], data: st.DataObject
 ) -> None:
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(old))] * 2)))
-    watcher, store = Watcher(), result(saved(old))
+    watcher, store = RecordingListener(), result(saved(old))
     edit = EditStream(workspace(store, watcher=watcher), Target("a", 1, old, Span(start, end), unit), strategy)
 
     async def play() -> Applied:
@@ -251,7 +251,7 @@ async def test_an_edit_that_is_tried_again_at_once_shows_nothing_in_between() ->
 
 
 async def test_each_edit_of_a_workspace_has_an_id_of_its_own() -> None:
-    store, watcher = await saved(), Watcher()
+    store, watcher = await saved(), RecordingListener()
     place = workspace(store, watcher=watcher)
     for _ in range(2):
         edit = EditStream(place, Target("a", 1, TEXT, span_of(FIRST)), "replace")

@@ -20,7 +20,7 @@ from tests.fakes import ids
 from tests.store.artifact_builders import StockClient
 
 
-class Watcher:
+class RecordingListener:
     """Remembers everything an evented store tells, and reads it: as every client does, and the edits on their way.
 
     Attributes:
@@ -61,10 +61,12 @@ class Watcher:
         return self._client.reads(artifact_id)
 
 
-def workspace(store: ArtifactStore | None = None, task: str = "t1", watcher: Watcher | None = None) -> Workspace:
+def workspace(
+    store: ArtifactStore | None = None, task: str = "t1", watcher: RecordingListener | None = None
+) -> Workspace:
     """A place to work in, on `store`; an evented store is taken as it is, any other one tells `watcher`."""
     if not isinstance(store, EventedArtifactStore):
-        store = EventedArtifactStore(store or InMemoryArtifactStore(), (watcher or Watcher()).listen)
+        store = EventedArtifactStore(store or InMemoryArtifactStore(), (watcher or RecordingListener()).listen)
     return Workspace(store, "c", task, ids("edit"))
 
 

@@ -25,7 +25,7 @@ from a2a_canvas.server.agent.model import (
     Usage,
 )
 from a2a_canvas.server.agent.progress import Progress
-from tests.fakes import Told, answer, broken, text, thinking, tool
+from tests.fakes import EventRecorder, answer, broken, text, thinking, tool
 
 
 class Reader(Answer[Block]):
@@ -47,7 +47,7 @@ class Reader(Answer[Block]):
 
 
 async def test_what_is_told_of_an_answer_and_in_which_order() -> None:
-    told, usage = Told(), Usage(3, 4)
+    told, usage = EventRecorder(), Usage(3, 4)
     steps = broken(thinking("hm"), tool("T1", "artifact_list", at=1), text("Hi", at=2))
     reader = await Reader(told).play([*steps, *answer(reason="stop_sequence")[1:-1], MessageStop("end_turn", usage)])
     first, third = Place(0, 1, 0), Place(2, 1, 2)
@@ -65,17 +65,17 @@ async def test_what_is_told_of_an_answer_and_in_which_order() -> None:
 
 
 async def test_text_and_tool_input_go_to_who_asked_with_their_blocks() -> None:
-    reader = await Reader(Told()).play(answer(text("Hi", " you"), tool("T1", "nope", "{}", at=4), text("!")))
+    reader = await Reader(EventRecorder()).play(answer(text("Hi", " you"), tool("T1", "nope", "{}", at=4), text("!")))
     assert reader.given == [(0, "Hi"), (0, " you"), (1, "{}"), (2, "!")]
 
 
 async def test_half_characters_go_no_further() -> None:
-    reader = await Reader(Told()).play(broken(text("a\ud83d"), tool("T1", "nope", "\ud83d", at=1)))
+    reader = await Reader(EventRecorder()).play(broken(text("a\ud83d"), tool("T1", "nope", "\ud83d", at=1)))
     assert reader.given == [(0, "a\ufffd"), (1, "\ufffd")]
 
 
 async def test_thinking_that_says_nothing_new_is_not_told() -> None:
-    told = Told()
+    told = EventRecorder()
     await Reader(told, "accumulated").play(broken(thinking("A", "AB", "AB", "")))
     assert [event.content for event in told.of(ThinkingAdded)] == ["A", "B"]
 
@@ -83,7 +83,9 @@ async def test_thinking_that_says_nothing_new_is_not_told() -> None:
 @pytest.mark.parametrize("piece", [TextDelta, ThinkingDelta, InputDelta, SignatureDelta])
 async def test_a_piece_for_a_block_that_is_not_there_or_is_another_is_an_error(piece) -> None:
     kinds = {TextDelta: "text", InputDelta: "tool_use"}
-    reader = await Reader(Told()).play([BlockStart(n, k) for n, k in enumerate(("text", "thinking", "tool_use"))])
+    reader = await Reader(EventRecorder()).play(
+        [BlockStart(n, k) for n, k in enumerate(("text", "thinking", "tool_use"))]
+    )
     for block in reader._open.values():
         if block.kind != kinds.get(piece, "thinking"):
             with pytest.raises(BlockError, match=f"is a {block.kind} block"):
@@ -93,19 +95,19 @@ async def test_a_piece_for_a_block_that_is_not_there_or_is_another_is_an_error(p
 
 
 async def test_blocks_that_are_still_open_end_with_the_answer_and_not_with_a_break() -> None:
-    told = Told()
+    told = EventRecorder()
     left_open = [BlockStart(0, "thinking"), BlockStart(1, "text"), BlockStart(2, "text"), BlockStop(1)]
     reader = await Reader(told).play(broken(left_open))
     await reader.take(MessageStop("end_turn"))
     assert [event.place.index for event in told.of(BlockStopped)] == [1, 0, 2]
     assert isinstance(told.events[-1], LlmCallCompleted)
-    told = Told()
+    told = EventRecorder()
     await (await Reader(told).play(broken(left_open))).end("error", Usage())
     assert [event.place.index for event in told.of(BlockStopped)] == [1]
 
 
 async def test_an_answer_is_over_once() -> None:
-    told = Told()
+    told = EventRecorder()
     reader = await Reader(told).play(broken(text("Hi")))
     with pytest.raises(ModelError, match="ended in the middle"):
         reader.check_ended()

@@ -34,7 +34,7 @@ POLL = 0.02
 """Seconds between two looks at what nobody tells of."""
 
 
-class Server:
+class ServerProcess:
     """A server that runs.
 
     Attributes:
@@ -159,7 +159,7 @@ def message(
     return said | {name: value for name, value in ids.items() if value} | metadata
 
 
-class House:
+class ServerGroup:
     """Starts servers on one database.
 
     Args:
@@ -168,23 +168,23 @@ class House:
     """
 
     def __init__(self, database: str, model: str, environment: Mapping[str, str], opened: AsyncExitStack) -> None:
-        self.servers: list[Server] = []
+        self.servers: list[ServerProcess] = []
         self._options = ("--model", model, "--database", database)
         self._environment = environment
         self._opened = opened
 
-    async def start(self, *options: str) -> Server:
+    async def start(self, *options: str) -> ServerProcess:
         """A server that serves."""
         server = await self.begin(*options)
         await server.says("Uvicorn running")
         return server
 
-    async def several(self, count: int) -> list[Server]:
+    async def several(self, count: int) -> list[ServerProcess]:
         """As many servers that live; those that are missing are started."""
         living = [server for server in self.servers if server.process.returncode is None][:count]
         return [*living, *await asyncio.gather(*(self.start() for _ in range(count - len(living))))]
 
-    async def begin(self, *options: str) -> Server:
+    async def begin(self, *options: str) -> ServerProcess:
         """A server that may not come to serve."""
         port, grpc_port = free_port(), free_port()
         ports = ("--port", str(port), "--grpc-port", str(grpc_port))
@@ -195,7 +195,7 @@ class House:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
-        server = Server(port, grpc_port, process, self._opened)
+        server = ServerProcess(port, grpc_port, process, self._opened)
         self.servers.append(server)
         return server
 
@@ -207,10 +207,10 @@ class House:
 
 
 @asynccontextmanager
-async def house(database: str, folder: Path, model: str = "", **environment: str) -> AsyncIterator[House]:
+async def server_group(database: str, folder: Path, model: str = "", **environment: str) -> AsyncIterator[ServerGroup]:
     """A house whose servers have a scripted model (`plays.py`), unless another is named; all are ended in the end."""
     async with AsyncExitStack() as opened:
-        started = House(database, model or f"script:{script(folder)}", environment, opened)
+        started = ServerGroup(database, model or f"script:{script(folder)}", environment, opened)
         try:
             yield started
         finally:

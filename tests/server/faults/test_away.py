@@ -15,11 +15,10 @@ import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
 
-from tests.database_fixtures import Server as Postgresql
-from tests.database_fixtures import cut_connections, private_postgresql
+from tests.database_fixtures import PrivatePostgresql, cut_connections, private_postgresql
 from tests.server.faults.fault_scripts import BEGUN, WRITE, Json
 from tests.server.faults.outcome_checks import assert_written
-from tests.server.faults.server_processes import PATIENCE, Server, eventually, house, message, with_tables
+from tests.server.faults.server_processes import PATIENCE, ServerProcess, eventually, message, server_group, with_tables
 from tests.server.faults.watching_client import INTERNAL_ERROR, Refused, Stream, Told
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -30,23 +29,23 @@ OUTAGE = 4.5
 
 
 @pytest.fixture(scope="module")
-def postgresql() -> Iterator[Postgresql]:
+def postgresql() -> Iterator[PrivatePostgresql]:
     with private_postgresql() as server:
         yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def url(postgresql: Postgresql) -> str:
+async def url(postgresql: PrivatePostgresql) -> str:
     return await with_tables(postgresql.new_database())
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def two(url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[list[Server]]:
-    async with house(url, tmp_path_factory.mktemp("script")) as servers:
+async def two(url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[list[ServerProcess]]:
+    async with server_group(url, tmp_path_factory.mktemp("script")) as servers:
         yield await servers.several(2)
 
 
-async def test_a_turn_whose_connections_are_cut_misses_nothing(url: str, two: list[Server]) -> None:
+async def test_a_turn_whose_connections_are_cut_misses_nothing(url: str, two: list[ServerProcess]) -> None:
     owner, other = two
     mine, theirs = Told(), Told()
     async with owner.sends(WRITE, mine) as own, asyncio.timeout(PATIENCE):
@@ -71,7 +70,7 @@ def _has(length: int, told: Told) -> bool:
 
 @pytest.mark.parametrize(("mode", "outage"), [("fast", 0), ("immediate", OUTAGE)])
 async def test_ten_turns_wait_for_a_restarted_database_and_go_on(
-    postgresql: Postgresql, two: list[Server], mode: Literal["fast", "immediate"], outage: float
+    postgresql: PrivatePostgresql, two: list[ServerProcess], mode: Literal["fast", "immediate"], outage: float
 ) -> None:
     """Two servers, so that a turn could be taken over; but who could not say that it lives is not dead."""
     writing = asyncio.Barrier(2 * TURNS + 1)
@@ -98,7 +97,7 @@ async def test_ten_turns_wait_for_a_restarted_database_and_go_on(
     assert listed["totalSize"] == 1
 
 
-async def _watched(owner: Server, other: Server, writing: asyncio.Barrier) -> tuple[Told, Told]:
+async def _watched(owner: ServerProcess, other: ServerProcess, writing: asyncio.Barrier) -> tuple[Told, Told]:
     """A turn, and what was told of it by its owner and by the other server."""
     mine, theirs = Told(), Told()
     async with owner.sends(WRITE, mine) as own:
@@ -115,7 +114,7 @@ async def _watched(owner: Server, other: Server, writing: asyncio.Barrier) -> tu
     return mine, theirs
 
 
-async def _assert_away(server: Server, late: Json) -> None:
+async def _assert_away(server: ServerProcess, late: Json) -> None:
     """Whatever is asked for is to be tried again, says each binding in its own way."""
     for method, params in (("SendMessage", {"message": late}), ("ListTasks", {}), ("GetTask", {"id": "t"})):
         with pytest.raises(Refused) as refused:
@@ -131,7 +130,7 @@ async def _assert_away(server: Server, late: Json) -> None:
     assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
-async def _accepted(server: Server, late: Json) -> tuple[str, str]:
+async def _accepted(server: ServerProcess, late: Json) -> tuple[str, str]:
     """The task and the context of a message that is sent until it is accepted."""
     found: list[tuple[str, str]] = []
 

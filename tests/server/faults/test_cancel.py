@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.database_fixtures import postgresql_url
 from tests.server.faults.fake_messages_api import MODEL, START, behind, messages_api, speaks, writes
 from tests.server.faults.fault_scripts import CANCELED, WORKING, Json
-from tests.server.faults.server_processes import PATIENCE, house, with_tables
+from tests.server.faults.server_processes import PATIENCE, server_group, with_tables
 from tests.server.faults.watching_client import Told
 
 WRITTEN = "As far as it has come"
@@ -25,7 +25,7 @@ async def test_a_cancel_elsewhere_ends_the_models_answer_wherever_it_is(tmp_path
     url = await with_tables(postgresql_url())
     async with (
         messages_api() as api,
-        house(url, tmp_path, MODEL, **behind(api)) as servers,
+        server_group(url, tmp_path, MODEL, **behind(api)) as servers,
     ):
         owner, other = await servers.several(2)
         for says, seen in INSIDE:

@@ -13,17 +13,17 @@ import pytest
 from tests.database_fixtures import sqlite_url
 from tests.server.faults.fault_scripts import BEGUN, COMPLETED, WRITE
 from tests.server.faults.outcome_checks import assert_written
-from tests.server.faults.server_processes import Server, house, message
+from tests.server.faults.server_processes import ServerProcess, message, server_group
 from tests.server.faults.watching_client import INTERNAL_ERROR, Refused, Told
 
-FULL = Callable[[Server], Callable[[], object]]
+FULL = Callable[[ServerProcess], Callable[[], object]]
 """Takes the room from a server; what comes back gives it back."""
 
 
 def by_a_quota(folder: Path) -> FULL:
     """No file may grow beyond what the journal of the database has now."""
 
-    def fill(server: Server) -> Callable[[], object]:
+    def fill(server: ServerProcess) -> Callable[[], object]:
         before = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
         size = (folder / "canvas.db-wal").stat().st_size
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size, before[1]))
@@ -35,7 +35,7 @@ def by_a_quota(folder: Path) -> FULL:
 def by_a_full_disk(folder: Path) -> FULL:
     """Something else has taken the rest of a small disk."""
 
-    def fill(server: Server) -> Callable[[], object]:
+    def fill(server: ServerProcess) -> Callable[[], object]:
         filler = folder / "filler"
         with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space"):
             while True:
@@ -67,7 +67,7 @@ async def test_a_turn_on_a_full_disk_waits_and_goes_on(small_disk: Path, tmp_pat
 
 
 async def test_a_file_that_is_moved_away_is_noticed_and_used_again_when_it_is_back(tmp_path: Path) -> None:
-    def by_moving_the_file(server: Server) -> Callable[[], object]:
+    def by_moving_the_file(server: ServerProcess) -> Callable[[], object]:
         os.rename(tmp_path / "canvas.db", tmp_path / "elsewhere.db")
         return lambda: os.rename(tmp_path / "elsewhere.db", tmp_path / "canvas.db")
 
@@ -76,7 +76,7 @@ async def test_a_file_that_is_moved_away_is_noticed_and_used_again_when_it_is_ba
 
 async def assert_waits_and_goes_on(disk: Path, folder: Path, full: FULL, reason: str) -> None:
     told, late = Told(), message(WRITE, context="late")
-    async with house(sqlite_url(disk), folder) as servers:
+    async with server_group(sqlite_url(disk), folder) as servers:
         server = await servers.start()
         async with server.sends(WRITE, told) as stream:
             await stream.until(lambda told: len(told.texts.get("report", "")) > len(BEGUN) // 2)

@@ -13,7 +13,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 
 from tests.database_fixtures import sqlite_url
-from tests.server.faults.server_processes import Server, envelope, house, message
+from tests.server.faults.server_processes import ServerProcess, envelope, message, server_group
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"
@@ -30,17 +30,17 @@ RULES = [
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[Server]:
+async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
     """It has an artifact whose id is what a database makes of NUL."""
     script = tmp_path / "rules.yaml"
     script.write_text(json.dumps({"rules": RULES}))
-    async with house(sqlite_url(tmp_path), tmp_path, f"script:{script}") as servers:
+    async with server_group(sqlite_url(tmp_path), tmp_path, f"script:{script}") as servers:
         started = await servers.start()
         await started.call("SendMessage", {"message": message("write", context="z\ufffd1")})
         yield started
 
 
-async def test_twenty_puts_at_once_are_refused_and_the_server_lives_and_ends(server: Server) -> None:
+async def test_twenty_puts_at_once_are_refused_and_the_server_lives_and_ends(server: ServerProcess) -> None:
     put = {"op": "put", "artifactId": NUL, "text": "x"}
     calls = [envelope("SendMessage", {"message": message("x", context="z\ufffd1", operation=put)}) for _ in range(20)]
     answers = await asyncio.gather(*(server.http.post("/", json=call, headers=V1) for call in calls))
@@ -72,7 +72,7 @@ RPC: list[tuple[str, Any, str]] = [
 ]
 
 
-async def json_rpc(server: Server, method: str, params: Any, field: str) -> None:
+async def json_rpc(server: ServerProcess, method: str, params: Any, field: str) -> None:
     answer = await server.http.post("/", json=envelope(method, params), headers=V1)
     error = json.loads(answer.text.removeprefix("data: "))["error"]
     assert error["code"] == -32602
@@ -93,7 +93,7 @@ PATHS: list[tuple[str, Any, str]] = [
 ]
 
 
-async def get(server: Server, path: str, headers: Any, field: str) -> None:
+async def get(server: ServerProcess, path: str, headers: Any, field: str) -> None:
     answer = await server.http.get(path, headers=headers)
     assert answer.status_code == 400
     assert answer.json()["error"]["message"].startswith(field)
@@ -111,7 +111,7 @@ RUNS: list[tuple[Any, str]] = [
 ]
 
 
-async def ag_ui(server: Server, body: Any, field: str) -> None:
+async def ag_ui(server: ServerProcess, body: Any, field: str) -> None:
     run = {"threadId": "z\ufffd1", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "x"}]}
     run |= {"state": {}, "tools": [], "context": [], "forwardedProps": {}} | body
     asked = {name: value for name, value in run.items() if value is not None}
@@ -120,7 +120,7 @@ async def ag_ui(server: Server, body: Any, field: str) -> None:
     assert answer.json()["error"]["message"].startswith(field)
 
 
-async def test_every_entrance_refuses_such_an_id_by_its_name(server: Server) -> None:
+async def test_every_entrance_refuses_such_an_id_by_its_name(server: ServerProcess) -> None:
     for call in RPC:
         await json_rpc(server, *call)
     for path in PATHS:

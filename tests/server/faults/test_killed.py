@@ -38,7 +38,7 @@ from tests.server.faults.fault_scripts import (
     WRITE,
 )
 from tests.server.faults.outcome_checks import assert_written
-from tests.server.faults.server_processes import PATIENCE, House, Server, house, message
+from tests.server.faults.server_processes import PATIENCE, ServerGroup, ServerProcess, message, server_group
 from tests.server.faults.watching_client import INTERNAL_ERROR, Refused, Told, envelope
 
 GRACE = 3
@@ -60,7 +60,7 @@ def row(folder: Path, columns: str) -> tuple[Any, ...]:
 
 async def test_a_turn_that_is_killed_goes_on_from_its_last_completed_call(tmp_path: Path) -> None:
     told = Told()
-    async with house(sqlite_url(tmp_path), tmp_path) as servers:
+    async with server_group(sqlite_url(tmp_path), tmp_path) as servers:
         first = await servers.start()
         async with first.sends(WRITE, told) as stream:
             await stream.until(lambda told: len(told.texts.get("report", "")) > len(BEGUN) + 50)
@@ -78,7 +78,7 @@ async def test_a_turn_that_is_killed_goes_on_from_its_last_completed_call(tmp_pa
 
 async def test_a_task_that_cannot_be_read_any_more_stops_nothing_but_itself(tmp_path: Path) -> None:
     told, other = Told(), Told()
-    async with house(sqlite_url(tmp_path), tmp_path) as servers:
+    async with server_group(sqlite_url(tmp_path), tmp_path) as servers:
         first = await servers.start()
         async with first.sends(WRITE, told) as stream:
             await stream.until(lambda told: len(told.texts.get("report", "")) > 50)
@@ -110,7 +110,7 @@ async def test_the_model_is_asked_on_with_the_call_that_was_made_and_it_is_not_m
     told = Told()
     async with (
         messages_api() as api,
-        house(sqlite_url(tmp_path), tmp_path, MODEL, **behind(api)) as servers,
+        server_group(sqlite_url(tmp_path), tmp_path, MODEL, **behind(api)) as servers,
         asyncio.timeout(2 * PATIENCE),
     ):
         first = await servers.start()
@@ -140,7 +140,7 @@ async def test_the_model_is_asked_on_with_the_call_that_was_made_and_it_is_not_m
 async def test_a_server_that_is_told_to_stop_leaves_its_turn_to_the_next_one(tmp_path: Path) -> None:
     """The turn was handed over: that its server has gone is no fault of the turn's, and does not count as a crash."""
     told = Told()
-    async with house(sqlite_url(tmp_path), tmp_path) as servers:
+    async with server_group(sqlite_url(tmp_path), tmp_path) as servers:
         first = await servers.start("--shutdown-grace", str(GRACE))
         async with first.sends(WRITE, told) as stream:
             await stream.until(lambda told: len(told.texts.get("report", "")) > len(BEGUN) + 50)
@@ -170,7 +170,7 @@ class HalfSent:
         self._left = left
 
     @classmethod
-    async def to(cls, server: Server) -> HalfSent:
+    async def to(cls, server: ServerProcess) -> HalfSent:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         body = json.dumps(envelope("SendMessage", {"message": message(WRITE)})).encode()
         head = (
@@ -196,7 +196,7 @@ class HalfSent:
 async def test_everything_survives_a_restart(tmp_path: Path, stop: signal.Signals) -> None:
     told = Told()
     sent = message(WRITE, message_id="the first", context="c")
-    async with house(sqlite_url(tmp_path), tmp_path) as servers:
+    async with server_group(sqlite_url(tmp_path), tmp_path) as servers:
         first = await servers.start()
         async with first.stream("SendStreamingMessage", {"message": sent}, told) as stream:
             await stream.rest()
@@ -228,13 +228,13 @@ async def test_everything_survives_a_restart(tmp_path: Path, stop: signal.Signal
         await assert_left(second, told)
 
 
-async def _operate(server: Server, operation: dict[str, Any]) -> None:
+async def _operate(server: ServerProcess, operation: dict[str, Any]) -> None:
     sent = message("Do it.", context="c", operation=operation)
     task = (await server.call("SendMessage", {"message": sent}))["task"]
     assert task["status"]["state"] == COMPLETED, task
 
 
-async def _everything(server: Server) -> tuple[dict[str, Any], dict[str, str]]:
+async def _everything(server: ServerProcess) -> tuple[dict[str, Any], dict[str, str]]:
     """All that can be read: tasks with their history, artifacts, versions; and the ETag of each resource."""
     tasks = (await server.call("ListTasks", {"includeArtifacts": True, "historyLength": 100}))["tasks"]
     paths = ["/artifacts/c"]
@@ -247,7 +247,7 @@ async def _everything(server: Server) -> tuple[dict[str, Any], dict[str, str]]:
     return {"tasks": tasks, "found": found}, {path: answer.headers["etag"] for path, answer in answers.items()}
 
 
-async def _assert_refused(servers: House, first: Server, folder: Path) -> None:
+async def _assert_refused(servers: ServerGroup, first: ServerProcess, folder: Path) -> None:
     """One file has one server; another one is told so in one line."""
     second = await servers.begin()
     assert await second.ended() == 2
@@ -257,7 +257,7 @@ async def _assert_refused(servers: House, first: Server, folder: Path) -> None:
     ]
 
 
-async def assert_left(server: Server, told: Told) -> None:
+async def assert_left(server: ServerProcess, told: Told) -> None:
     """The first task is as it was when it ended, whatever came of its artifacts."""
     told.begin(await server.task(told.task_id))
     assert told.texts == {"notes": NOTES, "report": REPORT}

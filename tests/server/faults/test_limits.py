@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.server.faults.server_processes import PATIENCE, Server, house
+from tests.server.faults.server_processes import PATIENCE, ServerProcess, server_group
 
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @asynccontextmanager
-async def connected(server: Server) -> AsyncIterator[Connection]:
+async def connected(server: ServerProcess) -> AsyncIterator[Connection]:
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     try:
         yield reader, writer
@@ -38,7 +38,7 @@ async def last(connection: Connection, head: bytes) -> bytes:
 
 async def test_serve_has_the_limits_of_connections(tmp_path: Path) -> None:
     two_lengths = b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
-    async with house("memory", tmp_path) as servers:
+    async with server_group("memory", tmp_path) as servers:
         server = await servers.start("--max-connections", "3")
         async with connected(server) as first, connected(server) as second, connected(server) as third:
             assert [await healthy(one) for one in (first, second, third)] == [b"HTTP/1.1 200 OK"] * 3

@@ -17,16 +17,16 @@ from tests.database_fixtures import execute, postgresql_url
 from tests.server.app_server import Stream, said
 from tests.server.faults.fault_scripts import BEGUN, TEXTS, WRITE, WRITTEN
 from tests.server.faults.outcome_checks import assert_written
-from tests.server.faults.server_processes import PATIENCE, House, eventually, house, with_tables
+from tests.server.faults.server_processes import PATIENCE, ServerGroup, eventually, server_group, with_tables
 from tests.server.faults.watching_client import Refused, Told
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[str, House]]:
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[str, ServerGroup]]:
     url = await with_tables(postgresql_url())
-    async with house(url, tmp_path_factory.mktemp("script")) as servers:
+    async with server_group(url, tmp_path_factory.mktemp("script")) as servers:
         yield url, servers
 
 
@@ -53,7 +53,7 @@ def pages(url: str, task_id: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in execute(url, query)]
 
 
-async def test_a_watcher_of_another_server_sees_a_killed_ones_turn_go_on(shared: tuple[str, House]) -> None:
+async def test_a_watcher_of_another_server_sees_a_killed_ones_turn_go_on(shared: tuple[str, ServerGroup]) -> None:
     owner, second, third = await shared[1].several(3)
     told = Told()
     async with owner.sends(WRITE, told) as own:
@@ -74,7 +74,7 @@ async def test_a_watcher_of_another_server_sees_a_killed_ones_turn_go_on(shared:
     assert texts == TEXTS
 
 
-async def test_an_owner_that_stands_still_and_wakes_up_writes_nothing(shared: tuple[str, House]) -> None:
+async def test_an_owner_that_stands_still_and_wakes_up_writes_nothing(shared: tuple[str, ServerGroup]) -> None:
     url, servers = shared
     owner, other = await servers.several(2)
     mine, theirs = Told(), Told()
@@ -103,7 +103,7 @@ async def test_an_owner_that_stands_still_and_wakes_up_writes_nothing(shared: tu
     await assert_written(again, other)
 
 
-async def test_so_does_one_that_was_stopped_in_the_middle_of_a_transaction(shared: tuple[str, House]) -> None:
+async def test_so_does_one_that_was_stopped_in_the_middle_of_a_transaction(shared: tuple[str, ServerGroup]) -> None:
     """Its locks must not outlast its lease: nobody else could say that it is dead."""
     url, servers = shared
     owner, other = await servers.several(2)

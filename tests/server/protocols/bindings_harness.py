@@ -38,7 +38,7 @@ from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from tests.fakes import Hold, answer, ids, said, text, write
 from tests.server.app_server import free_port
-from tests.server.protocols.agui.agui_runs import World
+from tests.server.protocols.agui.agui_runs import ScriptedRuntime
 
 Json = dict[str, Any]
 V10 = {"A2A-Version": "1.0"}
@@ -54,7 +54,7 @@ REST_03 = {"messageId": "m", "role": "ROLE_USER", "contextId": "c", "content": [
 RUN = {"threadId": "c", "runId": "r", "messages": [{"id": "r", "role": "user", "content": "Go"}]}
 
 
-class Shaky(InMemoryJournal):
+class FailingJournal(InMemoryJournal):
     """A journal that can be made to fail.
 
     Attributes:
@@ -108,8 +108,8 @@ class Shaky(InMemoryJournal):
 class Edge:
     """The server, and raw ways to it."""
 
-    world: World
-    journal: Shaky
+    world: ScriptedRuntime
+    journal: FailingJournal
     hold: Hold
     app: Starlette
     server: Server
@@ -124,7 +124,7 @@ class Edge:
         return following.snapshot.task_id
 
 
-def edge_app(world: World, stop: Stop, handler: A2AHandler) -> Starlette:
+def edge_app(world: ScriptedRuntime, stop: Stop, handler: A2AHandler) -> Starlette:
     agui = AgUi(world.runtime, world.store, Limits(), ids("run"))
     return Starlette(
         routes=[
@@ -147,9 +147,9 @@ async def edge(
         close: in place of the runtime's.
         admission: how many turns run at once, and how many wait.
     """
-    journal, hold = Shaky(), Hold()
+    journal, hold = FailingJournal(), Hold()
     calls = [answer(*write("T1", "Half")), answer(*text("Done."), hold), answer(*text("Hello."))]
-    world = World(calls, journal=journal, admission=admission)
+    world = ScriptedRuntime(calls, journal=journal, admission=admission)
     handler = A2AHandler(world.runtime, pb.AgentCard(default_input_modes=["text/plain"]))
     stop = Stop(close or world.runtime.close, grace)
     port = free_port()

@@ -20,32 +20,32 @@ from tests.database_fixtures import sqlite_url
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class BackendParts:
     journal: Journal
     store: ArtifactStore
     ownership: Ownership | None = None
 
 
-Backend = Callable[[Callable[[], datetime]], Kept]
+MakeBackend = Callable[[Callable[[], datetime]], BackendParts]
 
 
-def in_memory(now: Callable[[], datetime], journal: type[InMemoryJournal] = InMemoryJournal) -> Kept:
-    return Kept(journal(now), InMemoryArtifactStore())
+def in_memory(now: Callable[[], datetime], journal: type[InMemoryJournal] = InMemoryJournal) -> BackendParts:
+    return BackendParts(journal(now), InMemoryArtifactStore())
 
 
 @asynccontextmanager
-async def on_sqlite(folder: Path) -> AsyncIterator[Backend]:
+async def on_sqlite(folder: Path) -> AsyncIterator[MakeBackend]:
     """For one runtime at a time."""
     database = Database(sqlite_url(folder))
     async with database.write() as connection:
         await connection.run_sync(metadata.create_all)
     houses: list[House] = []
 
-    def make(now: Callable[[], datetime]) -> Kept:
+    def make(now: Callable[[], datetime]) -> BackendParts:
         house = House(database, now, Limits(), spacing=0)
         house.commits.start()
         houses.append(house)
-        return Kept(house.journal, house.store, house)
+        return BackendParts(house.journal, house.store, house)
 
     try:
         yield make

@@ -20,7 +20,7 @@ from tests.database_fixtures import postgresql_url, sqlite_url
 TABLES = [artifacts, drafts, versions]
 
 
-class Replica:
+class FakeReplica:
     """A holder. Replicas know of each other's end by the set of the living that they share."""
 
     def __init__(self, name: str = "r1", living: set[str] | None = None) -> None:
@@ -32,7 +32,7 @@ class Replica:
         return replica_id in self.living
 
 
-class Kept:
+class SqlStoreHarness:
     """A store with what it stands on.
 
     Attributes:
@@ -40,7 +40,7 @@ class Kept:
         unwritten: the contexts of which something could not be written.
     """
 
-    def __init__(self, database: Database, replica: Replica, limits: Limits | None = None) -> None:
+    def __init__(self, database: Database, replica: FakeReplica, limits: Limits | None = None) -> None:
         self.lost = 0
         self.unwritten: list[str] = []
         self.database = database
@@ -59,14 +59,16 @@ class Kept:
 
 
 @asynccontextmanager
-async def keeping(database: Database, replica: Replica, limits: Limits | None = None) -> AsyncIterator[Kept]:
+async def open_store(
+    database: Database, replica: FakeReplica, limits: Limits | None = None
+) -> AsyncIterator[SqlStoreHarness]:
     """A store that writes what is staged until the block ends."""
-    kept = Kept(database, replica, limits)
-    kept.commits.start()
+    harness = SqlStoreHarness(database, replica, limits)
+    harness.commits.start()
     try:
-        yield kept
+        yield harness
     finally:
-        await kept.commits.stop()
+        await harness.commits.stop()
 
 
 @asynccontextmanager

@@ -37,7 +37,7 @@ from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 from a2a_canvas.store.text.spans import Span
 from tests.store.artifact_builders import appending, by, delta, replacing, result
 from tests.store.sql.random_steps import STEPS, Step, do, done
-from tests.store.sql.sql_fixtures import Kept, Replica, keeping, postgresql_database, sqlite_database
+from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store, postgresql_database, sqlite_database
 
 Databases = Callable[[], AbstractAsyncContextManager[Database]]
 
@@ -54,28 +54,28 @@ async def postgresql() -> AsyncIterator[Database]:
         yield opened
 
 
-def first(database: Database) -> Replica:
-    return Replica() if database.dialect == "sqlite" else Replica(living={"r1"})
+def first(database: Database) -> FakeReplica:
+    return FakeReplica() if database.dialect == "sqlite" else FakeReplica(living={"r1"})
 
 
-def second(database: Database, *others: str) -> Replica:
+def second(database: Database, *others: str) -> FakeReplica:
     """The replica after it, for which `others` live."""
-    return Replica("r2") if database.dialect == "sqlite" else Replica("r2", {"r2", *others})
+    return FakeReplica("r2") if database.dialect == "sqlite" else FakeReplica("r2", {"r2", *others})
 
 
 @pytest.fixture
-async def kept(database: Database) -> AsyncIterator[Kept]:
-    async with keeping(database, first(database)) as opened:
+async def harness(database: Database) -> AsyncIterator[SqlStoreHarness]:
+    async with open_store(database, first(database)) as opened:
         yield opened
 
 
 @pytest.fixture
-async def two(postgresql: Database) -> AsyncIterator[tuple[Kept, Kept]]:
+async def two(postgresql: Database) -> AsyncIterator[tuple[SqlStoreHarness, SqlStoreHarness]]:
     """Two replicas that live."""
     living = {"r1", "r2"}
     async with AsyncExitStack() as stack:
         one, other = [
-            await stack.enter_async_context(keeping(postgresql, Replica(name, living))) for name in ("r1", "r2")
+            await stack.enter_async_context(open_store(postgresql, FakeReplica(name, living))) for name in ("r1", "r2")
         ]
         yield one, other
 
@@ -118,33 +118,35 @@ async def walk(database: Database, steps: list[tuple[Step, str, str | None]]) ->
     living: set[str] | None = None if database.dialect == "sqlite" else set()
     witness = Witness()
     async with AsyncExitStack() as stack:
-        kept = await begun(stack, database, living, witness)
+        harness = await begun(stack, database, living, witness)
         for step, artifact_id, moment in steps:
-            await do(kept.store, witness.memory[artifact_id], step, artifact_id)
+            await do(harness.store, witness.memory[artifact_id], step, artifact_id)
             witness.memory = {**witness.memory, artifact_id: done(witness.memory[artifact_id], step)}
             if moment == "pause":
                 await asyncio.sleep(0)
             if moment == "commit":
-                await kept.commits.settled()
+                await harness.commits.settled()
                 assert await all_rows(database) == witness.committed == witness.memory
             if moment == "crash":
-                await kept.commits.stop()
+                await harness.commits.stop()
                 rows = await all_rows(database)
                 assert rows in (witness.committed, witness.on_its_way)
                 witness.memory = rows
-                kept = await begun(stack, database, living, witness)
+                harness = await begun(stack, database, living, witness)
                 for each, document in rows.items():
-                    assert await shown(kept.store, each) == (document.artifact if document.exists else None)
+                    assert await shown(harness.store, each) == (document.artifact if document.exists else None)
 
 
-async def begun(stack: AsyncExitStack, database: Database, living: set[str] | None, witness: Witness) -> Kept:
-    replica = Replica(uuid4().hex, living)
+async def begun(
+    stack: AsyncExitStack, database: Database, living: set[str] | None, witness: Witness
+) -> SqlStoreHarness:
+    replica = FakeReplica(uuid4().hex, living)
     if living is not None:
         living.clear()
         living.add(replica.id)
-    kept = await stack.enter_async_context(keeping(database, replica))
-    kept.commits.join(witness)
-    return kept
+    harness = await stack.enter_async_context(open_store(database, replica))
+    harness.commits.join(witness)
+    return harness
 
 
 async def all_rows(database: Database) -> dict[str, Document]:
@@ -178,11 +180,11 @@ async def walked(databases: Databases, steps: list[tuple[Step, str, str | None]]
 
 
 async def test_a_draft_goes_on_after_a_crash_where_the_last_completed_call_left_it(database: Database) -> None:
-    async with keeping(database, first(database)) as before:
+    async with open_store(database, first(database)) as before:
         await before.store.apply(by("t1"), replacing("kept "))
         await before.store.apply(by("t1"), delta(appending("cut off")))
         await before.commits.settled()
-    async with keeping(database, second(database)) as after:
+    async with open_store(database, second(database)) as after:
         assert (await after.store.get(by("t1"))).text == "kept cut off"
         with pytest.raises(ArtifactBusy) as caught:
             await after.store.apply(by("t2"), appending("mine"))
@@ -195,17 +197,17 @@ async def test_a_draft_goes_on_after_a_crash_where_the_last_completed_call_left_
         assert (closed.version, closed.artifact.text) == (1, "kept ")
 
 
-async def test_a_thousand_versions_are_read_again_and_only_new_ones_after_that(kept: Kept) -> None:
-    await kept.store.apply(by("t1"), replacing("0" * 1000, last_chunk=True))
+async def test_a_thousand_versions_are_read_again_and_only_new_ones_after_that(harness: SqlStoreHarness) -> None:
+    await harness.store.apply(by("t1"), replacing("0" * 1000, last_chunk=True))
     for number in range(1, 200):
-        await kept.store.apply(by("t1"), EditText(Span(number, number + 1), "x", number))
-    await kept.commits.settled()
-    made = await kept.store.versions(by("t1"))
-    kept.store.forget()
-    assert await kept.store.versions(by("t1")) == made
-    before = await kept.store.versions(by("t1"))
-    await kept.store.apply(by("t1"), Undo())
-    after = await kept.store.versions(by("t1"))
+        await harness.store.apply(by("t1"), EditText(Span(number, number + 1), "x", number))
+    await harness.commits.settled()
+    made = await harness.store.versions(by("t1"))
+    harness.store.forget()
+    assert await harness.store.versions(by("t1")) == made
+    before = await harness.store.versions(by("t1"))
+    await harness.store.apply(by("t1"), Undo())
+    after = await harness.store.versions(by("t1"))
     assert all(one is other for one, other in zip(before, after, strict=True))
 
 
@@ -213,11 +215,11 @@ async def test_a_thousand_versions_are_read_again_and_only_new_ones_after_that(k
 
 
 @pytest.fixture
-async def idle(database: Database) -> AsyncIterator[Kept]:
+async def idle(database: Database) -> AsyncIterator[SqlStoreHarness]:
     """A store whose group commit has not been started yet."""
-    kept = Kept(database, first(database))
-    yield kept
-    await kept.commits.stop()
+    harness = SqlStoreHarness(database, first(database))
+    yield harness
+    await harness.commits.stop()
 
 
 async def waits(awaitable: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -228,7 +230,7 @@ async def waits(awaitable: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     return task
 
 
-async def test_a_closed_version_is_seen_when_it_is_committed(idle: Kept) -> None:
+async def test_a_closed_version_is_seen_when_it_is_committed(idle: SqlStoreHarness) -> None:
     await idle.store.apply(by("t1"), replacing("A", last_chunk=True))
     looks = [idle.store.get(by("")), idle.store.versions(by("")), idle.store.version(by(""), 1), idle.store.list("c")]
     waiting = [await waits(look) for look in looks]
@@ -238,7 +240,7 @@ async def test_a_closed_version_is_seen_when_it_is_committed(idle: Kept) -> None
     assert await rows_of(idle.database)
 
 
-async def test_a_draft_is_seen_at_once(idle: Kept) -> None:
+async def test_a_draft_is_seen_at_once(idle: SqlStoreHarness) -> None:
     await idle.store.apply(by("t1"), replacing("A"))
     assert (await idle.store.get(by(""))).text == "A"
     assert [each.text for each in await idle.store.list("c")] == ["A"]
@@ -246,7 +248,7 @@ async def test_a_draft_is_seen_at_once(idle: Kept) -> None:
     assert await rows_of(idle.database) is None
 
 
-async def test_what_is_held_changes_without_waiting(idle: Kept) -> None:
+async def test_what_is_held_changes_without_waiting(idle: SqlStoreHarness) -> None:
     await idle.store.prepare(by("t1"))
     assert result(idle.store.apply(by("t1"), appending("A"))).artifact.text == "A"
     result(idle.store.keep(by("t1")))
@@ -254,64 +256,64 @@ async def test_what_is_held_changes_without_waiting(idle: Kept) -> None:
     assert result(idle.store.close(by("t1")))
 
 
-async def test_steps_between_two_waits_are_written_together(kept: Kept) -> None:
-    await kept.store.prepare(by("t1"))
-    await kept.store.prepare(by("t1", "b"))
-    await kept.commits.settled()
-    before = kept.commits.commits
+async def test_steps_between_two_waits_are_written_together(harness: SqlStoreHarness) -> None:
+    await harness.store.prepare(by("t1"))
+    await harness.store.prepare(by("t1", "b"))
+    await harness.commits.settled()
+    before = harness.commits.commits
     for artifact_id in "ab":
-        result(kept.store.apply(by("t1", artifact_id), replacing("A", last_chunk=True)))
-    await kept.commits.settled()
-    assert kept.commits.commits == before + 1
+        result(harness.store.apply(by("t1", artifact_id), replacing("A", last_chunk=True)))
+    await harness.commits.settled()
+    assert harness.commits.commits == before + 1
 
 
-async def test_nothing_is_written_where_nothing_is_to_be_done(kept: Kept) -> None:
-    await kept.store.apply(by("t1"), replacing("A", last_chunk=True))
-    await kept.store.apply(by("t1", "b"), replacing("B"))
-    await kept.commits.settled()
-    kept.store.forget()
-    before = kept.commits.commits, await revisions(kept)
-    await kept.store.keep(by("t1"))
-    assert await kept.store.close(by("t1")) is None
-    assert await kept.store.discard(by("t1")) is None
-    assert await kept.store.close(by("t2", "b")) is None
-    assert await kept.store.discard(by("t1", "none")) is None
+async def test_nothing_is_written_where_nothing_is_to_be_done(harness: SqlStoreHarness) -> None:
+    await harness.store.apply(by("t1"), replacing("A", last_chunk=True))
+    await harness.store.apply(by("t1", "b"), replacing("B"))
+    await harness.commits.settled()
+    harness.store.forget()
+    before = harness.commits.commits, await revisions(harness)
+    await harness.store.keep(by("t1"))
+    assert await harness.store.close(by("t1")) is None
+    assert await harness.store.discard(by("t1")) is None
+    assert await harness.store.close(by("t2", "b")) is None
+    assert await harness.store.discard(by("t1", "none")) is None
     with pytest.raises(ArtifactBusy):
-        await kept.store.keep(by("t2", "b"))
-    for change in (kept.store.keep, kept.store.close):
+        await harness.store.keep(by("t2", "b"))
+    for change in (harness.store.keep, harness.store.close):
         with pytest.raises(ArtifactNotFound):
             await change(by("t1", "none"))
-    await kept.commits.settled()
-    assert (kept.commits.commits, await revisions(kept)) == before
+    await harness.commits.settled()
+    assert (harness.commits.commits, await revisions(harness)) == before
 
 
-async def revisions(kept: Kept) -> list[tuple[Any, ...]]:
+async def revisions(harness: SqlStoreHarness) -> list[tuple[Any, ...]]:
     query = select(artifacts.c.artifact_id, artifacts.c.revision, artifacts.c.holder).order_by(artifacts.c.artifact_id)
-    async with kept.database.read() as connection:
+    async with harness.database.read() as connection:
         return [tuple(row) for row in await connection.execute(query)]
 
 
-async def test_a_growing_draft_is_never_written_again(kept: Kept) -> None:
-    await kept.store.apply(by("t1"), delta(replacing("x" * 100_000)))
+async def test_a_growing_draft_is_never_written_again(harness: SqlStoreHarness) -> None:
+    await harness.store.apply(by("t1"), delta(replacing("x" * 100_000)))
     for _ in range(10):
-        await kept.store.apply(by("t1"), delta(appending("y" * 20)))
-        await kept.commits.settled()
-    async with kept.database.read() as connection:
+        await harness.store.apply(by("t1"), delta(appending("y" * 20)))
+        await harness.commits.settled()
+    async with harness.database.read() as connection:
         sizes = [*await connection.scalars(select(func.length(drafts.c.content)).order_by(drafts.c.seq))]
     assert len(sizes) == 10
     assert sum(sizes) < 100_000 + 10 * 150
-    await kept.store.apply(by("t1"), delta(appending("z")))
-    await kept.store.close(by("t1"))
-    await kept.commits.settled()
-    async with kept.database.read() as connection:
+    await harness.store.apply(by("t1"), delta(appending("z")))
+    await harness.store.close(by("t1"))
+    await harness.commits.settled()
+    async with harness.database.read() as connection:
         assert await connection.scalar(select(func.count()).select_from(drafts)) == 0
-    assert [holder for _, _, holder in await revisions(kept)] == [None]
+    assert [holder for _, _, holder in await revisions(harness)] == [None]
 
 
 # ---------------------------------------------------------------------------------------------- two replicas
 
 
-async def test_another_replica_sees_a_draft_and_may_not_write_it(two: tuple[Kept, Kept]) -> None:
+async def test_another_replica_sees_a_draft_and_may_not_write_it(two: tuple[SqlStoreHarness, SqlStoreHarness]) -> None:
     one, other = two
     await one.store.apply(by("t1"), replacing("A", name="n"))
     await one.commits.settled()
@@ -327,7 +329,7 @@ async def test_another_replica_sees_a_draft_and_may_not_write_it(two: tuple[Kept
     assert (await other.store.apply(by("t2"), appending("C"))).artifact.text == "ABC"
 
 
-async def test_numbers_and_guards_hold_across_replicas(two: tuple[Kept, Kept]) -> None:
+async def test_numbers_and_guards_hold_across_replicas(two: tuple[SqlStoreHarness, SqlStoreHarness]) -> None:
     one, other = two
     for number in range(1, 7):
         store = two[number % 2].store
@@ -344,7 +346,7 @@ async def test_numbers_and_guards_hold_across_replicas(two: tuple[Kept, Kept]) -
     assert [version.content.text for version in await one.store.versions(by(""))] == [*"123456"]
 
 
-async def test_of_replicas_that_write_at_once_each_gets_its_turn(two: tuple[Kept, Kept]) -> None:
+async def test_of_replicas_that_write_at_once_each_gets_its_turn(two: tuple[SqlStoreHarness, SqlStoreHarness]) -> None:
     writers = [
         store.store.apply(by(f"t{number}"), appending(str(number), last_chunk=True))
         for number in range(6)
@@ -359,7 +361,9 @@ async def test_of_replicas_that_write_at_once_each_gets_its_turn(two: tuple[Kept
     assert [version.content.text for version in await two[1].store.versions(by(""))] == [text[:n] for n in range(1, 7)]
 
 
-async def test_artifacts_of_all_replicas_are_listed_in_the_order_of_their_last_change(two: tuple[Kept, Kept]) -> None:
+async def test_artifacts_of_all_replicas_are_listed_in_the_order_of_their_last_change(
+    two: tuple[SqlStoreHarness, SqlStoreHarness],
+) -> None:
     one, other = two
     await one.store.apply(by("t1", "a"), replacing("a"))
     await other.store.apply(by("t2", "b"), replacing("b", last_chunk=True))
@@ -372,7 +376,9 @@ async def test_artifacts_of_all_replicas_are_listed_in_the_order_of_their_last_c
     assert [artifact.text for artifact in await one.store.list("c")] == ["b", "d", "a+"]
 
 
-async def test_a_refused_change_lets_go_of_the_artifact_and_makes_none(two: tuple[Kept, Kept]) -> None:
+async def test_a_refused_change_lets_go_of_the_artifact_and_makes_none(
+    two: tuple[SqlStoreHarness, SqlStoreHarness],
+) -> None:
     one, other = two
     for change in (Undo(), ReplaceParts(()), Restore(1)):
         with pytest.raises(StoreError):
@@ -389,7 +395,7 @@ async def test_a_refused_change_lets_go_of_the_artifact_and_makes_none(two: tupl
 
 
 async def test_what_was_prepared_and_not_changed_is_let_go(
-    two: tuple[Kept, Kept], monkeypatch: pytest.MonkeyPatch
+    two: tuple[SqlStoreHarness, SqlStoreHarness], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
     monkeypatch.setattr(artifact_lease, "UNUSED", 0.1)
@@ -403,15 +409,15 @@ async def test_one_attempt_serves_all_who_ask_at_once_and_goes_on_when_they_leav
     begun: list[str] = []
     monkeypatch.setattr(artifact_lease.Holds, "_take", counted(artifact_lease.Holds._take, begun))
     monkeypatch.setattr(artifact_lease, "UNUSED", 0.1)
-    async with keeping(database, first(database)) as kept:
-        asking = [asyncio.create_task(kept.store.apply(by("t1"), appending("x"))) for _ in range(5)]
-        leaving = asyncio.create_task(kept.store.prepare(by("t1", "b")))
+    async with open_store(database, first(database)) as harness:
+        asking = [asyncio.create_task(harness.store.apply(by("t1"), appending("x"))) for _ in range(5)]
+        leaving = asyncio.create_task(harness.store.prepare(by("t1", "b")))
         await asyncio.sleep(0)
         leaving.cancel()
         await asyncio.gather(*asking)
         assert begun == ["a", "b"]
-        await kept.store.close(by("t1"))
-        async with keeping(database, second(database, "r1")) as other:
+        await harness.store.close(by("t1"))
+        async with open_store(database, second(database, "r1")) as other:
             assert (await other.store.apply(by("t2", "b"), appending("x"))).artifact.text == "x"
 
 
@@ -424,7 +430,7 @@ def counted(take: Callable[..., Coroutine[Any, Any, None]], begun: list[str]) ->
 
 
 async def test_the_draft_of_a_task_that_came_over_is_waited_for_until_its_replica_lets_go(
-    two: tuple[Kept, Kept],
+    two: tuple[SqlStoreHarness, SqlStoreHarness],
 ) -> None:
     one, other = two
     await one.store.apply(by("t1"), replacing("A"))
@@ -434,7 +440,9 @@ async def test_the_draft_of_a_task_that_came_over_is_waited_for_until_its_replic
     assert (await waiting).artifact.text == "AB"
 
 
-async def test_who_is_not_let_in_is_told_to_try_again(two: tuple[Kept, Kept], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_is_not_let_in_is_told_to_try_again(
+    two: tuple[SqlStoreHarness, SqlStoreHarness], monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, other = two
     monkeypatch.setattr(artifact_lease, "PATIENCE", 0.1)
     await one.store.apply(by("t1"), replacing("A"))
@@ -447,7 +455,9 @@ async def test_who_is_not_let_in_is_told_to_try_again(two: tuple[Kept, Kept], mo
 # --------------------------------------------------------------------------------------------------- fencing
 
 
-async def test_a_replica_that_was_taken_for_dead_cannot_write_any_more(two: tuple[Kept, Kept]) -> None:
+async def test_a_replica_that_was_taken_for_dead_cannot_write_any_more(
+    two: tuple[SqlStoreHarness, SqlStoreHarness],
+) -> None:
     one, other = two
     await one.store.apply(by("t1"), replacing("A"))
     await one.commits.settled()
@@ -466,7 +476,7 @@ async def test_a_replica_that_was_taken_for_dead_cannot_write_any_more(two: tupl
     assert (await one.store.apply(by("t3"), appending("C", last_chunk=True))).version == 3
 
 
-async def test_who_reads_what_will_never_be_committed_is_told_to_try_again(idle: Kept) -> None:
+async def test_who_reads_what_will_never_be_committed_is_told_to_try_again(idle: SqlStoreHarness) -> None:
     await idle.store.apply(by("t1"), replacing("A", last_chunk=True))
     reading = await waits(idle.store.get(by("")))
     idle.store.forget()
@@ -477,14 +487,16 @@ async def test_who_reads_what_will_never_be_committed_is_told_to_try_again(idle:
         await idle.store.get(by(""))
 
 
-async def test_what_was_being_asked_for_when_everything_was_forgotten_is_asked_for_again(kept: Kept) -> None:
-    asking = asyncio.create_task(kept.store.apply(by("t1"), appending("A")))
+async def test_what_was_being_asked_for_when_everything_was_forgotten_is_asked_for_again(
+    harness: SqlStoreHarness,
+) -> None:
+    asking = asyncio.create_task(harness.store.apply(by("t1"), appending("A")))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    kept.store.forget()
+    harness.store.forget()
     assert (await asking).artifact.text == "A"
-    await kept.commits.settled()
-    found = await rows_of(kept.database)
+    await harness.commits.settled()
+    found = await rows_of(harness.database)
     assert found
     assert found.artifact.text == "A"
 
@@ -513,29 +525,31 @@ class Broken(Database):
 
 
 @pytest.fixture
-async def broken(database: Database) -> AsyncIterator[tuple[Kept, Broken]]:
+async def broken(database: Database) -> AsyncIterator[tuple[SqlStoreHarness, Broken]]:
     opened = Broken(
         database.url.render_as_string(hide_password=False).replace("+aiosqlite", "").replace("+asyncpg", "")
     )
-    async with keeping(opened, first(opened)) as kept:
-        yield kept, opened
+    async with open_store(opened, first(opened)) as harness:
+        yield harness, opened
     await opened.close()
 
 
-async def test_while_the_database_is_away_changes_wait_and_nothing_is_lost(broken: tuple[Kept, Broken]) -> None:
-    kept, database = broken
-    await kept.store.apply(by("t1"), replacing("A"))
-    await kept.store.apply(by("t1", "b"), replacing("B", last_chunk=True))
-    await kept.commits.settled()
+async def test_while_the_database_is_away_changes_wait_and_nothing_is_lost(
+    broken: tuple[SqlStoreHarness, Broken],
+) -> None:
+    harness, database = broken
+    await harness.store.apply(by("t1"), replacing("A"))
+    await harness.store.apply(by("t1", "b"), replacing("B", last_chunk=True))
+    await harness.commits.settled()
     database.away = True
-    await kept.store.apply(by("t1"), appending("+", last_chunk=True))
+    await harness.store.apply(by("t1"), appending("+", last_chunk=True))
     await database.tried.wait()
     with pytest.raises(Unavailable, match="it is away"):
-        await kept.store.get(by("t1"))
-    assert (await kept.store.get(by("t1", "b"))).text == "B"
+        await harness.store.get(by("t1"))
+    assert (await harness.store.get(by("t1", "b"))).text == "B"
     database.away = False
-    await kept.commits.settled()
-    assert (await kept.store.get(by("t1"))).text == "A+"
+    await harness.commits.settled()
+    assert (await harness.store.get(by("t1"))).text == "A+"
     found = await rows_of(database)
     assert found
     assert [version.content.text for version in found.versions] == ["A+"]
@@ -544,17 +558,17 @@ async def test_while_the_database_is_away_changes_wait_and_nothing_is_lost(broke
 # ------------------------------------------------------------------------------------------ standing, pruning
 
 
-async def test_standing_shows_what_is_committed(kept: Kept) -> None:
-    await kept.store.apply(by("t1", "a"), replacing("a" * 50, last_chunk=True))
+async def test_standing_shows_what_is_committed(harness: SqlStoreHarness) -> None:
+    await harness.store.apply(by("t1", "a"), replacing("a" * 50, last_chunk=True))
     for number in range(1, 5):
-        await kept.store.apply(Ref("c", "a", "t2", "user"), EditText(Span(number, number + 1), "x", number))
-    await kept.store.apply(by("t3", "a"), Undo())
-    await kept.store.apply(by("t1", "b"), replacing("b", last_chunk=True))
-    await kept.store.apply(Ref("c", "b", "t2", "user"), appending("+"))
-    await kept.store.apply(by("t1", "d"), delta(replacing("d")))
-    await kept.commits.settled()
-    await kept.store.apply(by("t1", "d"), delta(appending("not yet")))
-    async with kept.database.read() as connection:
+        await harness.store.apply(Ref("c", "a", "t2", "user"), EditText(Span(number, number + 1), "x", number))
+    await harness.store.apply(by("t3", "a"), Undo())
+    await harness.store.apply(by("t1", "b"), replacing("b", last_chunk=True))
+    await harness.store.apply(Ref("c", "b", "t2", "user"), appending("+"))
+    await harness.store.apply(by("t1", "d"), delta(replacing("d")))
+    await harness.commits.settled()
+    await harness.store.apply(by("t1", "d"), delta(appending("not yet")))
+    async with harness.database.read() as connection:
         found = await standing(connection, "c")
     shown = [(each.artifact_id, each.content.text, each.version, each.author, each.open) for each in found]
     assert shown == [
@@ -564,74 +578,76 @@ async def test_standing_shows_what_is_committed(kept: Kept) -> None:
     ]
 
 
-async def pruned(kept: Kept, *numbers: int) -> None:
+async def pruned(harness: SqlStoreHarness, *numbers: int) -> None:
     """As a sweep does it to an artifact that nobody holds."""
-    async with kept.database.write() as connection:
+    async with harness.database.write() as connection:
         gone = versions.c.number.in_(numbers)
         await connection.execute(update(versions).where(gone).values(content=None, replacement=None))
         changed = {"pruned": len(numbers), "revision": artifacts.c.revision + 1}
         await connection.execute(update(artifacts).values(changed))
 
 
-async def test_versions_pruned_meanwhile_are_gone_from_memory_too(kept: Kept) -> None:
+async def test_versions_pruned_meanwhile_are_gone_from_memory_too(harness: SqlStoreHarness) -> None:
     for text in "ABC":
-        await kept.store.apply(by("t1"), replacing(text, last_chunk=True))
-    assert len(await kept.store.versions(by(""))) == 3
-    await kept.commits.settled()
-    await pruned(kept, 1)
-    assert [version.pruned for version in await kept.store.versions(by(""))] == [True, False, False]
-    for look in (kept.store.version(by(""), 1), kept.store.apply(by("t1"), Restore(1))):
+        await harness.store.apply(by("t1"), replacing(text, last_chunk=True))
+    assert len(await harness.store.versions(by(""))) == 3
+    await harness.commits.settled()
+    await pruned(harness, 1)
+    assert [version.pruned for version in await harness.store.versions(by(""))] == [True, False, False]
+    for look in (harness.store.version(by(""), 1), harness.store.apply(by("t1"), Restore(1))):
         with pytest.raises(VersionPruned):
             await look
-    assert (await kept.store.apply(by("t1"), Undo())).artifact.text == "B"
+    assert (await harness.store.apply(by("t1"), Undo())).artifact.text == "B"
 
 
-async def removed(kept: Kept) -> None:
-    async with kept.database.write() as connection:
+async def removed(harness: SqlStoreHarness) -> None:
+    async with harness.database.write() as connection:
         for table in (artifacts, versions, drafts):
             await connection.execute(table.delete())
 
 
-async def made_anew(kept: Kept) -> None:
+async def made_anew(harness: SqlStoreHarness) -> None:
     """By somebody who has come to the same revision."""
-    async with kept.database.write() as connection:
+    async with harness.database.write() as connection:
         await connection.execute(update(artifacts).values(incarnation=artifacts.c.incarnation + 1))
 
 
-@pytest.mark.parametrize("behind", [lambda kept: pruned(kept, 1), removed, made_anew])
+@pytest.mark.parametrize("behind", [lambda harness: pruned(harness, 1), removed, made_anew])
 async def test_memory_is_not_written_over_rows_that_were_changed_behind_it(behind) -> None:
-    async with sqlite_database() as database, keeping(database, Replica()) as kept:
+    async with sqlite_database() as database, open_store(database, FakeReplica()) as harness:
         for text in "AB":
-            await kept.store.apply(by("t1"), replacing(text, last_chunk=True))
-        await kept.store.apply(by("t1"), delta(appending("draft")))
-        await kept.commits.settled()
-        await behind(kept)
+            await harness.store.apply(by("t1"), replacing(text, last_chunk=True))
+        await harness.store.apply(by("t1"), delta(appending("draft")))
+        await harness.commits.settled()
+        await behind(harness)
         before = await rows_of(database)
-        await kept.store.discard(by("t1"))
-        await kept.store.apply(by("t1"), Undo())
+        await harness.store.discard(by("t1"))
+        await harness.store.apply(by("t1"), Undo())
         with pytest.raises(Fenced):
-            await kept.commits.settled()
+            await harness.commits.settled()
         assert await rows_of(database) == before
-        assert kept.lost == 1
+        assert harness.lost == 1
 
 
 async def test_nobody_gets_hold_of_an_artifact_whose_context_is_closed() -> None:
-    async with sqlite_database() as database, keeping(database, Replica()) as kept:
-        with kept.store.closed("c") as free, kept.store.closed("c") as again:
+    async with sqlite_database() as database, open_store(database, FakeReplica()) as harness:
+        with harness.store.closed("c") as free, harness.store.closed("c") as again:
             assert (free, again) == (True, False)
-            changing = asyncio.create_task(kept.store.apply(by("t1"), replacing("A", last_chunk=True)))
-            await kept.store.apply(by("t1", context="other"), replacing("B", last_chunk=True))
+            changing = asyncio.create_task(harness.store.apply(by("t1"), replacing("A", last_chunk=True)))
+            await harness.store.apply(by("t1", context="other"), replacing("B", last_chunk=True))
             assert not changing.done()
-            with kept.store.closed("other") as free:
+            with harness.store.closed("other") as free:
                 assert not free
-        with kept.store.closed("c") as free:
+        with harness.store.closed("c") as free:
             assert not free  # somebody is about to
         assert (await changing).artifact.text == "A"
-        with kept.store.closed("c") as free:
+        with harness.store.closed("c") as free:
             assert not free
 
 
-async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_again(two: tuple[Kept, Kept]) -> None:
+async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_again(
+    two: tuple[SqlStoreHarness, SqlStoreHarness],
+) -> None:
     one, _ = two
     await one.store.apply(by("t1"), replacing("A"))
     await one.commits.settled()
@@ -643,13 +659,15 @@ async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_aga
     assert await one.store.list("c") == ()
 
 
-async def test_who_has_waited_for_an_artifact_that_is_held_now_finds_it_as_it_has_been_changed(kept: Kept) -> None:
-    await kept.store.apply(by("t1"), delta(appending("A")))
-    await kept.store._holds.take(by("t1"))  # the next try of somebody else who waited
-    await kept.store.apply(by("t1"), delta(appending("B")))
-    await kept.commits.settled()
-    assert (await kept.store.get(by("t1"))).text == "AB"
-    assert kept.lost == 0
+async def test_who_has_waited_for_an_artifact_that_is_held_now_finds_it_as_it_has_been_changed(
+    harness: SqlStoreHarness,
+) -> None:
+    await harness.store.apply(by("t1"), delta(appending("A")))
+    await harness.store._holds.take(by("t1"))  # the next try of somebody else who waited
+    await harness.store.apply(by("t1"), delta(appending("B")))
+    await harness.commits.settled()
+    assert (await harness.store.get(by("t1"))).text == "AB"
+    assert harness.lost == 0
 
 
 class Slow:
@@ -669,7 +687,9 @@ class Slow:
         pass
 
 
-async def test_who_is_unused_while_it_is_let_go_is_let_go_once(two: tuple[Kept, Kept], monkeypatch) -> None:
+async def test_who_is_unused_while_it_is_let_go_is_let_go_once(
+    two: tuple[SqlStoreHarness, SqlStoreHarness], monkeypatch
+) -> None:
     monkeypatch.setattr(artifact_lease, "UNUSED", 0.05)
     one, slow = two[0], Slow()
     await one.store.prepare(by("t1"))
@@ -707,27 +727,29 @@ def test_the_cache_keeps_what_was_used_last_within_its_bound() -> None:
 
 
 @pytest.mark.parametrize("odd", ["a\0b", "a\ud83db"])
-async def test_an_odd_id_is_one_artifact_however_it_is_looked_for(kept: Kept, odd: str) -> None:
+async def test_an_odd_id_is_one_artifact_however_it_is_looked_for(harness: SqlStoreHarness, odd: str) -> None:
     """Nothing waits for ever: what is taken hold of is found again."""
     ref, plain = Ref(odd, odd, "t1"), Ref("a\ufffdb", "a\ufffdb", "t1")
     async with asyncio.timeout(20):
-        await asyncio.gather(*(kept.store.apply(ref, appending("x")) for _ in range(20)))
-        await kept.store.close(ref)
-        await kept.commits.settled()
-        kept.store.forget()
-        shown = [await kept.store.get(each) for each in (ref, plain)]
-        listed = await kept.store.list(odd)
+        await asyncio.gather(*(harness.store.apply(ref, appending("x")) for _ in range(20)))
+        await harness.store.close(ref)
+        await harness.commits.settled()
+        harness.store.forget()
+        shown = [await harness.store.get(each) for each in (ref, plain)]
+        listed = await harness.store.list(odd)
     assert [artifact.text for artifact in (*shown, *listed)] == ["x" * 20] * 3
 
 
-async def test_who_cannot_get_hold_is_told_so_and_lets_others_run(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_cannot_get_hold_is_told_so_and_lets_others_run(
+    harness: SqlStoreHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def nothing(ref: Ref) -> None:
         return
 
-    monkeypatch.setattr(kept.store._holds, "take", nothing)
+    monkeypatch.setattr(harness.store._holds, "take", nothing)
     monkeypatch.setattr("a2a_canvas.store.sql.artifacts.PATIENCE", 0.05)
     others = asyncio.Event()
     asyncio.get_running_loop().call_soon(others.set)
     with pytest.raises(Unavailable):
-        await kept.store.apply(Ref("c", "a", "t1"), appending("x"))
+        await harness.store.apply(Ref("c", "a", "t1"), appending("x"))
     assert others.is_set()

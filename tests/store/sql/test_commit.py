@@ -129,7 +129,7 @@ class Beginning:
         return {}
 
 
-class Lease:
+class LeaseGuard:
     def __init__(self, paper: Paper) -> None:
         self._paper = paper
 
@@ -141,13 +141,13 @@ class Broke(Unavailable):
     """The connection broke after the commit."""
 
 
-class House:
+class CommitHarness:
     def __init__(self, interval: float = 60.0) -> None:
         self.paper = Paper()
         self.lost = 0
         self.unwritten: dict[str, str] = {}
         self.commits = GroupCommit(cast(Database, self.paper), self._lose, self._fail, interval, spacing=0)
-        self.commits.join(Lease(self.paper))
+        self.commits.join(LeaseGuard(self.paper))
         self.one, self.other = Writer(self.paper), Writer(self.paper)
         self.commits.join(self.one)
         self.commits.join(self.other)
@@ -161,77 +161,77 @@ class House:
 
 
 @pytest.fixture
-async def house(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+async def harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[CommitHarness]:
     monkeypatch.setattr(commit, "RETRY", 0)
-    house = House()
-    house.commits.start()
-    yield house
-    await house.commits.stop()
+    harness = CommitHarness()
+    harness.commits.start()
+    yield harness
+    await harness.commits.stop()
 
 
-async def test_what_all_say_in_one_step_is_one_transaction_in_the_order_they_joined(house: House) -> None:
-    house.other.staged.append("b")
-    house.commits.soon()
-    house.one.staged.append("a")
-    house.commits.now()
-    await house.commits.settled()
-    assert house.paper.transactions == [["a", "b"]]
-    assert (house.one.durable, house.other.durable, house.commits.commits) == (["a"], ["b"], 1)
+async def test_what_all_say_in_one_step_is_one_transaction_in_the_order_they_joined(harness: CommitHarness) -> None:
+    harness.other.staged.append("b")
+    harness.commits.soon()
+    harness.one.staged.append("a")
+    harness.commits.now()
+    await harness.commits.settled()
+    assert harness.paper.transactions == [["a", "b"]]
+    assert (harness.one.durable, harness.other.durable, harness.commits.commits) == (["a"], ["b"], 1)
 
 
-async def test_while_one_transaction_is_on_its_way_the_next_one_gathers(house: House) -> None:
-    house.paper.gate.clear()
-    house.one.staged.append("a")
-    house.commits.now()
-    await house.paper.begun.wait()
+async def test_while_one_transaction_is_on_its_way_the_next_one_gathers(harness: CommitHarness) -> None:
+    harness.paper.gate.clear()
+    harness.one.staged.append("a")
+    harness.commits.now()
+    await harness.paper.begun.wait()
     for word in "bcd":
-        house.one.staged.append(word)
-        house.commits.now()
+        harness.one.staged.append(word)
+        harness.commits.now()
         await asyncio.sleep(0)
-    house.paper.gate.set()
-    await house.commits.settled()
-    assert house.paper.transactions == [["a"], ["b", "c", "d"]]
+    harness.paper.gate.set()
+    await harness.commits.settled()
+    assert harness.paper.transactions == [["a"], ["b", "c", "d"]]
 
 
 async def test_what_is_staged_soon_is_written_without_anybody_waiting_for_it() -> None:
-    house = House(interval=0.01)
-    house.commits.start()
-    house.one.staged.append("a")
-    house.commits.soon()
-    assert house.paper.transactions == []
-    await house.paper.written.wait()
-    await house.commits.stop()
-    assert house.one.durable == ["a"]
+    harness = CommitHarness(interval=0.01)
+    harness.commits.start()
+    harness.one.staged.append("a")
+    harness.commits.soon()
+    assert harness.paper.transactions == []
+    await harness.paper.written.wait()
+    await harness.commits.stop()
+    assert harness.one.durable == ["a"]
 
 
-async def test_settled_waits_for_what_was_staged_before_and_not_for_what_comes_after(house: House) -> None:
-    await house.commits.settled()
-    house.paper.gate.clear()
-    house.one.staged.append("a")
-    house.commits.soon()
-    first = asyncio.create_task(house.commits.settled())
-    await house.paper.begun.wait()
-    house.one.staged.append("b")
-    house.commits.soon()
-    second = asyncio.create_task(house.commits.settled())
+async def test_settled_waits_for_what_was_staged_before_and_not_for_what_comes_after(harness: CommitHarness) -> None:
+    await harness.commits.settled()
+    harness.paper.gate.clear()
+    harness.one.staged.append("a")
+    harness.commits.soon()
+    first = asyncio.create_task(harness.commits.settled())
+    await harness.paper.begun.wait()
+    harness.one.staged.append("b")
+    harness.commits.soon()
+    second = asyncio.create_task(harness.commits.settled())
     await asyncio.sleep(0)
-    house.paper.failing = lambda: Unavailable("it is away")
-    house.paper.gate.set()
+    harness.paper.failing = lambda: Unavailable("it is away")
+    harness.paper.gate.set()
     await first
     assert not second.done()
-    house.paper.failing = lambda: None
+    harness.paper.failing = lambda: None
     await second
-    assert house.paper.transactions == [["a"], ["b"]]
+    assert harness.paper.transactions == [["a"], ["b"]]
 
 
-async def test_who_leaves_while_waiting_is_not_missed(house: House) -> None:
-    house.one.staged.append("a")
-    house.commits.soon()
-    leaving = asyncio.create_task(house.commits.settled())
+async def test_who_leaves_while_waiting_is_not_missed(harness: CommitHarness) -> None:
+    harness.one.staged.append("a")
+    harness.commits.soon()
+    leaving = asyncio.create_task(harness.commits.settled())
     await asyncio.sleep(0)
     leaving.cancel()
-    await house.commits.settled()
-    assert house.one.durable == ["a"]
+    await harness.commits.settled()
+    assert harness.one.durable == ["a"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -240,30 +240,33 @@ def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_
     said: list[tuple[str, bool, int]],
 ) -> None:
     async def run() -> None:
-        house, words = House(), [(who, f"{number}", now, failures) for number, (who, now, failures) in enumerate(said)]
-        house.commits.start()
+        harness, words = (
+            CommitHarness(),
+            [(who, f"{number}", now, failures) for number, (who, now, failures) in enumerate(said)],
+        )
+        harness.commits.start()
         left = [0]
 
         def failing() -> Exception | None:
             left[0] -= 1
             return Unavailable("it is away") if left[0] >= 0 else None
 
-        house.paper.failing = failing
+        harness.paper.failing = failing
         for who, word, now, failures in words:
-            getattr(house, who).staged.append(word)
+            getattr(harness, who).staged.append(word)
             left[0] += failures
             if now:
-                house.commits.now()
+                harness.commits.now()
                 await asyncio.sleep(0)
             else:
-                house.commits.soon()
-        await house.commits.settled()
-        await house.commits.stop()
+                harness.commits.soon()
+        await harness.commits.settled()
+        await harness.commits.stop()
         for who in ("one", "other"):
-            assert getattr(house, who).durable == [word for name, word, _, _ in words if name == who]
-        written = [word for transaction in house.paper.transactions for word in transaction]
+            assert getattr(harness, who).durable == [word for name, word, _, _ in words if name == who]
+        written = [word for transaction in harness.paper.transactions for word in transaction]
         assert sorted(written, key=int) == [word for _, word, _, _ in words]
-        assert house.lost == 0
+        assert harness.lost == 0
 
     retry, commit.RETRY = commit.RETRY, 0
     logging.disable(logging.CRITICAL)
@@ -286,38 +289,38 @@ def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_o
     said: list[tuple[str, str, bool, bool, int]],
 ) -> None:
     async def run() -> None:
-        house = House()
-        house.commits.start()
+        harness = CommitHarness()
+        harness.commits.start()
         left = [0]
 
         def failing() -> Exception | None:
             left[0] -= 1
             return Unavailable("it is away") if left[0] >= 0 else None
 
-        house.paper.failing = failing
+        harness.paper.failing = failing
         words: dict[str, list[str]] = {"one": [], "other": []}
         for number, (who, context, poison, now, failures) in enumerate(said):
             word = f"{context[0]}{number:02}{'!' if poison and context == 'sick' else ''}"
-            getattr(house, who).staged.append(word)
+            getattr(harness, who).staged.append(word)
             words[who].append(word)
             left[0] += failures
-            house.commits.soon()
+            harness.commits.soon()
             if now:
-                house.commits.now()
+                harness.commits.now()
                 await asyncio.sleep(0)
         with suppress(Fenced):
-            await house.commits.settled()
-        await house.commits.stop()
+            await harness.commits.settled()
+        await harness.commits.stop()
         for who, staged in words.items():
-            writer = getattr(house, who)
+            writer = getattr(harness, who)
             for context in "ho":
                 mine = [word for word in staged if word[0] == context]
                 assert [word for word in writer.durable if word[0] == context] == mine
             assert sorted([*writer.durable, *writer.failed]) == sorted(staged)
             assert not any("!" in word for word in writer.durable)
-        written = [word for transaction in house.paper.transactions for word in transaction if "free" not in word]
-        assert sorted(written) == sorted([*house.one.durable, *house.other.durable])
-        assert house.lost == 0
+        written = [word for transaction in harness.paper.transactions for word in transaction if "free" not in word]
+        assert sorted(written) == sorted([*harness.one.durable, *harness.other.durable])
+        assert harness.lost == 0
 
     retry, commit.RETRY = commit.RETRY, 0
     logging.disable(logging.CRITICAL)
@@ -329,129 +332,133 @@ def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_o
 
 
 async def test_while_it_fails_it_says_why_once_and_when_it_goes_on(
-    house: House, caplog: pytest.LogCaptureFixture
+    harness: CommitHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     reasons: list[Exception | None] = [Unavailable("it is away"), Unavailable("it is away"), None]
     seen: list[bool] = []
 
     def failing() -> Exception | None:
-        seen.append(house.commits.able.is_set())
+        seen.append(harness.commits.able.is_set())
         return reasons.pop(0)
 
-    house.paper.failing = failing
-    house.one.staged.append("a")
-    house.commits.now()
-    await house.commits.settled()
+    harness.paper.failing = failing
+    harness.one.staged.append("a")
+    harness.commits.now()
+    await harness.commits.settled()
     assert seen == [True, False, False]
-    assert house.commits.able.is_set()
-    assert house.commits.failing is None
+    assert harness.commits.able.is_set()
+    assert harness.commits.failing is None
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
     assert "it is away" in caplog.text
 
 
-async def test_who_was_taken_over_gives_up_what_is_staged_and_goes_on_afresh(house: House) -> None:
-    house.one.staged += ["a", "fenced"]
-    house.other.staged.append("b")
-    house.commits.now()
+async def test_who_was_taken_over_gives_up_what_is_staged_and_goes_on_afresh(harness: CommitHarness) -> None:
+    harness.one.staged += ["a", "fenced"]
+    harness.other.staged.append("b")
+    harness.commits.now()
     with pytest.raises(Fenced):
-        await house.commits.settled()
-    assert (house.lost, house.paper.transactions, house.one.durable) == (1, [], [])
-    house.other.staged.append("c")
-    house.commits.now()
-    await house.commits.settled()
-    assert house.paper.transactions == [["c"]]
+        await harness.commits.settled()
+    assert (harness.lost, harness.paper.transactions, harness.one.durable) == (1, [], [])
+    harness.other.staged.append("c")
+    harness.commits.now()
+    await harness.commits.settled()
+    assert harness.paper.transactions == [["c"]]
 
 
-async def test_what_can_never_be_written_is_given_up_too(house: House, caplog: pytest.LogCaptureFixture) -> None:
-    house.paper.failing = lambda: ValueError("a fault of ours")
-    house.one.staged.append("a")
-    house.commits.now()
+async def test_what_can_never_be_written_is_given_up_too(
+    harness: CommitHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness.paper.failing = lambda: ValueError("a fault of ours")
+    harness.one.staged.append("a")
+    harness.commits.now()
     with pytest.raises(Fenced):
-        await house.commits.settled()
-    assert house.lost == 1
+        await harness.commits.settled()
+    assert harness.lost == 1
     assert "cannot be written" in caplog.text
 
 
-async def test_what_cannot_be_written_fails_alone_and_all_of_its_context_with_it(house: House) -> None:
-    house.one.staged += ["a1", "b1", "c1"]
-    house.other.staged += ["b2!", "c2", "b3"]
-    house.commits.now()
-    await house.commits.settled()
-    assert house.paper.transactions == [["a1", "c1", "c2", "free b1", "free b2!b3"]]
-    assert house.unwritten == {"b": "b2!"}
-    assert (house.one.durable, house.other.durable) == (["a1", "c1"], ["c2"])
-    assert (house.one.failed, house.other.failed) == (["b1"], ["b2!", "b3"])
-    assert house.lost == 0
+async def test_what_cannot_be_written_fails_alone_and_all_of_its_context_with_it(harness: CommitHarness) -> None:
+    harness.one.staged += ["a1", "b1", "c1"]
+    harness.other.staged += ["b2!", "c2", "b3"]
+    harness.commits.now()
+    await harness.commits.settled()
+    assert harness.paper.transactions == [["a1", "c1", "c2", "free b1", "free b2!b3"]]
+    assert harness.unwritten == {"b": "b2!"}
+    assert (harness.one.durable, harness.other.durable) == (["a1", "c1"], ["c2"])
+    assert (harness.one.failed, harness.other.failed) == (["b1"], ["b2!", "b3"])
+    assert harness.lost == 0
 
 
-async def test_what_is_the_only_thing_to_be_written_fails_too(house: House) -> None:
-    house.one.staged.append("a!")
-    house.commits.now()
-    await house.commits.settled()
-    assert (house.unwritten, house.one.failed, house.lost) == ({"a": "a!"}, ["a!"], 0)
+async def test_what_is_the_only_thing_to_be_written_fails_too(harness: CommitHarness) -> None:
+    harness.one.staged.append("a!")
+    harness.commits.now()
+    await harness.commits.settled()
+    assert (harness.unwritten, harness.one.failed, harness.lost) == ({"a": "a!"}, ["a!"], 0)
 
 
-async def test_if_nothing_at_all_can_be_written_no_context_is_to_blame(house: House) -> None:
-    house.one.staged += ["a!", "b!"]
-    house.commits.now()
+async def test_if_nothing_at_all_can_be_written_no_context_is_to_blame(harness: CommitHarness) -> None:
+    harness.one.staged += ["a!", "b!"]
+    harness.commits.now()
     with pytest.raises(Fenced):
-        await house.commits.settled()
-    assert (house.unwritten, house.lost) == ({}, 1)
+        await harness.commits.settled()
+    assert (harness.unwritten, harness.lost) == ({}, 1)
 
 
-async def test_what_cannot_even_be_collected_does_not_end_the_writing(house: House) -> None:
-    collect = house.one.collect
+async def test_what_cannot_even_be_collected_does_not_end_the_writing(harness: CommitHarness) -> None:
+    collect = harness.one.collect
 
     def broken() -> Words | None:
-        house.one.collect = collect  # type: ignore[method-assign]
+        harness.one.collect = collect  # type: ignore[method-assign]
         raise ValueError("a fault of ours")
 
-    house.one.collect = broken  # type: ignore[method-assign]
-    house.commits.now()
+    harness.one.collect = broken  # type: ignore[method-assign]
+    harness.commits.now()
     with pytest.raises(Fenced):
-        await house.commits.settled()
-    house.one.staged.append("a")
-    house.commits.now()
-    await house.commits.settled()
-    assert (house.lost, house.paper.transactions) == (1, [["a"]])
+        await harness.commits.settled()
+    harness.one.staged.append("a")
+    harness.commits.now()
+    await harness.commits.settled()
+    assert (harness.lost, harness.paper.transactions) == (1, [["a"]])
 
 
-async def test_a_database_that_goes_away_while_the_culprit_is_looked_for_is_waited_for(house: House) -> None:
+async def test_a_database_that_goes_away_while_the_culprit_is_looked_for_is_waited_for(harness: CommitHarness) -> None:
     errors: list[Exception | None] = [None, Unavailable("it is away"), None]
-    house.paper.failing = lambda: errors.pop(0)
-    house.one.staged += ["a", "b!"]
-    house.commits.now()
-    await house.commits.settled()
-    assert house.paper.transactions == [["a", "free b!"]]
-    assert (house.one.durable, house.one.failed, house.unwritten) == (["a"], ["b!"], {"b": "b!"})
+    harness.paper.failing = lambda: errors.pop(0)
+    harness.one.staged += ["a", "b!"]
+    harness.commits.now()
+    await harness.commits.settled()
+    assert harness.paper.transactions == [["a", "free b!"]]
+    assert (harness.one.durable, harness.one.failed, harness.unwritten) == (["a"], ["b!"], {"b": "b!"})
 
 
-async def test_a_connection_that_breaks_after_the_commit_does_not_make_forget_who_failed(house: House) -> None:
+async def test_a_connection_that_breaks_after_the_commit_does_not_make_forget_who_failed(
+    harness: CommitHarness,
+) -> None:
     errors: list[Exception | None] = [None, Broke("the connection broke"), None]
-    house.paper.failing = lambda: errors.pop(0)
-    house.one.staged += ["a", "b!"]
-    house.commits.now()
-    await house.commits.settled()
-    assert house.paper.transactions == [["a", "free b!"]]
-    assert (house.one.durable, house.one.failed, house.unwritten) == (["a"], ["b!"], {"b": "b!"})
+    harness.paper.failing = lambda: errors.pop(0)
+    harness.one.staged += ["a", "b!"]
+    harness.commits.now()
+    await harness.commits.settled()
+    assert harness.paper.transactions == [["a", "free b!"]]
+    assert (harness.one.durable, harness.one.failed, harness.unwritten) == (["a"], ["b!"], {"b": "b!"})
 
 
-async def test_a_transaction_that_had_gone_through_counts_as_committed(house: House) -> None:
-    house.paper.transactions.append(["before"])
-    house.one.staged.append("written")
-    house.commits.now()
-    await house.commits.settled()
-    assert house.one.durable == ["written"]
-    assert house.paper.transactions == [["before"]]
+async def test_a_transaction_that_had_gone_through_counts_as_committed(harness: CommitHarness) -> None:
+    harness.paper.transactions.append(["before"])
+    harness.one.staged.append("written")
+    harness.commits.now()
+    await harness.commits.settled()
+    assert harness.one.durable == ["written"]
+    assert harness.paper.transactions == [["before"]]
 
 
-async def test_who_waits_when_it_stops_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_waits_when_it_stops_is_told(harness: CommitHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit, "STOP", 0)
-    house.paper.gate.clear()
-    house.one.staged.append("a")
-    waiting: asyncio.Future[Any] = asyncio.ensure_future(house.commits.settled())
-    house.commits.now()
+    harness.paper.gate.clear()
+    harness.one.staged.append("a")
+    waiting: asyncio.Future[Any] = asyncio.ensure_future(harness.commits.settled())
+    harness.commits.now()
     await asyncio.sleep(0)
-    await house.commits.stop()
+    await harness.commits.stop()
     with pytest.raises(Fenced, match="stopping"):
         await waiting

@@ -11,7 +11,7 @@ from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEv
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, DataPart, Limits, Ref, Version, text_part
 from a2a_canvas.store.text.spans import Span, difference, splice, to_codepoints
-from tests.fakes import FakeLLM, Step, Told, ids, no_time
+from tests.fakes import EventRecorder, FakeLLM, Step, ids, no_time
 
 TEXT = "# Notes\n\nOne.\nTwo.\nThree.\n"
 TWO = Span(14, 18)
@@ -26,7 +26,7 @@ def edit(
     return Edit("doc", Marked(span.start, span.end, **marked), strategy, instruction, base)
 
 
-class Desk:
+class OperationHarness:
     """Operations over the scripted `calls` of a model, on the artifact `doc`: text and data, at version 1."""
 
     def __init__(
@@ -39,14 +39,14 @@ class Desk:
         store: InMemoryArtifactStore | None = None,
     ) -> None:
         self.llm = FakeLLM(calls)
-        self.told = Told()
+        self.told = EventRecorder()
         self.store = store or InMemoryArtifactStore(limits)
         self.text = text
         self._name, self._media_type = name, media_type
         self._new_id = ids()
         self.sleep: Callable[[float], Awaitable[object]] = no_time
 
-    async def ready(self) -> "Desk":
+    async def ready(self) -> "OperationHarness":
         parts = (text_part(self.text, self._media_type, {"k": "v"}), DataPart({"a": 1}))
         await self.apply(ReplaceParts(parts, self._name, "Notes", last_chunk=True))
         return self
@@ -60,7 +60,9 @@ class Desk:
         artifact = await self.doc()
         await self.apply(EditText(*difference(artifact.text, text), artifact.version, passage=False))
 
-    async def run(self, operation: Operation, *, emit: Emit | None = None, store: ArtifactStore | None = None) -> Told:
+    async def run(
+        self, operation: Operation, *, emit: Emit | None = None, store: ArtifactStore | None = None
+    ) -> EventRecorder:
         await run_operation(
             OperationRequest(operation, "m-1", "task", "context"),
             llm=self.llm,

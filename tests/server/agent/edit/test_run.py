@@ -16,7 +16,7 @@ from a2a_canvas.store.changes import AppendParts, Redo, ReplaceParts, Restore, U
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import DataPart, FilePart, Limits, text_part
 from tests.fakes import answer, text
-from tests.server.agent.edit.operation_harness import OTHER, TEXT, TWO, Desk, edit, phases
+from tests.server.agent.edit.operation_harness import OTHER, TEXT, TWO, OperationHarness, edit, phases
 from tests.server.agent.turn.cut_harness import WaitingStore
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
@@ -31,20 +31,20 @@ def put(words: str, base: int | None = None) -> Put:
     return Put("doc", words, base)
 
 
-async def at_version(number: int, store: InMemoryArtifactStore | None = None) -> Desk:
+async def at_version(number: int, store: InMemoryArtifactStore | None = None) -> OperationHarness:
     """The artifact at its `number`-th version; each adds a line."""
-    desk = await Desk(store=store).ready()
+    harness = await OperationHarness(store=store).ready()
     for n in range(2, number + 1):
-        await desk.put(f"{(await desk.doc()).text}{n}\n")
-    return desk
+        await harness.put(f"{(await harness.doc()).text}{n}\n")
+    return harness
 
 
 # ------------------------------------------------------- refused before there is a task
 
 
-async def refused(operation: Operation, desk: Desk, context: str = "context") -> InvalidOperation:
+async def refused(operation: Operation, harness: OperationHarness, context: str = "context") -> InvalidOperation:
     with pytest.raises(InvalidOperation) as caught:
-        await check(operation, context, desk.store)
+        await check(operation, context, harness.store)
     return caught.value
 
 
@@ -53,13 +53,13 @@ OPERATIONS = [edit(), go(Undo()), go(Redo()), go(Restore(1)), put("x")]
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_an_operation_on_an_artifact_that_is_not_there_is_refused(operation) -> None:
-    assert (await refused(operation, Desk())).field == "artifactId"
-    assert (await refused(operation, await Desk().ready(), "elsewhere")).field == "artifactId"
+    assert (await refused(operation, OperationHarness())).field == "artifactId"
+    assert (await refused(operation, await OperationHarness().ready(), "elsewhere")).field == "artifactId"
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_one_that_can_be_done_is_not(operation) -> None:
-    await check(operation, "context", (await Desk().ready()).store)
+    await check(operation, "context", (await OperationHarness().ready()).store)
 
 
 @pytest.mark.parametrize(
@@ -87,31 +87,31 @@ async def test_a_version_that_was_never_made_is_refused_with_those_that_were(ope
     ],
 )
 async def test_a_selection_that_cannot_be_is_refused(marked, field) -> None:
-    desk = await Desk().ready()
-    assert (await refused(Edit("doc", marked, "replace", "x", 1), desk)).field == field
+    harness = await OperationHarness().ready()
+    assert (await refused(Edit("doc", marked, "replace", "x", 1), harness)).field == field
 
 
 @pytest.mark.parametrize("part", [FilePart(content=b"x", name="x.png"), DataPart({"a": 1})])
 async def test_an_edit_of_an_artifact_without_text_is_refused(part) -> None:
-    desk = Desk()
-    await desk.apply(ReplaceParts((part,), last_chunk=True))
-    error = await refused(edit(), desk)
+    harness = OperationHarness()
+    await harness.apply(ReplaceParts((part,), last_chunk=True))
+    error = await refused(edit(), harness)
     assert str(error) == "artifactId names an artifact without text: there is nothing to select in it."
 
 
 async def test_what_others_made_wrong_is_left_to_the_task_to_say() -> None:
-    desk = await Desk().ready()
-    await desk.put("All new")
-    await check(edit(), "context", desk.store)
+    harness = await OperationHarness().ready()
+    await harness.put("All new")
+    await check(edit(), "context", harness.store)
 
 
 # --------------------------------------------------------------------- while it is written
 
 
-async def being_written(*, versions: int) -> Desk:
-    desk = await at_version(versions) if versions else Desk()
-    await desk.apply(AppendParts((text_part("More"),)))
-    return desk
+async def being_written(*, versions: int) -> OperationHarness:
+    harness = await at_version(versions) if versions else OperationHarness()
+    await harness.apply(AppendParts((text_part("More"),)))
+    return harness
 
 
 @pytest.mark.parametrize("versions", [0, 1, 2])
@@ -129,23 +129,23 @@ async def test_what_another_task_is_writing_is_busy_also_for_who_names_the_versi
     operation, versions
 ) -> None:
     for base in (None, versions + 1):
-        desk = await being_written(versions=versions)
-        before = await desk.doc()
-        await check(operation(base), "context", desk.store)
-        await desk.run(operation(base))
-        assert desk.told.statuses == [
+        harness = await being_written(versions=versions)
+        before = await harness.doc()
+        await check(operation(base), "context", harness.store)
+        await harness.run(operation(base))
+        assert harness.told.statuses == [
             ("rejected", "Artifact 'doc' is being written by another task. Try again when it is done.")
         ]
         now = {"artifactId": "doc", "artifactVersion": versions, "busy": True}
-        assert dict(desk.end.message.metadata) == {CANVAS: now}
-        assert await desk.doc() == before
-        assert phases(desk.told.events) == []
-        assert desk.llm.requests == []
+        assert dict(harness.end.message.metadata) == {CANVAS: now}
+        assert await harness.doc() == before
+        assert phases(harness.told.events) == []
+        assert harness.llm.requests == []
 
 
 async def test_the_version_after_the_one_that_comes_is_refused() -> None:
-    desk = await being_written(versions=2)
-    assert str(await refused(put("x", 4), desk)) == "baseVersion is 4 and must be 1 to 3."
+    harness = await being_written(versions=2)
+    assert str(await refused(put("x", 4), harness)) == "baseVersion is 4 and must be 1 to 3."
 
 
 # ---------------------------------------------------------------------------- versions
@@ -164,28 +164,28 @@ async def test_the_version_after_the_one_that_comes_is_refused() -> None:
     ],
 )
 async def test_a_step_emits_one_replacement_and_says_what_it_did(operations, said, version, words) -> None:
-    desk = await at_version(3)
+    harness = await at_version(3)
     for operation in operations:
-        desk.told.events.clear()
-        await desk.run(operation)
-    changed, remembered, ended = desk.told.events
+        harness.told.events.clear()
+        await harness.run(operation)
+    changed, remembered, ended = harness.told.events
     assert isinstance(changed, ArtifactChanged)
     assert (changed.append, changed.last_chunk, changed.version) == (False, True, version)
     assert remembered == Remembered((AssistantSaid(1, (Text(said),)),))
     assert (ended.state, ended.message.text, dict(ended.message.metadata)) == (State.COMPLETED, said, {})
-    artifact = await desk.doc()
+    artifact = await harness.doc()
     assert (artifact.version, artifact.parts) == (version, changed.parts)
     assert artifact.text.endswith(words)
-    assert desk.llm.requests == []
+    assert harness.llm.requests == []
 
 
 async def test_restore_and_put_make_versions_of_the_user_and_undo_makes_none() -> None:
-    desk = await at_version(3)
+    harness = await at_version(3)
     for operation in (go(Undo()), go(Restore(1)), put("New")):
-        await desk.run(operation)
-    made = [(version.number, version.parent, version.author, version.task_id) for version in await desk.versions()]
+        await harness.run(operation)
+    made = [(version.number, version.parent, version.author, version.task_id) for version in await harness.versions()]
     assert made[3:] == [(4, 2, "user", "task"), (5, 4, "user", "task")]
-    assert [event.author for event in desk.told.of(ArtifactChanged)] == ["agent", "user", "user"]
+    assert [event.author for event in harness.told.of(ArtifactChanged)] == ["agent", "user", "user"]
 
 
 @pytest.mark.parametrize(
@@ -197,37 +197,37 @@ async def test_restore_and_put_make_versions_of_the_user_and_undo_makes_none() -
     ],
 )
 async def test_at_the_ends_a_step_is_rejected_and_says_so(operations, said) -> None:
-    desk = await at_version(3)
+    harness = await at_version(3)
     *before, last = operations
     for operation in before:
-        await desk.run(operation)
-    desk.told.events.clear()
-    artifact = await desk.doc()
-    await desk.run(last)
-    assert desk.told.statuses == [("rejected", said)]
+        await harness.run(operation)
+    harness.told.events.clear()
+    artifact = await harness.doc()
+    await harness.run(last)
+    assert harness.told.statuses == [("rejected", said)]
     now = {"artifactId": "doc", "artifactVersion": artifact.version}
-    assert dict(desk.end.message.metadata) == {CANVAS: now}
-    assert phases(desk.told.events) == []
-    assert await desk.doc() == artifact
+    assert dict(harness.end.message.metadata) == {CANVAS: now}
+    assert phases(harness.told.events) == []
+    assert await harness.doc() == artifact
 
 
 @pytest.mark.parametrize("operation", [go(Undo(2)), go(Redo(2)), go(Restore(1, 2)), put("New", 2)])
 async def test_a_step_from_another_version_than_the_current_one_is_rejected(operation) -> None:
-    desk = await at_version(3)
-    await check(operation, "context", desk.store)
-    await desk.run(operation)
-    assert desk.end.state is State.REJECTED
-    assert "its current version is 3, and the change was made for version 2" in desk.end.message.text
-    assert dict(desk.end.message.metadata) == {CANVAS: {"artifactId": "doc", "artifactVersion": 3}}
-    assert len(await desk.versions()) == 3
+    harness = await at_version(3)
+    await check(operation, "context", harness.store)
+    await harness.run(operation)
+    assert harness.end.state is State.REJECTED
+    assert "its current version is 3, and the change was made for version 2" in harness.end.message.text
+    assert dict(harness.end.message.metadata) == {CANVAS: {"artifactId": "doc", "artifactVersion": 3}}
+    assert len(await harness.versions()) == 3
 
 
 @given(st.lists(st.text("ab\né😀", max_size=8), max_size=4), st.booleans())
 async def test_what_is_put_is_what_stands_there_and_nothing_but_the_text_changes(texts, guarded) -> None:
-    desk = await Desk().ready()
+    harness = await OperationHarness().ready()
     for n, words in enumerate(texts, 1):
-        await desk.run(put(words, n if guarded else None))
-    versions = await desk.versions()
+        await harness.run(put(words, n if guarded else None))
+    versions = await harness.versions()
     assert [version.content.text for version in versions] == [TEXT, *texts]
     for version in versions:
         assert (version.content.name, version.content.description) == ("notes.md", "Notes")
@@ -236,18 +236,18 @@ async def test_what_is_put_is_what_stands_there_and_nothing_but_the_text_changes
 
 
 async def test_an_artifact_without_text_gets_one_by_put() -> None:
-    desk = Desk()
-    await desk.apply(ReplaceParts((DataPart({"a": 1}),), last_chunk=True))
-    await desk.run(put("New", 1))
-    assert (await desk.doc()).parts == (DataPart({"a": 1}), text_part("New"))
+    harness = OperationHarness()
+    await harness.apply(ReplaceParts((DataPart({"a": 1}),), last_chunk=True))
+    await harness.run(put("New", 1))
+    assert (await harness.doc()).parts == (DataPart({"a": 1}), text_part("New"))
 
 
 async def test_what_is_too_large_to_put_fails() -> None:
-    desk = await Desk(limits=Limits(artifact_bytes=100)).ready()
-    await desk.run(put("x" * 200))
-    assert desk.end.state is State.FAILED
-    assert "100 are allowed" in desk.end.message.text
-    assert (await desk.doc()).text == TEXT
+    harness = await OperationHarness(limits=Limits(artifact_bytes=100)).ready()
+    await harness.run(put("x" * 200))
+    assert harness.end.state is State.FAILED
+    assert "100 are allowed" in harness.end.message.text
+    assert (await harness.doc()).text == TEXT
 
 
 # ------------------------------------------------------------------- others meanwhile
@@ -269,47 +269,47 @@ class Raced(InMemoryArtifactStore):
 
 async def test_a_put_without_a_version_is_made_of_what_others_leave() -> None:
     theirs = [ReplaceParts((text_part(f"Theirs {n}"),), last_chunk=True) for n in range(2)]
-    desk = await Desk(store=Raced(*theirs)).ready()
-    await desk.run(put("Mine"))
-    assert [version.content.text for version in await desk.versions()][1:] == ["Theirs 0", "Theirs 1", "Mine"]
-    assert desk.end.state is State.COMPLETED
+    harness = await OperationHarness(store=Raced(*theirs)).ready()
+    await harness.run(put("Mine"))
+    assert [version.content.text for version in await harness.versions()][1:] == ["Theirs 0", "Theirs 1", "Mine"]
+    assert harness.end.state is State.COMPLETED
 
 
 async def test_a_put_on_a_version_that_others_leave_meanwhile_is_rejected() -> None:
-    desk = await Desk(store=Raced(ReplaceParts((text_part("Theirs"),), last_chunk=True))).ready()
-    await desk.run(put("Mine", 1))
-    assert desk.end.state is State.REJECTED
-    assert (await desk.doc()).text == "Theirs"
+    harness = await OperationHarness(store=Raced(ReplaceParts((text_part("Theirs"),), last_chunk=True))).ready()
+    await harness.run(put("Mine", 1))
+    assert harness.end.state is State.REJECTED
+    assert (await harness.doc()).text == "Theirs"
 
 
 async def test_a_put_on_a_version_that_others_come_back_to_meanwhile_does_no_harm() -> None:
-    desk = await Desk(store=Raced(Undo())).ready()
-    await desk.put("Something else altogether, and longer")
-    await desk.run(put(ONE_UP, 1))
-    assert desk.end.state is State.REJECTED
-    assert (await desk.doc()).text == TEXT
+    harness = await OperationHarness(store=Raced(Undo())).ready()
+    await harness.put("Something else altogether, and longer")
+    await harness.run(put(ONE_UP, 1))
+    assert harness.end.state is State.REJECTED
+    assert (await harness.doc()).text == TEXT
 
 
 # ------------------------------------------------------------------ an edit, as a task
 
 
 async def test_an_edit_that_lost_its_passage_before_it_began_is_rejected_without_a_model_call() -> None:
-    desk = await Desk(answer(text("x"))).ready()
-    await desk.put("All new")
-    await desk.run(edit())
-    assert desk.end.state is State.REJECTED
-    assert "changed since version 1 and is now at version 2" in desk.end.message.text
-    assert dict(desk.end.message.metadata) == {CANVAS: {"artifactId": "doc", "artifactVersion": 2}}
-    assert desk.llm.requests == []
-    assert phases(desk.told.events) == []
+    harness = await OperationHarness(answer(text("x"))).ready()
+    await harness.put("All new")
+    await harness.run(edit())
+    assert harness.end.state is State.REJECTED
+    assert "changed since version 1 and is now at version 2" in harness.end.message.text
+    assert dict(harness.end.message.metadata) == {CANVAS: {"artifactId": "doc", "artifactVersion": 2}}
+    assert harness.llm.requests == []
+    assert phases(harness.told.events) == []
 
 
 async def test_the_second_of_two_edits_from_one_version_lands_elsewhere_by_its_quote() -> None:
-    desk = await Desk(answer(text("ONE!")), answer(text("TWO!"))).ready()
+    harness = await OperationHarness(answer(text("ONE!")), answer(text("TWO!"))).ready()
     for span in (desk_span("One."), TWO):
-        await desk.run(edit(span, base=1))
-        desk.told.events.clear()
-    assert (await desk.doc()).text == TEXT.replace("One.", "ONE!").replace("Two.", "TWO!")
+        await harness.run(edit(span, base=1))
+        harness.told.events.clear()
+    assert (await harness.doc()).text == TEXT.replace("One.", "ONE!").replace("Two.", "TWO!")
 
 
 def desk_span(words: str):
@@ -318,12 +318,12 @@ def desk_span(words: str):
 
 
 async def test_the_second_of_two_edits_of_one_place_is_rejected() -> None:
-    desk = await Desk(answer(text("2!")), answer(text("TWO!"))).ready()
-    await desk.run(edit(base=1))
-    desk.told.events.clear()
-    await desk.run(edit(base=1))
-    assert desk.end.state is State.REJECTED
-    assert (await desk.doc()).text == TEXT.replace("Two.", "2!")
+    harness = await OperationHarness(answer(text("2!")), answer(text("TWO!"))).ready()
+    await harness.run(edit(base=1))
+    harness.told.events.clear()
+    await harness.run(edit(base=1))
+    assert harness.end.state is State.REJECTED
+    assert (await harness.doc()).text == TEXT.replace("Two.", "2!")
 
 
 # --------------------------------------------------------------------- faults and cancels
@@ -338,18 +338,18 @@ class Faulty(InMemoryArtifactStore):
 
 @pytest.mark.parametrize("operation", [go(Restore(1)), put("x")])
 async def test_a_fault_of_the_store_fails_the_task_and_is_not_told_to_the_user(operation) -> None:
-    desk = await Desk(store=Faulty()).ready()
-    await desk.run(operation)
-    assert desk.told.statuses == [("failed", LOST)]
+    harness = await OperationHarness(store=Faulty()).ready()
+    await harness.run(operation)
+    assert harness.told.statuses == [("failed", LOST)]
 
 
 @pytest.mark.parametrize("operation", [go(Undo()), go(Restore(1)), put("x"), put("x", 2)])
 async def test_whenever_a_cancel_comes_a_step_is_made_and_told_or_nothing_has_happened(operation) -> None:
     ends = set()
     for at in count(1):
-        desk = await at_version(2, WaitingStore())
-        desk.store.committed()
-        running = asyncio.create_task(desk.run(operation))
+        harness = await at_version(2, WaitingStore())
+        harness.store.committed()
+        running = asyncio.create_task(harness.run(operation))
         for _ in range(at):
             await asyncio.sleep(0)
         late = running.done()
@@ -357,12 +357,12 @@ async def test_whenever_a_cancel_comes_a_step_is_made_and_told_or_nothing_has_ha
         await asyncio.wait([running])
         ends.add(running.cancelled())
         if running.cancelled():
-            assert desk.told.events == []
-            assert (await desk.doc()).version == 2
+            assert harness.told.events == []
+            assert (await harness.doc()).version == 2
         else:
-            changed, _, ended = desk.told.events
-            assert changed.parts == (await desk.doc()).parts
-            assert ended == StatusChanged(State.COMPLETED, desk.end.message)
+            changed, _, ended = harness.told.events
+            assert changed.parts == (await harness.doc()).parts
+            assert ended == StatusChanged(State.COMPLETED, harness.end.message)
         if late:
             break
     assert ends == {True, False}

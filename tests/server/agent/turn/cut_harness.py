@@ -22,7 +22,7 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.document import Document
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
-from tests.fakes import Clock, Told
+from tests.fakes import Clock, EventRecorder
 
 Documents = Mapping[str, Document]
 
@@ -87,7 +87,7 @@ class WaitingStore(InMemoryArtifactStore):
             change.close()
 
 
-class Breathing:
+class YieldingModel:
     """A model that others may run between any two words of."""
 
     window = None
@@ -126,7 +126,7 @@ class Cuts:
     a callback that schedules itself anew runs once in each.
     """
 
-    def __init__(self, told: Told, store: WaitingStore) -> None:
+    def __init__(self, told: EventRecorder, store: WaitingStore) -> None:
         self._told, self._store = told, store
         self.all: list[Cut] = []
 

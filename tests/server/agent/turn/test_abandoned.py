@@ -13,16 +13,16 @@ from a2a_canvas.server.tasks.ownership import Abandoned
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.retrying import PatientStore
 from a2a_canvas.tools.registry import TOOLS
-from tests.fakes import FakeLLM, Told, ids, no_time
-from tests.server.agent.edit.operation_harness import Desk
-from tests.server.agent.turn.cut_harness import Breathing, WaitingStore
+from tests.fakes import EventRecorder, FakeLLM, ids, no_time
+from tests.server.agent.edit.operation_harness import OperationHarness
+from tests.server.agent.turn.cut_harness import WaitingStore, YieldingModel
 from tests.server.agent.turn.test_turn_cuts import LIMITS, OPERATIONS, REPLIES, START, TURNS
 
 LONG = 1000
 """Turns of the event loop: far more than any turn here takes."""
 
 
-class Lease:
+class FlakyLease:
     """A journal and a store of a replica that may lose its lease.
 
     Args:
@@ -30,7 +30,7 @@ class Lease:
     """
 
     def __init__(self, store: WaitingStore, events: int | None = None, *, guarded: bool = True) -> None:
-        self.told = Told()
+        self.told = EventRecorder()
         self.lost = False
         self.left: object = None
         self._events = events
@@ -59,10 +59,10 @@ class Lease:
         return self._store.documents == self.left
 
 
-async def turn(name: str, lease: Lease) -> None:
+async def turn(name: str, lease: FlakyLease) -> None:
     await run_turn(
         TurnRequest("task", "context", (), START.transcript, lambda closing: (), limits=LIMITS),
-        llm=Breathing(FakeLLM(TURNS[name])),
+        llm=YieldingModel(FakeLLM(TURNS[name])),
         tools=TOOLS,
         store=lease.store,
         emit=lease.emit,
@@ -71,10 +71,10 @@ async def turn(name: str, lease: Lease) -> None:
     )
 
 
-async def operation(name: str, reply: str, lease: Lease) -> None:
+async def operation(name: str, reply: str, lease: FlakyLease) -> None:
     await run_operation(
         OperationRequest(OPERATIONS[name], "m-1", "task", "context"),
-        llm=Breathing(FakeLLM(REPLIES[reply])),
+        llm=YieldingModel(FakeLLM(REPLIES[reply])),
         store=lease.store,
         emit=lease.emit,
         new_id=ids(),
@@ -94,8 +94,8 @@ async def ended(running: "asyncio.Task[None]") -> bool:
 
 async def two_versions() -> WaitingStore:
     store = WaitingStore()
-    desk = await Desk(store=store).ready()
-    await desk.put(desk.text + "More\n")
+    harness = await OperationHarness(store=store).ready()
+    await harness.put(harness.text + "More\n")
     return store
 
 
@@ -112,7 +112,7 @@ def quiet(caplog):
 @pytest.mark.parametrize("name", [name for name in TURNS if name != "a fault"])
 async def test_a_turn_that_is_not_heard_any_more_ends_whatever_it_was_about_to_say(name, guarded) -> None:
     for events in count():
-        lease = Lease(WaitingStore(), events, guarded=guarded)
+        lease = FlakyLease(WaitingStore(), events, guarded=guarded)
         if not await ended(asyncio.create_task(turn(name, lease))):
             break
         assert len(lease.told.events) == events
@@ -124,7 +124,7 @@ async def test_a_turn_that_is_not_heard_any_more_ends_whatever_it_was_about_to_s
 @pytest.mark.parametrize("name", [name for name in TURNS if name != "a fault"])
 async def test_a_turn_that_is_stopped_because_its_task_is_gone_says_and_changes_nothing_more(name) -> None:
     for at in count(1):
-        lease = Lease(WaitingStore())
+        lease = FlakyLease(WaitingStore())
         running = asyncio.create_task(turn(name, lease))
         for _ in range(at):
             await asyncio.sleep(0)
@@ -144,13 +144,13 @@ async def test_a_turn_that_is_stopped_because_its_task_is_gone_says_and_changes_
 @pytest.mark.parametrize("name", OPERATIONS)
 async def test_an_operation_ends_as_a_turn_does(name, reply) -> None:
     for events in count():
-        lease = Lease(await two_versions(), events)
+        lease = FlakyLease(await two_versions(), events)
         if not await ended(asyncio.create_task(operation(name, reply, lease))):
             break
         assert len(lease.told.events) == events
         assert lease.untouched
     for at in count(1):
-        lease = Lease(await two_versions())
+        lease = FlakyLease(await two_versions())
         running = asyncio.create_task(operation(name, reply, lease))
         for _ in range(at):
             await asyncio.sleep(0)
@@ -191,7 +191,7 @@ class Flaky(WaitingStore):
 
 @pytest.mark.parametrize("name", TURNS)
 async def test_a_turn_waits_for_its_database_and_comes_to_the_same_end(name) -> None:
-    whole, lease = Lease(WaitingStore()), Lease(Flaky())
+    whole, lease = FlakyLease(WaitingStore()), FlakyLease(Flaky())
     lease._store.away = True
     for each in (whole, lease):
         await turn(name, each)
@@ -205,7 +205,7 @@ async def test_a_turn_waits_for_its_database_and_comes_to_the_same_end(name) -> 
 @pytest.mark.parametrize("name", ["a version", "an edit of a draft", "a restored version", "a draft"])
 async def test_without_patience_a_turn_is_left_as_a_crash_leaves_it_and_never_fails(name) -> None:
     for tries in count():
-        store, told = Flaky(back=False), Told()
+        store, told = Flaky(back=False), EventRecorder()
 
         async def emit(event, store=store, told=told, tries=tries) -> None:
             await told(event)
@@ -234,11 +234,11 @@ async def test_without_patience_a_turn_is_left_as_a_crash_leaves_it_and_never_fa
 @pytest.mark.parametrize("name", OPERATIONS)
 async def test_without_patience_an_operation_never_fails_either(name) -> None:
     store = Flaky(back=False)
-    desk = await Desk(*REPLIES["whole"], store=store).ready()
-    await desk.put(desk.text + "More\n")
-    store.away, told = True, Told()
+    harness = await OperationHarness(*REPLIES["whole"], store=store).ready()
+    await harness.put(harness.text + "More\n")
+    store.away, told = True, EventRecorder()
     with pytest.raises(Unavailable):
-        await desk.run(OPERATIONS[name], emit=told)
+        await harness.run(OPERATIONS[name], emit=told)
     assert told.statuses == []
     store.away = False
-    assert len(await desk.versions()) == 2
+    assert len(await harness.versions()) == 2

@@ -50,11 +50,13 @@ from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.tools.base import Ask, Decline, Workspace
 from a2a_canvas.tools.registry import TOOLS
-from tests.fakes import BROKEN, Told, answer, ask, broken, decline, stop, text, thinking, tool, write
-from tests.server.agent.turn.turn_harness import Stage
+from tests.fakes import BROKEN, EventRecorder, answer, ask, broken, decline, stop, text, thinking, tool, write
+from tests.server.agent.turn.turn_harness import TurnHarness
 
 
-def call_of(told: Told, mode: Literal["delta", "accumulated"] = "delta", progress: Progress | None = None) -> Call:
+def call_of(
+    told: EventRecorder, mode: Literal["delta", "accumulated"] = "delta", progress: Progress | None = None
+) -> Call:
     async def ignore(thing: object) -> None: ...
 
     async def remember(items: Transcript) -> None:
@@ -76,7 +78,7 @@ async def play(call: Call, *steps: ModelEvent | list[ModelEvent]) -> Call:
 
 
 async def test_the_index_example_of_the_design() -> None:
-    told = Told()
+    told = EventRecorder()
     await play(call_of(told), thinking("hm", at=0), tool("T1", "artifact_list", at=1), text("Hi", at=0), stop())
     starts = [event.place for event in told.events if isinstance(event, TextBlockStarted | ToolUseStarted)]
     assert starts == [Place(0, 1, 0), Place(1, 1, 1), Place(2, 1, 0)]
@@ -85,7 +87,7 @@ async def test_the_index_example_of_the_design() -> None:
 
 
 async def test_everything_a_call_says_in_its_order() -> None:
-    told = Told()
+    told = EventRecorder()
     usage = Usage(3, 4)
     await play(call_of(told), thinking("hm"), tool("T1", "artifact_list", at=1), text("Hi", at=2), stop(usage=usage))
     first, second, third = Place(0, 1, 0), Place(1, 1, 1), Place(2, 1, 2)
@@ -110,15 +112,15 @@ async def test_everything_a_call_says_in_its_order() -> None:
 
 
 async def test_a_later_call_goes_on_with_the_indices_and_numbers_its_own_blocks() -> None:
-    first = await play(call_of(Told()), text("One"), stop())
-    told = Told()
+    first = await play(call_of(EventRecorder()), text("One"), stop())
+    told = EventRecorder()
     second = await play(call_of(told, progress=first.progress.next_round()), text("Two"), stop())
     assert told.of(TextAdded) == [TextAdded(Place(1, 2, 0), "Two")]
     assert second.progress.call == 2
 
 
 async def test_blocks_may_interleave() -> None:
-    told = Told()
+    told = EventRecorder()
     call = call_of(told)
     starts = [BlockStart(0, "thinking"), BlockStart(1, "text"), BlockStart(2, "tool_use", "T1", "artifact_list")]
     deltas = [TextDelta(1, "Hi"), ThinkingDelta(0, "hm"), InputDelta(2, "{}"), TextDelta(1, " you")]
@@ -131,13 +133,13 @@ async def test_blocks_may_interleave() -> None:
 @pytest.mark.parametrize("stray", [TextDelta(4, "x"), ThinkingDelta(4, "x"), InputDelta(4, "x"), BlockStop(4)])
 async def test_an_event_for_a_block_that_never_started_is_an_error_and_never_guessed(stray) -> None:
     with pytest.raises(BlockError, match="its block 4 never started"):
-        await play(call_of(Told()), text("Hi"), [stray])
+        await play(call_of(EventRecorder()), text("Hi"), [stray])
 
 
 @pytest.mark.parametrize("stray", [TextDelta(0, "x"), BlockStop(0)])
 async def test_an_event_for_a_block_that_has_stopped_is_an_error(stray) -> None:
     with pytest.raises(BlockError, match="has already stopped"):
-        await play(call_of(Told()), text("Hi"), [stray])
+        await play(call_of(EventRecorder()), text("Hi"), [stray])
 
 
 @pytest.mark.parametrize("kind", ["text", "thinking", "tool_use"])
@@ -146,7 +148,7 @@ async def test_an_event_for_a_block_that_has_stopped_is_an_error(stray) -> None:
 )
 async def test_a_piece_of_another_kind_than_its_block_is_an_error(kind, piece) -> None:
     kinds = {TextDelta: "text", ThinkingDelta: "thinking", SignatureDelta: "thinking", InputDelta: "tool_use"}
-    call = call_of(Told())
+    call = call_of(EventRecorder())
     await call.take(BlockStart(0, kind, "T1", "artifact_list"))
     if kinds[type(piece)] == kind:
         await call.take(piece)
@@ -163,20 +165,20 @@ async def test_a_piece_of_another_kind_than_its_block_is_an_error(kind, piece) -
     [("delta", ["ha", "ha"], ["ha", "ha"]), ("accumulated", ["A", "AB", "AB", "ABC", "X"], ["A", "B", "C", "X"])],
 )
 async def test_thinking_is_told_as_its_newest_piece(mode, sent, told_pieces) -> None:
-    told = Told()
+    told = EventRecorder()
     call = await play(call_of(told, mode), thinking(*sent), stop())
     assert [event.content for event in told.of(ThinkingAdded)] == told_pieces
     assert call.rest() == (AssistantSaid(1, (Thinking("".join(told_pieces)),)),)
 
 
 async def test_accumulated_thinking_begins_anew_with_every_block() -> None:
-    told = Told()
+    told = EventRecorder()
     await play(call_of(told, "accumulated"), thinking("A", "AB"), thinking("AB", "ABC", at=1))
     assert [event.content for event in told.of(ThinkingAdded)] == ["A", "B", "AB", "C"]
 
 
 async def test_the_final_message_starts_once_just_before_the_first_visible_text() -> None:
-    told = Told()
+    told = EventRecorder()
     call = call_of(told)
     await play(call, thinking("hm"), text("<think>no</think>", "\n", "Hi"), thinking("again"), text("you"), stop())
     first = next(n for n, event in enumerate(told.events) if isinstance(event, TextAdded))
@@ -186,19 +188,21 @@ async def test_the_final_message_starts_once_just_before_the_first_visible_text(
 
 
 async def test_a_turn_that_has_shown_text_does_not_start_its_final_message_again() -> None:
-    told = Told()
+    told = EventRecorder()
     await play(call_of(told, progress=Progress(phase=Phase.ASSISTANT)), thinking("hm"), text("Hi"), stop())
     assert told.of(FinalMessageStarted) == []
 
 
 async def test_what_the_model_wrote_is_remembered_as_it_wrote_it() -> None:
-    call = await play(call_of(Told()), text("<think>no</think>", " Hi "), stop())
+    call = await play(call_of(EventRecorder()), text("<think>no</think>", " Hi "), stop())
     assert call.text == "Hi"
     assert call.rest() == (AssistantSaid(1, (Text("<think>no</think> Hi "),)),)
 
 
 async def test_a_redacted_thinking_block_is_remembered_whole() -> None:
-    call = await play(call_of(Told()), [BlockStart(0, "thinking"), SignatureDelta(0, redacted="x"), BlockStop(0)])
+    call = await play(
+        call_of(EventRecorder()), [BlockStart(0, "thinking"), SignatureDelta(0, redacted="x"), BlockStop(0)]
+    )
     assert call.rest() == (AssistantSaid(1, (Thinking("", "", "x"),)),)
 
 
@@ -206,14 +210,14 @@ async def test_a_redacted_thinking_block_is_remembered_whole() -> None:
 
 
 async def test_a_completed_call_is_remembered_with_what_led_to_it_and_its_result() -> None:
-    told = Told()
+    told = EventRecorder()
     await play(call_of(told), thinking("hm", signature="s"), text("So."), tool("T1", "artifact_list"))
     led_to_it = AssistantSaid(1, (Thinking("hm", "s"), Text("So."), ToolUse("T1", "artifact_list", {})))
     assert told.of(Remembered) == [Remembered((led_to_it, ToolResult("T1", "[]")))]
 
 
 async def test_what_follows_the_last_completed_call_is_the_rest_of_a_whole_answer() -> None:
-    told = Told()
+    told = EventRecorder()
     call = await play(call_of(told), tool("T1", "artifact_list"), text("Done."), stop())
     assert len(told.of(Remembered)) == 1
     assert call.rest() == (AssistantSaid(1, (Text("Done."),)),)
@@ -221,7 +225,7 @@ async def test_what_follows_the_last_completed_call_is_the_rest_of_a_whole_answe
 
 
 async def test_of_calls_that_end_together_each_is_remembered_before_the_next_acts() -> None:
-    told = Told()
+    told = EventRecorder()
     calls = [tool(f"T{n}", "artifact_list", at=n, stopped=False) for n in range(3)]
     await play(call_of(told), *calls, stop())
     happened = [event for event in told.events if isinstance(event, ToolSucceeded | Remembered)]
@@ -229,7 +233,7 @@ async def test_of_calls_that_end_together_each_is_remembered_before_the_next_act
 
 
 async def test_calls_that_give_the_turn_back_wait_until_they_are_let() -> None:
-    told = Told()
+    told = EventRecorder()
     call = await play(call_of(told), ask("T1", "Which?"), decline("T2", "No."), tool("T3", "artifact_list"), stop())
     assert [event.tool_use_id for event in told.of(ToolInputCompleted)] == ["T1", "T2", "T3"]
     assert [event.tool_use_id for event in told.of(ToolSucceeded)] == ["T3"]
@@ -247,14 +251,14 @@ async def test_calls_that_give_the_turn_back_wait_until_they_are_let() -> None:
 
 
 async def test_a_stream_that_ends_without_saying_so_is_broken() -> None:
-    call = await play(call_of(Told()), text("Hi"))
+    call = await play(call_of(EventRecorder()), text("Hi"))
     with pytest.raises(ModelError, match="ended in the middle") as caught:
         call.check_ended()
     assert caught.value.retryable
 
 
 async def test_an_aborted_call_says_once_that_it_is_over() -> None:
-    told = Told()
+    told = EventRecorder()
     call = await play(call_of(told), write("T1", "x", stopped=False))
     await call.abort()
     await call.abort()
@@ -263,14 +267,14 @@ async def test_an_aborted_call_says_once_that_it_is_over() -> None:
 
 
 async def test_an_abort_after_a_whole_answer_says_nothing() -> None:
-    told = Told()
+    told = EventRecorder()
     call = await play(call_of(told), text("Hi"), stop("stop_sequence"))
     await call.abort()
     assert told.stop_reasons == ["stop_sequence"]
 
 
 async def test_blocks_that_are_still_open_end_with_the_answer() -> None:
-    told = Told()
+    told = EventRecorder()
     call = await play(
         call_of(told), [BlockStart(0, "text"), TextDelta(0, "Hi <thi")], tool("T1", "nope", stopped=False)
     )
@@ -280,14 +284,14 @@ async def test_blocks_that_are_still_open_end_with_the_answer() -> None:
     assert isinstance(told.events[-1], LlmCallCompleted)
 
 
-def remembered(told: Told, call: Call) -> list[object]:
+def remembered(told: EventRecorder, call: Call) -> list[object]:
     """What the model is shown of the answer, in order."""
     items = [item for event in told.of(Remembered) for item in event.items] + list(call.rest())
     return [block for item in items if isinstance(item, AssistantSaid) for block in item.blocks]
 
 
 async def test_blocks_are_remembered_in_the_order_in_which_they_began_and_not_in_that_of_their_ends() -> None:
-    told = Told()
+    told = EventRecorder()
     open_ = [BlockStart(0, "thinking"), ThinkingDelta(0, "hm"), SignatureDelta(0, "sig")]
     call = await play(
         call_of(told), open_, text("Hi", at=1), tool("T1", "artifact_list", at=2), text("So", at=3), stop()
@@ -301,7 +305,7 @@ async def test_blocks_are_remembered_in_the_order_in_which_they_began_and_not_in
 
 
 async def test_a_block_that_is_open_when_a_call_acts_goes_with_it_as_far_as_it_has_come() -> None:
-    told = Told()
+    told = EventRecorder()
     open_ = [BlockStart(0, "text"), TextDelta(0, "I look")]
     rest: list[ModelEvent] = [TextDelta(0, " again."), BlockStop(0)]
     call = await play(call_of(told), open_, tool("T1", "artifact_list", at=1), rest, stop())
@@ -310,14 +314,14 @@ async def test_a_block_that_is_open_when_a_call_acts_goes_with_it_as_far_as_it_h
 
 
 async def test_a_question_is_remembered_where_it_was_asked() -> None:
-    told = Told()
+    told = EventRecorder()
     call = await play(call_of(told), thinking("hm", signature="s"), ask("T1", "Which?", at=1), text("So", at=2), stop())
     await call.act_last()
     assert [type(block) for block in remembered(told, call)] == [Thinking, ToolUse, Text]
 
 
 async def test_thinking_with_half_a_character_is_not_what_was_sealed() -> None:
-    told = Told()
+    told = EventRecorder()
     call = await play(call_of(told), thinking("hm \ud83d", signature="sig"), text("Hi", at=1), stop())
     assert remembered(told, call) == [Thinking("hm \ufffd"), Text("Hi")]
 
@@ -327,7 +331,7 @@ async def test_thinking_with_half_a_character_is_not_what_was_sealed() -> None:
     [(["T1", "T2"], ["T1", "T2"]), (["", ""], ["call_0", "call_1"]), (["T1", "T1"], ["T1", "T1_1"])],
 )
 async def test_every_call_of_an_answer_has_an_id_of_its_own(given: list[str], taken: list[str]) -> None:
-    told = Told()
+    told = EventRecorder()
     call = await play(call_of(told), *(tool(use_id, "artifact_list", at=n) for n, use_id in enumerate(given)), stop())
     assert [block.id for block in remembered(told, call) if isinstance(block, ToolUse)] == taken
     assert [event.tool_use_id for event in told.of(ToolUseStarted)] == taken
@@ -336,7 +340,7 @@ async def test_every_call_of_an_answer_has_an_id_of_its_own(given: list[str], ta
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
 async def test_an_input_with_a_number_that_json_does_not_have_is_remembered_as_none(number: str) -> None:
-    told = Told()
+    told = EventRecorder()
     parts = f'[{{"kind": "data", "data": [1, {number}]}}]'
     given = f'{{"append": true, "artifact": {{"artifact_id": "doc", "parts": {parts}}}}}'
     call = await play(call_of(told), tool("T1", "artifact_update", given), stop())
@@ -381,6 +385,6 @@ def any_call(draw):
 @given(calls=st.lists(any_call(), max_size=4), mode=st.sampled_from(["delta", "accumulated"]))
 async def test_whatever_models_say_the_laws_of_a_turn_hold(calls, mode) -> None:
     rest = [answer(text("Done."))] * 3
-    stage = Stage(*calls, *rest, thinking=mode, limits=TurnLimits(rounds=6, tool_errors_in_a_row=100))
-    told = await stage.run()  # checks the laws
+    harness = TurnHarness(*calls, *rest, thinking=mode, limits=TurnLimits(rounds=6, tool_errors_in_a_row=100))
+    told = await harness.run()  # checks the laws
     assert told.statuses[-1][0] in ("completed", "failed")

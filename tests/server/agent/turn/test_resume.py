@@ -24,10 +24,10 @@ from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.store.edits import EditAborted, EditStarted, Selection
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.tools.registry import TOOLS
-from tests.fakes import BROKEN, FakeLLM, Told, answer, ask, broken, ids, no_time, text
+from tests.fakes import BROKEN, EventRecorder, FakeLLM, answer, ask, broken, ids, no_time, text
 from tests.server.agent.edit.operation_harness import check_edits
-from tests.server.agent.turn.cut_harness import Breathing, Cut, Cuts, WaitingStore, check_cuts, folded, items_of
-from tests.server.agent.turn.test_turn_cuts import OPERATIONS, START, ObservedDesk, update
+from tests.server.agent.turn.cut_harness import Cut, Cuts, WaitingStore, YieldingModel, check_cuts, folded, items_of
+from tests.server.agent.turn.test_turn_cuts import OPERATIONS, START, ObservedOperation, update
 from tests.server.agent.turn.turn_harness import check_request
 from tests.store.artifact_builders import appending, delta, replacing
 
@@ -72,8 +72,8 @@ class Life:
     """
 
     def __init__(self, llm, record=START, documents=None, limits: Limits | None = None) -> None:
-        self.llm = Breathing(llm)
-        self.told = Told()
+        self.llm = YieldingModel(llm)
+        self.told = EventRecorder()
         self.base = record
         self.limits = limits
         self.store = WaitingStore(limits, documents)
@@ -210,7 +210,7 @@ async def test_the_next_request_carries_the_completed_calls_and_their_results(sc
         if life.record.state.settled:
             continue
         llm = FakeLLM([answer(text("Enough."))])
-        life.llm = Breathing(llm)
+        life.llm = YieldingModel(llm)
         await life.run()
         check_request(llm.requests[0].messages)
         heard = [c.id for m in llm.requests[0].messages for c in m.content if type(c).__name__ == "ToolUse"]
@@ -233,19 +233,19 @@ def cut_off(**what) -> Interrupted:
 
 
 async def test_where_nothing_is_open_nothing_is_said() -> None:
-    told = Told()
+    told = EventRecorder()
     await take_back(cut_off(), WaitingStore(), told, ())
     assert told.events == []
 
 
 async def test_an_open_model_call_is_over_with_an_error() -> None:
-    told = Told()
+    told = EventRecorder()
     await take_back(cut_off(round=3), WaitingStore(), told, ())
     assert told.events == [LlmCallCompleted(3, "error", Usage())]
 
 
 async def test_an_unfinished_call_is_taken_back_and_watchers_get_the_artifact_as_the_last_one_left_it() -> None:
-    store, told = await store_of(replacing("Hello"), delta(appending(" Wor"))), Told()
+    store, told = await store_of(replacing("Hello"), delta(appending(" Wor"))), EventRecorder()
     assert await drafts_of(store, "context", "task") == ("doc",)
     await take_back(cut_off(drafts=("doc",)), store, told, ["doc"])
     [back] = told.of(ArtifactChanged)
@@ -254,7 +254,7 @@ async def test_an_unfinished_call_is_taken_back_and_watchers_get_the_artifact_as
 
 
 async def test_without_a_completed_call_the_artifact_goes_back_to_its_version() -> None:
-    store, told = await store_of(replacing("Hello", last_chunk=True), delta(replacing("Wor"))), Told()
+    store, told = await store_of(replacing("Hello", last_chunk=True), delta(replacing("Wor"))), EventRecorder()
     await take_back(cut_off(drafts=("doc",)), store, told, ["doc"])
     [back] = told.of(ArtifactChanged)
     assert (back.append, back.parts[0].text, back.last_chunk, back.version) == (False, "Hello", True, 1)
@@ -262,7 +262,7 @@ async def test_without_a_completed_call_the_artifact_goes_back_to_its_version() 
 
 
 async def test_a_text_without_any_completed_call_or_version_stays_until_it_is_rewritten() -> None:
-    store, told = await store_of(delta(replacing("Hel"))), Told()
+    store, told = await store_of(delta(replacing("Hel"))), EventRecorder()
     await take_back(cut_off(drafts=("doc",)), store, told, ["doc"])
     assert told.events == []
     life = Life(FakeLLM([answer(update("T1", append=True)), answer(text("Done."))]), documents=store.documents)
@@ -276,7 +276,7 @@ async def test_a_draft_of_another_task_is_not_this_ones() -> None:
 
 
 async def test_an_open_edit_is_aborted_and_its_artifact_shown() -> None:
-    store, told = await store_of(replacing("Hello", last_chunk=True), task="another-task"), Told()
+    store, told = await store_of(replacing("Hello", last_chunk=True), task="another-task"), EventRecorder()
     here = Selection(0, 2)
     await take_back(cut_off(open_edits=(("e", "doc", here), ("f", "gone", here))), store, told, ())
     aborted, shown, other = told.events
@@ -285,7 +285,7 @@ async def test_an_open_edit_is_aborted_and_its_artifact_shown() -> None:
 
 
 async def test_what_is_shown_after_an_open_edit_is_what_another_call_of_the_same_task_has_written_since() -> None:
-    store, told = await store_of(replacing("Hello", last_chunk=True), replacing("Bye")), Told()
+    store, told = await store_of(replacing("Hello", last_chunk=True), replacing("Bye")), EventRecorder()
     await take_back(cut_off(open_edits=(("e", "doc", Selection(0, 2)),), drafts=("doc",)), store, told, ["doc"])
     [shown] = told.of(ArtifactChanged)
     assert (shown.parts[0].text, shown.version, shown.last_chunk) == ("Bye", 2, False)
@@ -333,11 +333,11 @@ async def test_a_turn_that_was_cut_off_in_its_last_round_has_had_its_rounds() ->
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_wherever_an_operation_is_cut_off_it_runs_anew_and_changes_the_artifact_once(operation) -> None:
     reply = [answer(text("TW", "O!"))]
-    first = await ObservedDesk(*reply).ready()
+    first = await ObservedOperation(*reply).ready()
     before = first.store.documents["doc"]
     await first.run_to_the_end(OPERATIONS[operation])
     for cut in first.cuts.all:
-        told = Told()
+        told = EventRecorder()
         told.events = first.told.events[: cut.told]
         record = folded(START, told.events)
         if record.state.settled:

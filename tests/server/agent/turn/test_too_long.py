@@ -12,7 +12,7 @@ from a2a_canvas.server.agent.turn.window import Sizes
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import FilePart, Part, text_part
 from a2a_canvas.tools.registry import TOOLS
-from tests.fakes import Told, UserMessage, ids, no_time
+from tests.fakes import EventRecorder, UserMessage, ids, no_time
 from tests.server.agent.models.strict_messages_api import Answer, MessagesApi, calls, says
 from tests.server.agent.models.strict_messages_api import tokens as counted
 
@@ -37,7 +37,7 @@ class Talk:
 
     async def say(self, *parts: Part) -> str:
         """Ask for a task; how it ended."""
-        told = Told()
+        told = EventRecorder()
         first = (user_said(UserMessage("m", parts)),)
         request = TurnRequest("task", "context", self._earlier, first, inbox=lambda closing: ())
         await run_turn(

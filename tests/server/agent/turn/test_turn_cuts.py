@@ -17,10 +17,10 @@ from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import Limits
 from tests.fakes import BROKEN, REFUSED, FakeLLM, Hold, answer, ask, broken, decline, said, text, thinking, tool
-from tests.server.agent.edit.operation_harness import Desk, edit
+from tests.server.agent.edit.operation_harness import OperationHarness, edit
 from tests.server.agent.edit.test_run import go, put
-from tests.server.agent.turn.cut_harness import Breathing, Cuts, WaitingStore, check_cuts, check_marks, closings
-from tests.server.agent.turn.turn_harness import Stage
+from tests.server.agent.turn.cut_harness import Cuts, WaitingStore, YieldingModel, check_cuts, check_marks, closings
+from tests.server.agent.turn.turn_harness import TurnHarness
 from tests.store.artifact_builders import appending, replacing
 
 START = TaskRecord("task", "context", "", datetime(2026, 1, 1, tzinfo=UTC), transcript=(user_said(said("m-1", "Go")),))
@@ -71,12 +71,12 @@ TURNS = {
 }
 
 
-class Observed(Stage):
+class Observed(TurnHarness):
     """A turn of which cuts are taken."""
 
     def __init__(self, *calls, **options) -> None:
         super().__init__(*calls, store=WaitingStore(options.pop("artifact_limits", None)), **options)
-        self.llm = Breathing(FakeLLM(calls))
+        self.llm = YieldingModel(FakeLLM(calls))
         self.cuts = Cuts(self.told, self.store)
 
     async def run_to_the_end(self) -> None:
@@ -92,43 +92,43 @@ class Observed(Stage):
 
 @pytest.mark.parametrize("turn", TURNS)
 async def test_with_every_cut_what_was_done_was_said_and_is_remembered_and_the_end_is_whole(turn) -> None:
-    stage = Observed(*TURNS[turn], limits=LIMITS)
-    await stage.run_to_the_end()
-    assert len(stage.cuts.all) > len(TURNS[turn])
+    harness = Observed(*TURNS[turn], limits=LIMITS)
+    await harness.run_to_the_end()
+    assert len(harness.cuts.all) > len(TURNS[turn])
 
 
 async def test_the_limit_of_an_artifact_too_ends_the_turn_in_one_step() -> None:
     too_long = update("T2", append=True, cut=9)
-    stage = Observed(answer(text("I write."), update("T1"), too_long), artifact_limits=Limits(artifact_bytes=4))
-    await stage.run_to_the_end()
-    assert stage.told.statuses[-1][0] == "failed"
-    assert [event.parts[0].text for event in closings(stage.told.events)] == [""]
+    harness = Observed(answer(text("I write."), update("T1"), too_long), artifact_limits=Limits(artifact_bytes=4))
+    await harness.run_to_the_end()
+    assert harness.told.statuses[-1][0] == "failed"
+    assert [event.parts[0].text for event in closings(harness.told.events)] == [""]
 
 
 async def test_a_message_that_comes_during_the_last_round_is_remembered_in_one_step_with_it() -> None:
     for asked in ([], [ask("T1", "Right?", at=1)]):
         hold = Hold()
-        stage = Observed(answer(text("Done."), *asked, hold), DONE)
-        running = asyncio.create_task(stage.run_to_the_end())
+        harness = Observed(answer(text("Done."), *asked, hold), DONE)
+        running = asyncio.create_task(harness.run_to_the_end())
         await hold.reached.wait()
-        stage.inbox.append(said("m-2", "Also"))
+        harness.inbox.append(said("m-2", "Also"))
         hold.release.set()
         await running
-        assert stage.told.statuses[-1] == ("completed", "Done.")
+        assert harness.told.statuses[-1] == ("completed", "Done.")
 
 
 @pytest.mark.parametrize("turn", TURNS)
 async def test_wherever_a_cancel_comes_every_cut_is_whole_and_the_drafts_are_closed_with_the_status(turn) -> None:
     for at in count(1):
-        stage = Observed(*TURNS[turn], limits=LIMITS)
-        running = asyncio.create_task(stage.run_to_the_end())
+        harness = Observed(*TURNS[turn], limits=LIMITS)
+        running = asyncio.create_task(harness.run_to_the_end())
         for _ in range(at):
             await asyncio.sleep(0)
         late = running.done()
         running.cancel()
         await asyncio.wait([running])
         await running
-        assert not any(document.draft for document in stage.store.documents.values())
+        assert not any(document.draft for document in harness.store.documents.values())
         if late:
             break
 
@@ -146,13 +146,13 @@ OPERATIONS = {
 }
 
 
-class ObservedDesk(Desk):
+class ObservedOperation(OperationHarness):
     def __init__(self, *calls) -> None:
         super().__init__(*calls, store=WaitingStore())
-        self.llm = Breathing(FakeLLM(calls))
+        self.llm = YieldingModel(FakeLLM(calls))
         self.cuts = Cuts(self.told, self.store)
 
-    async def ready(self) -> "ObservedDesk":
+    async def ready(self) -> "ObservedOperation":
         await super().ready()
         await self.put(self.text + "More\n")
         return self
@@ -174,20 +174,20 @@ async def test_the_change_of_an_operation_and_its_last_word_are_said_in_one_step
     operation, reply
 ) -> None:
     for at in count():
-        desk = await ObservedDesk(*REPLIES[reply]).ready()
-        before = (await desk.doc()).version
-        made = len(await desk.versions())
-        running = asyncio.create_task(desk.run_to_the_end(OPERATIONS[operation]))
+        harness = await ObservedOperation(*REPLIES[reply]).ready()
+        before = (await harness.doc()).version
+        made = len(await harness.versions())
+        running = asyncio.create_task(harness.run_to_the_end(OPERATIONS[operation]))
         for _ in range(at):
             await asyncio.sleep(0)
         late = running.done()
         running.cancel()
         await asyncio.wait([running])
-        total = len(desk.told.events)
-        if not desk.told.events:
+        total = len(harness.told.events)
+        if not harness.told.events:
             continue
-        canceled = desk.told.events[-1] == StatusChanged(State.CANCELED)
-        for cut in desk.cuts.all:
+        canceled = harness.told.events[-1] == StatusChanged(State.CANCELED)
+        for cut in harness.cuts.all:
             document = cut.documents["doc"]
             changed = document.current != before or len(document.versions) > made
             assert not changed or cut.told == total
@@ -197,10 +197,10 @@ async def test_the_change_of_an_operation_and_its_last_word_are_said_in_one_step
 
 
 async def test_a_change_of_the_user_outside_of_the_house_is_made_with_all_others_in_one_step() -> None:
-    desk = await ObservedDesk().ready()
+    harness = await ObservedOperation().ready()
     changes = [("doc", replacing("New", last_chunk=True)), ("a", replacing("A", last_chunk=True))]
-    with desk.cuts.taken():
+    with harness.cuts.taken():
         changes.append(("b", appending("B", last_chunk=True)))
-        assert await save(changes, "context", "task", desk.store, desk.told) is None
-    assert [event.artifact_id for event in desk.told.of(ArtifactChanged)] == ["doc", "a", "b"]
-    assert {cut.told for cut in desk.cuts.all} == {0, 3}
+        assert await save(changes, "context", "task", harness.store, harness.told) is None
+    assert [event.artifact_id for event in harness.told.of(ArtifactChanged)] == ["doc", "a", "b"]
+    assert {cut.told for cut in harness.cuts.all} == {0, 3}

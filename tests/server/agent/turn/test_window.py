@@ -32,7 +32,7 @@ from a2a_canvas.server.agent.turn.window import (
     window_of,
 )
 from tests.fakes import FakeLLM, answer, text, tool
-from tests.server.agent.turn.turn_harness import Stage, check_request
+from tests.server.agent.turn.turn_harness import TurnHarness, check_request
 
 LONG = "long " * 400
 
@@ -229,9 +229,9 @@ async def test_a_turn_asks_with_what_fits() -> None:
     earlier = (user("Write"), *reads(1))
     calls = [answer(tool("T1", "artifact_list")), answer(text("Done."))]
     for model, left_out in ((FakeLLM(calls), False), (Small(calls), True)):
-        stage = Stage(*calls, earlier=(earlier,))
-        stage.llm = model
-        await stage.run()
+        harness = TurnHarness(*calls, earlier=(earlier,))
+        harness.llm = model
+        await harness.run()
         for request in model.requests:
             assert request.system == SYSTEM
             heard = [getattr(content, "content", None) for message in request.messages for content in message.content]

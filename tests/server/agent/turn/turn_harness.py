@@ -24,12 +24,12 @@ from a2a_canvas.server.agent.turn.window import Sizes
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, Limits, Ref, Version
 from a2a_canvas.tools.registry import TOOLS
-from tests.fakes import FakeLLM, Step, Told, ids, said
+from tests.fakes import EventRecorder, FakeLLM, Step, ids, said
 
 DOC = Ref("context", "doc", "another-task")
 
 
-class Stage:
+class TurnHarness:
     """A turn over the scripted `calls` of a model."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Stage:
         store: InMemoryArtifactStore | None = None,
     ) -> None:
         self.llm = FakeLLM(calls, thinking)
-        self.told = Told()
+        self.told = EventRecorder()
         self.store = store or InMemoryArtifactStore(artifact_limits)
         self.inbox: list[UserMessage] = []
         self.closed = False
@@ -51,7 +51,7 @@ class Stage:
         self._limits = limits or TurnLimits()
         self._earlier = earlier
 
-    async def run(self) -> Told:
+    async def run(self) -> EventRecorder:
         """Run the turn to its end; its laws are checked."""
         await self._run()
         assert isinstance(self.told.events[-1], StatusChanged)
@@ -108,23 +108,23 @@ def calls_of(message: ModelMessage) -> list[ToolUse]:
     return [content for content in message.content if isinstance(content, ToolUse)]
 
 
-def check_laws(stage: Stage) -> None:
+def check_laws(harness: TurnHarness) -> None:
     """What holds for every turn, whatever its model says (docs/extensions.md)."""
-    events = stage.told.events
+    events = harness.told.events
     starts = [event.place for event in events if isinstance(event, TextBlockStarted | ToolUseStarted)]
     assert [place.index for place in starts] == list(range(len(starts)))
-    assert len(stage.told.of(LlmCallCompleted)) == len(stage.llm.requests) == len(stage.llm.ends)
-    assert len(stage.told.of(FinalMessageStarted)) == bool(stage.told.of(TextAdded))
-    if text := stage.told.of(TextAdded):
+    assert len(harness.told.of(LlmCallCompleted)) == len(harness.llm.requests) == len(harness.llm.ends)
+    assert len(harness.told.of(FinalMessageStarted)) == bool(harness.told.of(TextAdded))
+    if text := harness.told.of(TextAdded):
         assert isinstance(events[events.index(text[0]) - 1], FinalMessageStarted)
-    rounds = [event.round for event in stage.told.of(MessageStarted)]
+    rounds = [event.round for event in harness.told.of(MessageStarted)]
     assert rounds == sorted(rounds)
-    stopped = [event.place.index for event in stage.told.of(BlockStopped)]
+    stopped = [event.place.index for event in harness.told.of(BlockStopped)]
     assert len(stopped) == len(set(stopped))
-    for event in stage.told.of(ToolInputCompleted):
-        stop = next(e for e in stage.told.of(BlockStopped) if e.place.index == event.index)
+    for event in harness.told.of(ToolInputCompleted):
+        stop = next(e for e in harness.told.of(BlockStopped) if e.place.index == event.index)
         assert events.index(stop) < events.index(event)
-    for request in stage.llm.requests:
+    for request in harness.llm.requests:
         check_request(request.messages)
 
 

@@ -87,7 +87,7 @@ class Player:
             yield event
 
 
-class World:
+class InMemoryRuntime:
     """A runtime with everything it needs, in memory."""
 
     def __init__(self, llm: Player) -> None:
@@ -180,10 +180,10 @@ def seen(task: pb.Task) -> dict[str, pb.Artifact]:
 async def test_folding_a_tasks_events_gives_the_artifacts_of_the_store_from_wherever_one_joins(
     rounds: list[Round], sizes: list[int], breaks: dict[int, int], joins: list[int]
 ) -> None:
-    world = World(Player(rounds, sizes, breaks))
-    start, entries = await world.play("write")
+    runtime = InMemoryRuntime(Player(rounds, sizes, breaks))
+    start, entries = await runtime.play("write")
     records = list(itertools.accumulate(entries, fold, initial=start))
-    store = {artifact.artifact_id: expected(artifact) for artifact in await world.store.list(CONTEXT)}
+    store = {artifact.artifact_id: expected(artifact) for artifact in await runtime.store.list(CONTEXT)}
     assert seen(to_task(records[-1])) == store
     for at in {0, len(entries), *(join % len(records) for join in joins)}:
         assert seen(folded(records[at], entries[at:])) == store
@@ -204,10 +204,10 @@ async def test_what_other_tasks_undo_restore_and_edit_in_between_is_told_with_th
     rounds: list[list[Round]], sizes: list[int], steps: list[Change]
 ) -> None:
     pause: Round = [("ask_user", {"question": "Go on?"})]
-    world = World(Player([each for some in rounds for each in (*some, pause)], sizes, {}))
-    start, entries = await world.play("write", steps)
+    runtime = InMemoryRuntime(Player([each for some in rounds for each in (*some, pause)], sizes, {}))
+    start, entries = await runtime.play("write", steps)
     found = seen(folded(start, entries))
-    for artifact in await world.store.list(CONTEXT):
+    for artifact in await runtime.store.list(CONTEXT):
         told = [entry.event for entry in entries if isinstance(entry.event, ArtifactChanged)]
         last = [event.version for event in told if event.artifact_id == artifact.artifact_id][-1]
         if last == artifact.version:  # nobody else has had the last word
@@ -219,11 +219,11 @@ async def test_what_other_tasks_undo_restore_and_edit_in_between_is_told_with_th
 async def test_a_later_task_leaves_the_artifacts_of_a_finished_one_as_it_left_them(
     first: list[Round], second: list[Round]
 ) -> None:
-    world = World(Player([*first, (), *second], [7], {}))
-    start, _ = await world.play("first")
-    left = to_task(await world.runtime.get(start.task_id, ""))
-    later, entries = await world.play("second")
-    assert to_task(await world.runtime.get(start.task_id, "")) == left
-    store = {artifact.artifact_id: expected(artifact) for artifact in await world.store.list(CONTEXT)}
+    runtime = InMemoryRuntime(Player([*first, (), *second], [7], {}))
+    start, _ = await runtime.play("first")
+    left = to_task(await runtime.runtime.get(start.task_id, ""))
+    later, entries = await runtime.play("second")
+    assert to_task(await runtime.runtime.get(start.task_id, "")) == left
+    store = {artifact.artifact_id: expected(artifact) for artifact in await runtime.store.list(CONTEXT)}
     for artifact_id, artifact in seen(folded(later, entries)).items():
         assert artifact == store[artifact_id]

@@ -65,7 +65,7 @@ class Played:
         return next(number for number, entry in enumerate(self.entries, 1) if isinstance(entry.event, kind))
 
 
-class World:
+class ScriptedRuntime:
     """A runtime with everything it needs, in memory; its tasks are followed to their end or to a question."""
 
     def __init__(

@@ -18,7 +18,7 @@ from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from tests.fakes import Hold, answer, ask, ids, text
-from tests.server.protocols.agui.agui_runs import World
+from tests.server.protocols.agui.agui_runs import ScriptedRuntime
 
 Json = dict[str, Any]
 
@@ -31,7 +31,7 @@ class Client:
         status: of the answer.
     """
 
-    def __init__(self, world: World, user: str = "", app: ASGIApp | None = None, **settings: bool) -> None:
+    def __init__(self, world: ScriptedRuntime, user: str = "", app: ASGIApp | None = None, **settings: bool) -> None:
         agui = AgUi(world.runtime, world.store, Limits(), ids("run"), **settings)
         self._app = app or agui_routes(agui)[0].app
         self._user = user
@@ -97,11 +97,11 @@ async def nothing_earlier(record: TaskRecord) -> Transcript:
     return ()
 
 
-def holding() -> tuple[World, Hold]:
+def holding() -> tuple[ScriptedRuntime, Hold]:
     """A world whose model has begun to speak and holds."""
     hold = Hold()
     first: list[ModelEvent] = text("Half")
-    return World([answer(*first[:-1], hold, first[-1])]), hold
+    return ScriptedRuntime([answer(*first[:-1], hold, first[-1])]), hold
 
 
 # ------------------------------------------------------------------- clients that leave
@@ -160,7 +160,7 @@ async def test_two_that_leave_at_the_same_time_take_the_task_along() -> None:
 
 async def test_whoever_has_read_their_run_to_its_end_does_not_hold_the_task_for_those_that_leave_later() -> None:
     hold = Hold()
-    world = World([answer(ask("T1", "Which?")), answer(*text("Half"), hold)])
+    world = ScriptedRuntime([answer(ask("T1", "Which?")), answer(*text("Half"), hold)])
     routes = agui_routes(AgUi(world.runtime, world.store, Limits(), ids("run"), cancel_on_disconnect=True))
     first, second = (Client(world, app=routes[0].app) for _ in range(2))
     await first.send(body())
@@ -183,7 +183,7 @@ async def test_one_that_is_gone_before_its_stream_begins_is_no_exception() -> No
 
 
 async def test_one_that_leaves_a_question_behind_takes_it_not_along() -> None:
-    world = World([answer(ask("T1", "Which?"))])
+    world = ScriptedRuntime([answer(ask("T1", "Which?"))])
     client = Client(world, cancel_on_disconnect=True)
     sending = asyncio.create_task(client.send(body()))
     await client.until("RUN_FINISHED")
@@ -196,7 +196,7 @@ async def test_one_that_leaves_a_question_behind_takes_it_not_along() -> None:
 
 
 async def test_a_task_is_its_callers_own() -> None:
-    world = World([answer(ask("T1", "Which?")), answer(text("Another."))])
+    world = ScriptedRuntime([answer(ask("T1", "Which?")), answer(text("Another."))])
     anns, bobs = Client(world, "ann"), Client(world, "bob")
     await anns.send(body())
     assert (await world.runtime.get(anns.task_id, "ann")).state is State.INPUT_REQUIRED
@@ -209,7 +209,7 @@ async def test_a_task_is_its_callers_own() -> None:
 
 @pytest.mark.parametrize("status", ["resolved", "cancelled"])
 async def test_nobody_else_can_answer_or_cancel_its_interrupt(status: str) -> None:
-    world = World([answer(ask("T1", "Which?"))])
+    world = ScriptedRuntime([answer(ask("T1", "Which?"))])
     anns, bobs = Client(world, "ann"), Client(world, "bob")
     await anns.send(body())
     answers = [{"interruptId": anns.task_id, "status": status, "payload": "Blue"}]
@@ -220,7 +220,7 @@ async def test_nobody_else_can_answer_or_cancel_its_interrupt(status: str) -> No
 
 
 async def test_the_same_run_of_another_caller_is_another_task() -> None:
-    world = World([answer(text("One.")), answer(text("Two."))])
+    world = ScriptedRuntime([answer(text("One.")), answer(text("Two."))])
     clients = [Client(world, user) for user in ("ann", "bob")]
     for client in clients:
         await client.send(body())
@@ -228,7 +228,7 @@ async def test_the_same_run_of_another_caller_is_another_task() -> None:
 
 
 async def test_what_goes_wrong_inside_is_told_without_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
+    world = ScriptedRuntime()
 
     async def broken(query: TaskQuery) -> None:
         raise RuntimeError("secret")
@@ -244,7 +244,7 @@ async def test_what_goes_wrong_inside_is_told_without_its_words(monkeypatch: pyt
 
 
 async def test_whole_tasks_are_only_read_where_one_waits_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World([answer(text("One.")), answer(ask("T1", "Which?")), answer(text("Blue it is."))])
+    world = ScriptedRuntime([answer(text("One.")), answer(ask("T1", "Which?")), answer(text("Blue it is."))])
     asked: list[str] = []
     context = world.runtime.journal.context
 

@@ -17,7 +17,7 @@ from a2a_canvas.store.edits import EditChunk, EditStarted
 from a2a_canvas.store.models import Limits
 from tests.fakes import BROKEN, REFUSED, Hold, answer, ask, broken, decline, text, thinking, tool, write
 from tests.server.protocols.a2a_v1.test_projection_fold import Player, Round, rounds
-from tests.server.protocols.agui.agui_runs import CONTEXT, Json, Played, World, kinds, of, operation
+from tests.server.protocols.agui.agui_runs import CONTEXT, Json, Played, ScriptedRuntime, kinds, of, operation
 from tests.server.protocols.agui.agui_verifier import verify
 from tests.server.protocols.agui.test_state import AT, meaning, patched
 
@@ -29,7 +29,7 @@ EDIT = {"selection": {"start": 6, "end": 9}}
 async def cancelled(*calls: Any, message: ev.UserMessage | None = None) -> Played:
     """A task that is cancelled where its model holds."""
     hold = next(step for call in calls for step in call if isinstance(step, Hold))
-    world = World(calls)
+    world = ScriptedRuntime(calls)
     await world.has("Hello big world")
 
     async def cancel(task_id: str) -> None:
@@ -40,7 +40,7 @@ async def cancelled(*calls: Any, message: ev.UserMessage | None = None) -> Playe
 
 
 async def played(*calls: Any, message: ev.UserMessage | None = None, limits: Limits | None = None) -> Played:
-    world = World(calls, limits)
+    world = ScriptedRuntime(calls, limits)
     await world.has("Hello", "Hello big world")
     return await world.play(message)
 
@@ -137,7 +137,7 @@ def state_of(run: list[Json]) -> Json:
     breaks=st.dictionaries(st.integers(0, 6), st.integers(1, 30), max_size=2),
 )
 async def test_so_it_is_whatever_the_model_does(rounds: list[Round], sizes: list[int], breaks: dict[int, int]) -> None:
-    task = await World(Player(rounds, sizes, breaks), Limits(artifact_bytes=150, parts=8)).play()
+    task = await ScriptedRuntime(Player(rounds, sizes, breaks), Limits(artifact_bytes=150, parts=8)).play()
     runs = [task.run(joins, legacy="a") for joins in range(0, len(task.records), 5)]
     assert all(all_calls_have_results(run) for run in runs)
     verify(*runs)
@@ -335,7 +335,7 @@ async def test_a_task_that_ends_ends_the_run(play: str, end: Json, joins: int) -
 
 
 async def test_a_question_interrupts_the_run_and_its_answer_is_another_run() -> None:
-    world = World([answer(ask("T1", "Which?")), answer(text("Blue, then."))])
+    world = ScriptedRuntime([answer(ask("T1", "Which?")), answer(text("Blue, then."))])
     asked = await world.play()
     task_id = asked.records[0].task_id
     interrupt = {"id": task_id, "reason": "input_required", "message": "Which?"}

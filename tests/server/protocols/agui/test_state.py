@@ -107,7 +107,7 @@ class Moment:
 
 
 @dataclass
-class World:
+class StoreHistory:
     """A store with the tasks that change it."""
 
     store: InMemoryArtifactStore = field(default_factory=InMemoryArtifactStore)
@@ -201,7 +201,7 @@ mixed_steps = st.builds(Step, st.just("a"), updates) | st.builds(Step, st.just("
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.lists(steps, max_size=8), min_size=1, max_size=3), st.integers(0, 30))
 async def test_the_patches_lead_from_every_snapshot_to_every_later_one(tasks: list[list[Step]], joins: int) -> None:
-    world = World()
+    world = StoreHistory()
     for number, task in enumerate(tasks):
         moments, events = await world.task(task, f"t{number}")
         joins %= len(moments)
@@ -218,7 +218,7 @@ async def test_the_patches_lead_from_every_snapshot_to_every_later_one(tasks: li
 async def test_a_store_that_is_ahead_of_the_task_leads_to_the_same_end(
     tasks: list[list[Step]], joins: int, ahead: int
 ) -> None:
-    world = World()
+    world = StoreHistory()
     for number, task in enumerate(tasks):
         moments, events = await world.task(task, f"t{number}")
         joins %= len(moments)
@@ -235,7 +235,7 @@ async def test_a_store_that_is_ahead_of_the_task_leads_to_the_same_end(
 async def test_so_do_the_patches_of_the_older_view_with_a_text_that_may_lag_by_an_eighth_while_it_grows(
     tasks: list[list[Step]], joins: int, legacy: str
 ) -> None:
-    world = World()
+    world = StoreHistory()
     for number, task in enumerate(tasks):
         moments, events = await world.task(task, f"t{number}")
         joins %= len(moments)
@@ -257,7 +257,7 @@ async def test_so_do_the_patches_of_the_older_view_with_a_text_that_may_lag_by_a
 async def test_every_patch_fits_what_a_client_has_even_if_others_change_the_artifacts_meanwhile(
     steps: list[Step], joins: int, ahead: int, legacy: str | None
 ) -> None:
-    moments, events = await World().task(steps)
+    moments, events = await StoreHistory().task(steps)
     joins %= len(moments)
     state = moments[joins].state(legacy, moments[min(joins + ahead, len(moments) - 1)])
     document = state.snapshot()
@@ -270,7 +270,7 @@ async def test_every_patch_fits_what_a_client_has_even_if_others_change_the_arti
 @settings(max_examples=100, deadline=None)
 @given(st.lists(mixed_steps, min_size=3, max_size=12))
 async def test_whoever_joins_sees_the_artifacts_as_they_stand_whoever_has_changed_them(steps: list[Step]) -> None:
-    moments, _ = await World().task(steps)
+    moments, _ = await StoreHistory().task(steps)
     for moment in moments:
         shown = json_of(moment.state().snapshot())["artifacts"]
         for artifact in moment.artifacts:

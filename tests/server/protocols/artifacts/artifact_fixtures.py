@@ -26,7 +26,7 @@ from a2a_canvas.store.models import Author, Ref
 from tests.fakes import Clock
 
 
-class House:
+class ArtifactHarness:
     """Tasks are begun when they first write."""
 
     def __init__(self, context: str = "ctx") -> None:

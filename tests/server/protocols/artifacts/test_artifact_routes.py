@@ -19,7 +19,7 @@ from a2a_canvas.server.protocols.artifacts.bare import Bare, NoBare, bare_of
 from a2a_canvas.server.protocols.edge.conditional import conditional
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, Restore, Undo
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_of, text_part
-from tests.server.protocols.artifacts.artifact_fixtures import House
+from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
@@ -29,14 +29,14 @@ def writing(text: str, name: str | None = None, media_type: str = "text/markdown
 
 
 @pytest.fixture
-async def house() -> House:
+async def harness() -> ArtifactHarness:
     """`doc` with the versions one, two, three, of which two is the current one."""
-    house = House()
-    await house.do(writing("one\n", "doc.md"))
-    await house.do(writing("two\n"), author="user")
-    await house.do(writing("three"), task="other")
-    await house.do(Undo(), task="other")
-    return house
+    harness = ArtifactHarness()
+    await harness.do(writing("one\n", "doc.md"))
+    await harness.do(writing("two\n"), author="user")
+    await harness.do(writing("three"), task="other")
+    await harness.do(Undo(), task="other")
+    return harness
 
 
 def error_of(response: httpx.Response) -> tuple[int, str, str]:
@@ -50,9 +50,9 @@ def error_of(response: httpx.Response) -> tuple[int, str, str]:
 # ----------------------------------------------------------------------------- reading
 
 
-async def test_the_list_has_each_artifact_without_its_content_the_last_changed_last(house: House) -> None:
-    await house.do(AppendParts((FilePart(b"123"), DataPart([1], size=3)), description="Numbers."), artifact="data")
-    listing = (await house.get("ctx")).json()
+async def test_the_list_has_each_artifact_without_its_content_the_last_changed_last(harness: ArtifactHarness) -> None:
+    await harness.do(AppendParts((FilePart(b"123"), DataPart([1], size=3)), description="Numbers."), artifact="data")
+    listing = (await harness.get("ctx")).json()
     assert listing == {
         "contextId": "ctx",
         "artifacts": [
@@ -84,29 +84,29 @@ async def test_the_list_has_each_artifact_without_its_content_the_last_changed_l
     }
 
 
-async def test_an_artifact_is_shown_as_it_stands_with_its_draft(house: House) -> None:
-    assert (await house.get("ctx/doc")).json() == {
+async def test_an_artifact_is_shown_as_it_stands_with_its_draft(harness: ArtifactHarness) -> None:
+    assert (await harness.get("ctx/doc")).json() == {
         "artifactId": "doc",
         "name": "doc.md",
         "parts": [{"text": "two\n", "mediaType": "text/markdown"}],
         "version": 2,
         "open": False,
     }
-    await house.do(AppendParts((text_part("more"),)))
-    shown = (await house.get("ctx/doc")).json()
+    await harness.do(AppendParts((text_part("more"),)))
+    shown = (await harness.get("ctx/doc")).json()
     assert (shown["parts"][0]["text"], shown["version"], shown["open"]) == ("two\nmore", 2, True)
 
 
 async def test_parts_have_the_form_of_a2a_1_0() -> None:
-    house = House()
+    harness = ArtifactHarness()
     parts = (
         text_part("é", metadata={"lang": "fr"}),
         FilePart(b"\x00", name="a.bin", media_type="a/b"),
         FilePart(url="https://example.org/x"),
         DataPart({"a": [1.5, None]}),
     )
-    await house.do(ReplaceParts(parts))
-    shown = (await house.get("ctx/doc")).json()
+    await harness.do(ReplaceParts(parts))
+    shown = (await harness.get("ctx/doc")).json()
     for ours in ("version", "open"):
         del shown[ours]
     artifact = ParseDict(shown, pb.Artifact())
@@ -115,8 +115,8 @@ async def test_parts_have_the_form_of_a2a_1_0() -> None:
     assert artifact.parts[1].raw == b"\x00"
 
 
-async def test_all_versions_are_listed_with_who_made_them_of_what(house: House) -> None:
-    answer = (await house.get("ctx/doc/versions")).json()
+async def test_all_versions_are_listed_with_who_made_them_of_what(harness: ArtifactHarness) -> None:
+    answer = (await harness.get("ctx/doc/versions")).json()
     common = {"incomplete": False}
     assert answer == {
         "artifactId": "doc",
@@ -128,8 +128,8 @@ async def test_all_versions_are_listed_with_who_made_them_of_what(house: House) 
     }
 
 
-async def test_a_version_has_its_content_and_its_facts(house: House) -> None:
-    version = (await house.get("ctx/doc/versions/3")).json()
+async def test_a_version_has_its_content_and_its_facts(harness: ArtifactHarness) -> None:
+    version = (await harness.get("ctx/doc/versions/3")).json()
     assert version == {
         "artifactId": "doc",
         "name": "doc.md",
@@ -155,17 +155,19 @@ async def test_a_version_has_its_content_and_its_facts(house: House) -> None:
         ("2/diff?from=0", 0, "--- version 0\n+++ version 2\n@@ -0,0 +1 @@\n+two\n"),
     ],
 )
-async def test_a_diff_is_from_the_parent_or_any_other_version(house: House, path: str, before: int, diff: str) -> None:
-    answer = await house.get(f"ctx/doc/versions/{path}")
+async def test_a_diff_is_from_the_parent_or_any_other_version(
+    harness: ArtifactHarness, path: str, before: int, diff: str
+) -> None:
+    answer = await harness.get(f"ctx/doc/versions/{path}")
     assert answer.json() == {"from": before, "to": int(path[0]), "diff": diff}
-    bare = await house.get(f"ctx/doc/versions/{path}", Accept="text/x-diff")
+    bare = await harness.get(f"ctx/doc/versions/{path}", Accept="text/x-diff")
     assert (bare.text, bare.headers["content-type"]) == (diff, "text/x-diff; charset=utf-8")
-    assert (await house.get(f"ctx/doc/versions/{path}{'&' if '?' in path else '?'}raw=1")).text == diff
+    assert (await harness.get(f"ctx/doc/versions/{path}{'&' if '?' in path else '?'}raw=1")).text == diff
 
 
-async def test_the_parent_is_the_version_it_was_made_from_not_the_one_before(house: House) -> None:
-    await house.do(Restore(1))
-    assert (await house.get("ctx/doc/versions/4/diff")).json()["from"] == 2
+async def test_the_parent_is_the_version_it_was_made_from_not_the_one_before(harness: ArtifactHarness) -> None:
+    await harness.do(Restore(1))
+    assert (await harness.get("ctx/doc/versions/4/diff")).json()["from"] == 2
 
 
 # ------------------------------------------------------------------------ bare content
@@ -184,30 +186,30 @@ async def test_the_parent_is_the_version_it_was_made_from_not_the_one_before(hou
     ],
 )
 async def test_who_asks_for_the_bare_content_gets_it(
-    house: House, path: str, query: str, accept: str, media_type: str
+    harness: ArtifactHarness, path: str, query: str, accept: str, media_type: str
 ) -> None:
-    answer = await house.get(path + query, Accept=accept)
+    answer = await harness.get(path + query, Accept=accept)
     assert answer.headers["content-type"] == media_type
     assert (answer.text == "two\n") is not ("json" in media_type)
     assert answer.headers["vary"] == "Accept"
 
 
-async def test_html_is_never_given_a_browser_to_run(house: House) -> None:
-    await house.do(writing("<script>alert(1)</script>", media_type="text/html"), artifact="page")
-    for answer in (await house.get("ctx/page", Accept=BROWSER), await house.get("ctx/page?raw=1")):
+async def test_html_is_never_given_a_browser_to_run(harness: ArtifactHarness) -> None:
+    await harness.do(writing("<script>alert(1)</script>", media_type="text/html"), artifact="page")
+    for answer in (await harness.get("ctx/page", Accept=BROWSER), await harness.get("ctx/page?raw=1")):
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
         assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
         assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-async def test_what_cannot_be_given_is_refused_with_406_and_what_to_do(house: House) -> None:
-    await house.do(ReplaceParts((FilePart(b"a", media_type="image/png"), FilePart(b"b"))), artifact="files")
-    several = (await house.get("ctx/files?raw=1"), await house.get("ctx/files", Accept="image/png"))
+async def test_what_cannot_be_given_is_refused_with_406_and_what_to_do(harness: ArtifactHarness) -> None:
+    await harness.do(ReplaceParts((FilePart(b"a", media_type="image/png"), FilePart(b"b"))), artifact="files")
+    several = (await harness.get("ctx/files?raw=1"), await harness.get("ctx/files", Accept="image/png"))
     sentence = "The artifact has several parts and no text. Ask for application/json to get them all."
     assert [error_of(answer) for answer in several] == [(406, "INVALID_ARGUMENT", sentence)] * 2
-    assert (await house.get("ctx/files")).status_code == 200
+    assert (await harness.get("ctx/files")).status_code == 200
     names = "application/json, application/a2a+json, text/markdown; charset=utf-8, text/plain; charset=utf-8"
-    other = await house.get("ctx/doc", Accept="image/png")
+    other = await harness.get("ctx/doc", Accept="image/png")
     assert error_of(other)[::2] == (406, f"This is to be had as {names}.")
 
 
@@ -215,7 +217,7 @@ async def test_what_cannot_be_given_is_refused_with_406_and_what_to_do(house: Ho
     "path", ["ctx/doc", "ctx/doc/versions/1", "ctx/doc/versions/1?raw=1", "ctx/doc/versions/1/diff"]
 )
 async def test_a_large_artifact_is_encoded_in_a_thread_which_has_texts_of_its_own(
-    path: str, house: House, monkeypatch: pytest.MonkeyPatch
+    path: str, harness: ArtifactHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Content] = []
     threads: list[int] = []
@@ -230,9 +232,9 @@ async def test_a_large_artifact_is_encoded_in_a_thread_which_has_texts_of_its_ow
 
     monkeypatch.setattr(artifact_routes, "bare_of", watched)
     monkeypatch.setattr(artifact_routes, "conditional", answered)
-    small = await house.get(path)
+    small = await harness.get(path)
     monkeypatch.setattr(artifact_routes, "LARGE", 1)
-    large = await house.get(path)
+    large = await harness.get(path)
     assert (large.content, large.headers) == (small.content, small.headers)
     assert threads[-1] != get_ident()
     if not path.endswith("diff"):
@@ -248,30 +250,30 @@ DOCUMENTS = ["ctx", "ctx/doc", "ctx/doc?raw=1", "ctx/doc/versions", "ctx/doc/ver
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
-async def test_who_has_the_answer_is_not_sent_it_again(house: House, path: str) -> None:
-    first = await house.get(path)
-    again = await house.get(path, If_None_Match=f'"x", W/{first.headers["etag"]}')
+async def test_who_has_the_answer_is_not_sent_it_again(harness: ArtifactHarness, path: str) -> None:
+    first = await harness.get(path)
+    again = await harness.get(path, If_None_Match=f'"x", W/{first.headers["etag"]}')
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["etag"] == first.headers["etag"]
     assert first.headers["cache-control"] == again.headers["cache-control"] == "private, no-cache"
 
 
-async def test_a_change_and_another_form_have_another_etag(house: House) -> None:
+async def test_a_change_and_another_form_have_another_etag(harness: ArtifactHarness) -> None:
     async def etags() -> list[str]:
         forms: list[dict[str, str]] = [{}, {"Accept": "text/markdown"}, {"Accept": "text/plain"}]
-        return [(await house.get("ctx/doc", **form)).headers["etag"] for form in forms]
+        return [(await harness.get("ctx/doc", **form)).headers["etag"] for form in forms]
 
     before = await etags()
-    await house.do(AppendParts((text_part("more"),)))
+    await harness.do(AppendParts((text_part("more"),)))
     assert len({*before, *await etags()}) == 6
 
 
 @pytest.mark.parametrize("path", [*DOCUMENTS, "ctx/events"])
-async def test_head_is_get_without_the_body(house: House, path: str) -> None:
-    head = await house.get(path, "HEAD")
+async def test_head_is_get_without_the_body(harness: ArtifactHarness, path: str) -> None:
+    head = await harness.get(path, "HEAD")
     assert head.status_code == 200
     if path != "ctx/events":
-        got = await house.get(path)
+        got = await harness.get(path)
         assert (head.headers["etag"], head.headers["content-type"]) == (
             got.headers["etag"],
             got.headers["content-type"],
@@ -304,15 +306,15 @@ async def test_head_is_get_without_the_body(house: House, path: str) -> None:
         ("%FF", "No such path"),
     ],
 )
-async def test_what_is_not_there_is_404_with_a_sentence(house: House, path: str, says: str) -> None:
-    code, status, message = error_of(await house.get(path))
+async def test_what_is_not_there_is_404_with_a_sentence(harness: ArtifactHarness, path: str, says: str) -> None:
+    code, status, message = error_of(await harness.get(path))
     assert (code, status) == (404, "NOT_FOUND")
     assert says in message
 
 
 @pytest.mark.parametrize("wrong", ["4", "-1", "x", "", "1.0", "99999999999999999999"])
-async def test_a_diff_from_no_version_is_400_and_names_the_range(house: House, wrong: str) -> None:
-    answer = await house.get(f"ctx/doc/versions/2/diff?from={wrong}")
+async def test_a_diff_from_no_version_is_400_and_names_the_range(harness: ArtifactHarness, wrong: str) -> None:
+    answer = await harness.get(f"ctx/doc/versions/2/diff?from={wrong}")
     sentence = "from: Must be the number of a version, 1 to 3, or 0 for the empty text."
     assert error_of(answer) == (400, "INVALID_ARGUMENT", sentence)
     assert answer.json()["error"]["details"][1]["fieldViolations"][0]["field"] == "from"
@@ -320,16 +322,18 @@ async def test_a_diff_from_no_version_is_400_and_names_the_range(house: House, w
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 @pytest.mark.parametrize("path", ["ctx", "ctx/doc", "ctx/events", "nowhere/at/all"])
-async def test_other_methods_are_405_and_told_which_ones_there_are(house: House, method: str, path: str) -> None:
-    answer = await house.get(path, method)
+async def test_other_methods_are_405_and_told_which_ones_there_are(
+    harness: ArtifactHarness, method: str, path: str
+) -> None:
+    answer = await harness.get(path, method)
     assert error_of(answer)[0] == 405
     assert answer.headers["allow"] == "GET, HEAD"
 
 
 async def test_a_context_with_a_task_and_no_artifacts_is_an_empty_list() -> None:
-    house = House()
-    await house.begin("task")
-    assert (await house.get("ctx")).json()["artifacts"] == []
+    harness = ArtifactHarness()
+    await harness.begin("task")
+    assert (await harness.get("ctx")).json()["artifacts"] == []
 
 
 class Users(AuthenticationBackend):
@@ -339,10 +343,10 @@ class Users(AuthenticationBackend):
 
 
 async def test_a_context_is_known_only_to_who_has_a_task_in_it() -> None:
-    house = House()
-    await house.begin("task", owner="ann")
+    harness = ArtifactHarness()
+    await harness.begin("task", owner="ann")
     middleware = [Middleware(AuthenticationMiddleware, backend=Users())]
-    app = Starlette(routes=house.app.routes, middleware=middleware)
+    app = Starlette(routes=harness.app.routes, middleware=middleware)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
         answers = [
             await client.get("/artifacts/ctx", headers={"user": name} if name else {}) for name in ("ann", "bob", "")
@@ -372,13 +376,13 @@ ODD = [
 @pytest.mark.parametrize("root", ["", "/behind/a/proxy"])
 @pytest.mark.parametrize("id", ODD)
 async def test_an_artifact_with_any_id_is_reached_by_the_urls_of_the_list(id: str, root: str) -> None:
-    house = House(context=id)
-    await house.do(writing(f"This is {id}."), artifact=id)
-    listing = (await house.get(quote(id, safe=""), root=root)).json()
+    harness = ArtifactHarness(context=id)
+    await harness.do(writing(f"This is {id}."), artifact=id)
+    listing = (await harness.get(quote(id, safe=""), root=root)).json()
     assert [artifact["artifactId"] for artifact in listing["artifacts"]] == [id]
     urls = listing["artifacts"][0]["urls"]
     paths = {name: url.removeprefix(f"{root}/artifacts/") for name, url in urls.items()}
     assert urls == {name: f"{root}/artifacts/{path}" for name, path in paths.items()}
-    assert (await house.get(paths["artifact"], root=root)).json()["artifactId"] == id
-    assert (await house.get(paths["versions"], root=root)).json()["versions"][0]["number"] == 1
-    assert (await house.get(paths["versions"] + "/1?raw=1", root=root)).text == f"This is {id}."
+    assert (await harness.get(paths["artifact"], root=root)).json()["artifactId"] == id
+    assert (await harness.get(paths["versions"], root=root)).json()["versions"][0]["number"] == 1
+    assert (await harness.get(paths["versions"] + "/1?raw=1", root=root)).text == f"This is {id}."

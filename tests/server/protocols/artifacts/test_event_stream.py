@@ -25,7 +25,7 @@ from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url
 from tests.server.app_server import asking, sent, serving
-from tests.server.protocols.artifacts.artifact_fixtures import Event, House, events, served
+from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness, Event, events, served
 from tests.server.test_shutdown import in_process
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
@@ -128,16 +128,16 @@ def test_an_id_of_a_server_that_knew_of_no_incarnations_goes_on_where_it_was() -
 
 
 async def test_a_stream_begins_with_what_stands_and_goes_on_with_every_change_of_every_task() -> None:
-    house = House()
-    await house.do(writing("one "), artifact="doc", task="a")
-    await house.do(writing("plan", last_chunk=True), artifact="plan", task="b", author="user")
-    await house.do(adding("two "), artifact="doc", task="a")
-    async with served(house.app) as client, aclosing(events(client, "ctx")) as stream:
+    harness = ArtifactHarness()
+    await harness.do(writing("one "), artifact="doc", task="a")
+    await harness.do(writing("plan", last_chunk=True), artifact="plan", task="b", author="user")
+    await harness.do(adding("two "), artifact="doc", task="a")
+    async with served(harness.app) as client, aclosing(events(client, "ctx")) as stream:
         first = await take(stream, 2)
-        await house.do(adding("three", last_chunk=True), artifact="doc", task="a")
-        await house.do(adding("!"), artifact="doc", task="b")
+        await harness.do(adding("three", last_chunk=True), artifact="doc", task="a")
+        await harness.do(adding("!"), artifact="doc", task="b")
         live = await take(stream, 2)
-    assert [event.id for event in first + live] == [await house.event_id(position) for position in (2, 3, 4, 5)]
+    assert [event.id for event in first + live] == [await harness.event_id(position) for position in (2, 3, 4, 5)]
     common = {"contextId": "ctx"}
     assert [event.update for event in first + live] == [
         common
@@ -172,34 +172,34 @@ async def test_a_stream_begins_with_what_stands_and_goes_on_with_every_change_of
 
 
 async def test_who_comes_back_is_first_sent_whole_what_changed_meanwhile() -> None:
-    house = House()
+    harness = ArtifactHarness()
     for artifact in ("doc", "plan", "notes"):
-        await house.do(writing(f"{artifact} "), artifact=artifact)
-    await house.do(adding("more"), artifact="doc")
-    async with served(house.app) as client, aclosing(events(client, "ctx", await house.event_id(2))) as stream:
+        await harness.do(writing(f"{artifact} "), artifact=artifact)
+    await harness.do(adding("more"), artifact="doc")
+    async with served(harness.app) as client, aclosing(events(client, "ctx", await harness.event_id(2))) as stream:
         missed = await take(stream, 2)
-        await house.do(adding("less"), artifact="plan")
+        await harness.do(adding("less"), artifact="plan")
         live = await take(stream, 1)
     seen = [(event.id, event.update["artifact"]["artifactId"], event.update.get("append", False)) for event in missed]
-    assert seen == [(await house.event_id(3), "notes", False), (await house.event_id(4), "doc", False)]
+    assert seen == [(await harness.event_id(3), "notes", False), (await harness.event_id(4), "doc", False)]
     assert missed[1].update["artifact"]["parts"] == [{"text": "doc more"}]
-    assert (live[0].id, live[0].update["append"]) == (await house.event_id(5), True)
+    assert (live[0].id, live[0].update["append"]) == (await harness.event_id(5), True)
 
 
 async def test_proxies_are_told_to_pass_it_on_at_once() -> None:
-    house = House()
-    await house.begin("task")
-    async with served(house.app) as client, client.stream("GET", "/artifacts/ctx/events") as response:
+    harness = ArtifactHarness()
+    await harness.begin("task")
+    async with served(harness.app) as client, client.stream("GET", "/artifacts/ctx/events") as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         assert response.headers["x-accel-buffering"] == "no"
         assert response.headers["cache-control"] == "no-store"
 
 
 async def test_a_reader_that_leaves_leaves_nothing_behind() -> None:
-    house = House()
-    await house.do(writing("one"))
-    log = house.journal._context_logs["ctx"]
-    async with served(house.app) as client:
+    harness = ArtifactHarness()
+    await harness.do(writing("one"))
+    log = harness.journal._context_logs["ctx"]
+    async with served(harness.app) as client:
         stream = events(client, "ctx")
         await take(stream, 1)
         await stream.aclose()
@@ -223,20 +223,20 @@ def some_change(rng: random.Random, n: int) -> Change:
     return kind(chosen, name=name, last_chunk=rng.random() < 0.2, done=rng.random() < 0.6)  # type: ignore[operator]
 
 
-async def write_at_random(house: House, rng: random.Random, steps: int) -> None:
+async def write_at_random(harness: ArtifactHarness, rng: random.Random, steps: int) -> None:
     """Three tasks change three artifacts; what the store refuses is not done."""
     tasks = ["a", "b", "c"]
     for n in range(steps):
         task = rng.choice(tasks)
         try:
-            await house.do(some_change(rng, n), artifact=rng.choice(["doc", "plan", "notes"]), task=task)
+            await harness.do(some_change(rng, n), artifact=rng.choice(["doc", "plan", "notes"]), task=task)
         except StoreError:
-            await house.close(rng.choice(tasks))
+            await harness.close(rng.choice(tasks))
         for _ in range(rng.randrange(3)):
             await asyncio.sleep(0)
     for task in tasks:
-        await house.close(task)
-    await house.do(writing("The end.", last_chunk=True), artifact="end", task="d")
+        await harness.close(task)
+    await harness.do(writing("The end.", last_chunk=True), artifact="end", task="d")
 
 
 async def read_with_breaks(client: httpx.AsyncClient, rng: random.Random) -> Reader:
@@ -252,18 +252,18 @@ async def read_with_breaks(client: httpx.AsyncClient, rng: random.Random) -> Rea
 @pytest.mark.parametrize("seed", range(8))
 async def test_who_reconnects_at_random_points_has_exactly_what_the_store_has(seed: int) -> None:
     rng = random.Random(seed)
-    house = House()
-    await house.begin("a")
-    async with served(house.app) as client:
+    harness = ArtifactHarness()
+    await harness.begin("a")
+    async with served(harness.app) as client:
         readers = [asyncio.create_task(read_with_breaks(client, random.Random(rng.random()))) for _ in range(3)]
-        await write_at_random(house, rng, 150)
+        await write_at_random(harness, rng, 150)
         early = await asyncio.gather(*readers)
         late = await read_with_breaks(client, rng)
         expected = await stands(client, "ctx")
-    assert await house.position() > 60
+    assert await harness.position() > 60
     assert len(expected) == 4
     assert [reader.artifacts() for reader in (*early, late)] == [expected] * 4
-    assert {reader.last for reader in early} == {await house.event_id(await house.position())}
+    assert {reader.last for reader in early} == {await harness.event_id(await harness.position())}
 
 
 # ---------------------------------------------------------------------- the whole server

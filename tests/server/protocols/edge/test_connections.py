@@ -43,7 +43,7 @@ class Client:
             return await self.reader.readuntil(text)
 
 
-class House:
+class StreamServer:
     """A server whose `GET /stream` says `one` at once and `two` when `go` is set."""
 
     def __init__(self, port: int) -> None:
@@ -73,35 +73,37 @@ class House:
 
 
 @asynccontextmanager
-async def listening(max_connections: int = 10, head: float = NEVER, body: float = NEVER) -> AsyncIterator[House]:
+async def listening(max_connections: int = 10, head: float = NEVER, body: float = NEVER) -> AsyncIterator[StreamServer]:
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        house = House(listener.getsockname()[1])
-        app = Starlette(routes=[Route("/", house.length, methods=["GET", "POST"]), Route("/stream", house.stream)])
+        stream_server = StreamServer(listener.getsockname()[1])
+        app = Starlette(
+            routes=[Route("/", stream_server.length, methods=["GET", "POST"]), Route("/stream", stream_server.stream)]
+        )
         http = with_limits(ConnectionLimits(max_connections, head, body))
         config = uvicorn.Config(app, http=http, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         running = asyncio.create_task(server.serve(sockets=[listener]))
         try:
-            yield house
+            yield stream_server
         finally:
-            house.close()
+            stream_server.close()
             server.should_exit = True
             await running
 
 
 @pytest.mark.parametrize("beginning", [b"G", GET, GET + b"X: y\r\n", GET + b"X: y\r\n\r"])
 async def test_a_head_that_does_not_end_is_answered_and_closed(beginning: bytes) -> None:
-    async with listening(head=SHORT) as house:
-        client = await house.client()
+    async with listening(head=SHORT) as stream_server:
+        client = await stream_server.client()
         await client.send(beginning)
         assert (await client.answer()).startswith(b"HTTP/1.1 408 ")
 
 
 async def test_a_head_gets_no_more_time_for_coming_in_many_pieces() -> None:
-    async with listening(head=SHORT) as house:
-        client = await house.client()
+    async with listening(head=SHORT) as stream_server:
+        client = await stream_server.client()
 
         async def drip() -> None:
             await client.send(GET)
@@ -115,13 +117,13 @@ async def test_a_head_gets_no_more_time_for_coming_in_many_pieces() -> None:
 
 
 async def test_who_says_nothing_is_closed_without_a_word() -> None:
-    async with listening(head=SHORT) as house:
-        assert await (await house.client()).answer() == b""
+    async with listening(head=SHORT) as stream_server:
+        assert await (await stream_server.client()).answer() == b""
 
 
 async def test_the_head_of_a_second_request_on_a_connection_must_come_as_well() -> None:
-    async with listening(head=SHORT) as house:
-        client = await house.client()
+    async with listening(head=SHORT) as stream_server:
+        client = await stream_server.client()
         await client.send(GET + b"\r\n")
         await client.until(b"\r\n\r\n0")
         await client.send(GET)
@@ -129,15 +131,15 @@ async def test_the_head_of_a_second_request_on_a_connection_must_come_as_well() 
 
 
 async def test_a_body_that_makes_no_progress_is_answered_and_closed() -> None:
-    async with listening(body=SHORT) as house:
-        client = await house.client()
+    async with listening(body=SHORT) as stream_server:
+        client = await stream_server.client()
         await client.send(POST + b"half")
         assert (await client.answer()).startswith(b"HTTP/1.1 408 ")
 
 
 async def test_a_body_that_makes_progress_may_take_longer_than_the_limit() -> None:
-    async with listening(body=1) as house:
-        client = await house.client()
+    async with listening(body=1) as stream_server:
+        client = await stream_server.client()
         await client.send(POST)
         for _ in range(10):  # 1.5 seconds, because the time-out is real
             await asyncio.sleep(0.15)
@@ -146,33 +148,33 @@ async def test_a_body_that_makes_progress_may_take_longer_than_the_limit() -> No
 
 
 async def test_an_answer_may_take_longer_than_both_limits() -> None:
-    async with listening(head=SHORT, body=SHORT) as house:
-        client = await house.client()
+    async with listening(head=SHORT, body=SHORT) as stream_server:
+        client = await stream_server.client()
         await client.send(b"GET /stream HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         await client.until(b"one")
         # Two others are timed out meanwhile, so the time-outs have passed for this one, too.
-        assert await (await house.client()).answer() == b""
-        late = await house.client()
+        assert await (await stream_server.client()).answer() == b""
+        late = await stream_server.client()
         await late.send(POST)
         assert (await late.answer()).startswith(b"HTTP/1.1 408 ")
-        house.go.set()
+        stream_server.go.set()
         assert b"two" in await client.answer()
 
 
 async def test_one_connection_too_many_is_told_so_and_there_is_room_again_when_one_has_gone() -> None:
-    async with listening(max_connections=2) as house:
-        first, second = await house.client(), await house.client()
+    async with listening(max_connections=2) as stream_server:
+        first, second = await stream_server.client(), await stream_server.client()
         for client in (first, second):
             await client.send(GET + b"\r\n")
             await client.until(b"\r\n\r\n0")
-        third = await house.client()
+        third = await stream_server.client()
         await third.send(GET + b"\r\n")
         refused = await third.answer()
         assert refused.startswith(b"HTTP/1.1 503 ")
         assert b"retry-after: 1\r\n" in refused.lower()
         await first.send(GET + b"Connection: close\r\n\r\n")
         await first.answer()
-        again = await house.client()
+        again = await stream_server.client()
         await again.send(GET + b"\r\n")
         assert (await again.until(b"\r\n")).startswith(b"HTTP/1.1 200 ")
 
@@ -188,15 +190,15 @@ async def test_one_connection_too_many_is_told_so_and_there_is_room_again_when_o
     ids=["too many fields", "too many bytes", "far too many", "no end"],
 )
 async def test_a_head_that_is_too_large_is_refused(fields: bytes) -> None:
-    async with listening() as house:
-        client = await house.client()
+    async with listening() as stream_server:
+        client = await stream_server.client()
         await client.send(GET + fields)
         assert (await client.answer()).startswith(b"HTTP/1.1 431 ")
 
 
 async def test_a_head_may_have_as_much_as_it_may_have() -> None:
-    async with listening() as house:
-        client = await house.client()
+    async with listening() as stream_server:
+        client = await stream_server.client()
         await client.send(GET + b"X: y\r\n" * (MAX_FIELDS - 2) + b"Y: " + b"y" * (MAX_HEAD - 1000) + b"\r\n\r\n")
         assert (await client.until(b"\r\n")).startswith(b"HTTP/1.1 200 ")
 
@@ -210,8 +212,8 @@ async def test_a_head_may_have_as_much_as_it_may_have() -> None:
     ],
 )
 async def test_a_request_with_two_lengths_is_refused_and_what_hides_in_it_is_not_carried_out(lengths: bytes) -> None:
-    async with listening() as house:
-        client = await house.client()
+    async with listening() as stream_server:
+        client = await stream_server.client()
         hidden = GET + b"\r\n"
         await client.send(b"POST / HTTP/1.1\r\nHost: x\r\n" + lengths + b"\r\n0\r\n\r\n" + hidden)
         answer = await client.answer()
@@ -220,15 +222,15 @@ async def test_a_request_with_two_lengths_is_refused_and_what_hides_in_it_is_not
 
 
 async def test_what_is_no_http_is_refused() -> None:
-    async with listening() as house:
-        client = await house.client()
+    async with listening() as stream_server:
+        client = await stream_server.client()
         await client.send(b"\x16\x03\x01\r\n\r\n")
         assert (await client.answer()).startswith(b"HTTP/1.1 400 ")
 
 
 async def test_requests_that_come_in_one_piece_are_answered_one_after_the_other() -> None:
-    async with listening(head=SHORT, body=SHORT) as house:
-        client = await house.client()
+    async with listening(head=SHORT, body=SHORT) as stream_server:
+        client = await stream_server.client()
         await client.send(POST + b"0123456789" + GET + b"\r\n" + POST + b"01234")
         await client.until(b"\r\n\r\n10")
         await client.until(b"\r\n\r\n0")

@@ -24,7 +24,7 @@ from a2a_canvas.server.tasks.errors import StreamLost
 from a2a_canvas.server.tasks.ownership import Abandoned
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.store.errors import Unavailable
-from tests.server.protocols.agui.agui_runs import World
+from tests.server.protocols.agui.agui_runs import ScriptedRuntime
 from tests.server.protocols.agui.agui_verifier import verify
 from tests.server.protocols.bindings_harness import (
     MESSAGE,
@@ -33,8 +33,8 @@ from tests.server.protocols.bindings_harness import (
     RUN,
     V10,
     Edge,
+    FailingJournal,
     Json,
-    Shaky,
     edge,
     edge_app,
     rpc,
@@ -386,9 +386,9 @@ async def test_the_event_stream_of_a_context_just_ends(
 
 @pytest.mark.parametrize("end", [Abandoned, asyncio.CancelledError])
 async def test_a_cancel_is_never_made_an_answer(end: type[BaseException]) -> None:
-    journal = Shaky()
+    journal = FailingJournal()
     journal.error = end()
-    world = World(journal=journal)
+    world = ScriptedRuntime(journal=journal)
     handler = A2AHandler(world.runtime, pb.AgentCard())
     app = edge_app(world, Stop(world.runtime.close), handler)
     context = ServerCallContext()

@@ -49,7 +49,7 @@ from tests.fakes import (
     write,
 )
 from tests.server.agent.turn.turn_harness import check_request
-from tests.server.tasks.backend_fixtures import Backend, Kept, in_memory, on_sqlite
+from tests.server.tasks.backend_fixtures import BackendParts, MakeBackend, in_memory, on_sqlite
 
 HELLO = answer(text("Hello"))
 
@@ -70,7 +70,7 @@ class SlowJournal(InMemoryJournal):
         return await super().get(task_id)
 
 
-def in_slow_memory(now: Callable[[], datetime]) -> Kept:
+def in_slow_memory(now: Callable[[], datetime]) -> BackendParts:
     return in_memory(now, SlowJournal)
 
 
@@ -78,12 +78,12 @@ def in_slow_memory(now: Callable[[], datetime]) -> Kept:
 async def backend(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[str]:
-    """Where every house of a test keeps what it has."""
+    """Where every harness of a test keeps what it has."""
     if request.param == "memory":
         yield "memory"
         return
     async with on_sqlite(tmp_path) as make:
-        monkeypatch.setattr(House, "backend", staticmethod(make))
+        monkeypatch.setattr(RuntimeHarness, "backend", staticmethod(make))
         yield "sqlite"
 
 
@@ -91,10 +91,10 @@ in_memory_alone = pytest.mark.parametrize("backend", ["memory"], indirect=True)
 """Of a test about what happens between two steps of the loop, or to what does not outlive the process."""
 
 
-class House:
+class RuntimeHarness:
     """A runtime with a scripted model, and short words for what clients do."""
 
-    backend: Backend = staticmethod(in_slow_memory)
+    backend: MakeBackend = staticmethod(in_slow_memory)
 
     def __init__(
         self,
@@ -170,37 +170,37 @@ def spoken(record: TaskRecord) -> list[str]:
 
 
 async def test_a_message_without_a_task_starts_one() -> None:
-    house = House(HELLO)
-    following = await house.send("Hi")
+    harness = RuntimeHarness(HELLO)
+    following = await harness.send("Hi")
     entries = await rest(following)
     assert following.snapshot.state is State.SUBMITTED
     assert states(entries)[0] is State.WORKING
     assert entries[-1].event == StatusChanged(State.COMPLETED, AgentMessage("id-4", "Hello"))
-    record = await house.runtime.get(following.snapshot.task_id, "")
+    record = await harness.runtime.get(following.snapshot.task_id, "")
     assert (record.context_id, record.state, spoken(record)) == ("c", State.COMPLETED, ["Hi", "Hello"])
 
 
 async def test_the_snapshot_comes_before_the_model_is_asked() -> None:
-    house = House(HELLO)
-    following = await house.send("Hi")
+    harness = RuntimeHarness(HELLO)
+    following = await harness.send("Hi")
     assert following.snapshot.generation == 1
     assert following.snapshot.history == (said("m-Hi", "Hi"),)
-    assert house.llm.requests == []
+    assert harness.llm.requests == []
     await rest(following)
 
 
 async def test_a_task_without_a_context_gets_one_of_its_own() -> None:
-    house = House(HELLO, HELLO)
-    first, second = await house.settled("Hi", context=""), await house.settled("Ho", context="")
+    harness = RuntimeHarness(HELLO, HELLO)
+    first, second = await harness.settled("Hi", context=""), await harness.settled("Ho", context="")
     assert first.context_id != second.context_id
     assert first.task_id != second.task_id
 
 
 async def test_the_conversation_of_the_context_is_in_the_next_tasks_request() -> None:
-    house = House(answer(text("I write."), write("T1", "x")), answer(text("Written.")), HELLO)
-    await house.settled("Write")
-    await house.settled("Hi")
-    assert [message.content[0] for message in house.heard()] == [
+    harness = RuntimeHarness(answer(text("I write."), write("T1", "x")), answer(text("Written.")), HELLO)
+    await harness.settled("Write")
+    await harness.settled("Hi")
+    assert [message.content[0] for message in harness.heard()] == [
         Text("Write"),
         Text("I write."),
         ToolResult("T1", "Written; the draft stays open."),
@@ -210,60 +210,62 @@ async def test_the_conversation_of_the_context_is_in_the_next_tasks_request() ->
 
 
 async def test_other_contexts_are_not() -> None:
-    house = House(HELLO, HELLO)
-    await house.settled("Secret", context="a")
-    await house.settled("Hi", context="b")
-    assert [message.content for message in house.heard()] == [(Text("Hi"),)]
+    harness = RuntimeHarness(HELLO, HELLO)
+    await harness.settled("Secret", context="a")
+    await harness.settled("Hi", context="b")
+    assert [message.content for message in harness.heard()] == [(Text("Hi"),)]
 
 
 async def test_two_tasks_of_a_context_run_side_by_side() -> None:
     hold = Hold()
-    house = House(broken(hold), HELLO)
-    first = await house.send("Slow")
+    harness = RuntimeHarness(broken(hold), HELLO)
+    first = await harness.send("Slow")
     await hold.reached.wait()
-    assert (await house.settled("Fast")).state is State.COMPLETED
-    await house.runtime.cancel(first.snapshot.task_id, "")
+    assert (await harness.settled("Fast")).state is State.COMPLETED
+    await harness.runtime.cancel(first.snapshot.task_id, "")
 
 
 async def test_what_another_task_is_still_saying_is_not_told_as_history() -> None:
     hold = Hold()
-    house = House(broken(hold), HELLO)
-    first = await house.send("Slow")
+    harness = RuntimeHarness(broken(hold), HELLO)
+    first = await harness.send("Slow")
     await hold.reached.wait()
-    await house.settled("Fast")
-    assert [message.content for message in house.heard()] == [(Text("Fast"),)]
-    await house.runtime.cancel(first.snapshot.task_id, "")
+    await harness.settled("Fast")
+    assert [message.content for message in harness.heard()] == [(Text("Fast"),)]
+    await harness.runtime.cancel(first.snapshot.task_id, "")
 
 
 async def test_a_task_that_goes_on_after_a_pause_is_not_told_of_later_ones() -> None:
-    house = House(ASKS, HELLO, HELLO)
-    asked = await house.settled("Paint")
-    await house.settled("Something else")
-    await house.settled("Blue", task=asked.task_id)
-    assert Text("Something else") not in [content for message in house.heard() for content in message.content]
+    harness = RuntimeHarness(ASKS, HELLO, HELLO)
+    asked = await harness.settled("Paint")
+    await harness.settled("Something else")
+    await harness.settled("Blue", task=asked.task_id)
+    assert Text("Something else") not in [content for message in harness.heard() for content in message.content]
 
 
 async def test_what_others_said_in_a_context_of_the_same_name_is_not_told() -> None:
-    house = House(HELLO, HELLO)
-    await house.settled("Secret", owner="ann")
-    await house.settled("Hi", owner="bob")
-    assert [message.content for message in house.heard()] == [(Text("Hi"),)]
+    harness = RuntimeHarness(HELLO, HELLO)
+    await harness.settled("Secret", owner="ann")
+    await harness.settled("Hi", owner="bob")
+    assert [message.content for message in harness.heard()] == [(Text("Hi"),)]
 
 
 async def test_an_artifact_of_a_finished_task_stays_as_the_task_left_it() -> None:
     first = answer(write("T1", "Hello", last_chunk=True))
-    house = House(first, answer(), answer(write("T2", " World", append=True)), answer())
-    one = await house.settled("Write")
-    two = await house.settled("Go on")
-    assert (await house.runtime.get(one.task_id, "")).artifacts["doc"].content.parts[0].text == "Hello"
+    harness = RuntimeHarness(first, answer(), answer(write("T2", " World", append=True)), answer())
+    one = await harness.settled("Write")
+    two = await harness.settled("Go on")
+    assert (await harness.runtime.get(one.task_id, "")).artifacts["doc"].content.parts[0].text == "Hello"
     assert (one.artifacts["doc"].version, two.artifacts["doc"].version) == (1, 2)
     assert two.artifacts["doc"].content.parts[0].text == "Hello World"
 
 
 async def test_the_first_change_of_an_artifact_in_a_task_is_told_whole() -> None:
-    house = House(answer(write("T1", "Hello")), answer(), answer(write("T2", " World", append=True)), answer())
-    await house.settled("Write")
-    entries = await rest(await house.send("Go on"))
+    harness = RuntimeHarness(
+        answer(write("T1", "Hello")), answer(), answer(write("T2", " World", append=True)), answer()
+    )
+    await harness.settled("Write")
+    entries = await rest(await harness.send("Go on"))
     first = next(entry.event for entry in entries if isinstance(entry.event, ArtifactChanged))
     assert (first.append, first.parts[0].text) == (False, "Hello World")
 
@@ -274,20 +276,20 @@ ASKS = answer(text("Hm."), thinking("which?", at=1), ask("T1", "Which colour?", 
 
 
 async def test_a_question_pauses_the_task_and_the_answer_goes_on_with_the_same_turn() -> None:
-    house = House(ASKS, answer(text("Blue it is.")))
-    asked = await house.settled("Paint")
+    harness = RuntimeHarness(ASKS, answer(text("Blue it is.")))
+    asked = await harness.settled("Paint")
     assert (asked.state, asked.message.text) == (State.INPUT_REQUIRED, "Which colour?")
-    done = await house.settled("Blue", task=asked.task_id)
+    done = await harness.settled("Blue", task=asked.task_id)
     assert (done.task_id, done.state) == (asked.task_id, State.COMPLETED)
     assert spoken(done) == ["Paint", "Hm.", "Which colour?", "Blue", "Blue it is."]
-    assert house.heard()[-1] == ModelMessage("user", (ToolResult("T1", "Blue"),), "m-Blue")
+    assert harness.heard()[-1] == ModelMessage("user", (ToolResult("T1", "Blue"),), "m-Blue")
 
 
 async def test_indices_and_rounds_go_on_after_the_answer_and_the_final_message_starts_only_once() -> None:
-    house = House(ASKS, answer(thinking("ah"), tool("T2", "artifact_list")), answer(text("Blue it is.")))
-    following = await house.send("Paint")
+    harness = RuntimeHarness(ASKS, answer(thinking("ah"), tool("T2", "artifact_list")), answer(text("Blue it is.")))
+    following = await harness.send("Paint")
     watching = asyncio.create_task(rest(following))
-    await house.settled("Blue", task=(await paused(house, following)).task_id)
+    await harness.settled("Blue", task=(await paused(harness, following)).task_id)
     events = [entry.event for entry in await watching]
     starts = [event.place for event in events if isinstance(event, TextBlockStarted | ToolUseStarted)]
     assert [(place.index, place.round) for place in starts] == [(0, 1), (1, 1), (2, 1), (3, 2), (4, 2), (5, 3)]
@@ -296,42 +298,44 @@ async def test_indices_and_rounds_go_on_after_the_answer_and_the_final_message_s
     assert sum(isinstance(event, LlmCallCompleted) for event in events) == 3
 
 
-async def paused(house: House, following: Following) -> TaskRecord:
-    async for entry in await house.journal.follow(following.snapshot.task_id):
+async def paused(harness: RuntimeHarness, following: Following) -> TaskRecord:
+    async for entry in await harness.journal.follow(following.snapshot.task_id):
         if settles(entry):
             break
-    return await house.journal.get(following.snapshot.task_id)
+    return await harness.journal.get(following.snapshot.task_id)
 
 
 async def test_the_rounds_of_a_turn_are_counted_through_its_pauses() -> None:
-    house = House(*[answer(ask(f"T{n}", "And?")) for n in range(11)])
-    record = await house.settled("Go")
+    harness = RuntimeHarness(*[answer(ask(f"T{n}", "And?")) for n in range(11)])
+    record = await harness.settled("Go")
     for n in range(9):
-        record = await house.settled(f"So {n}", task=record.task_id)
+        record = await harness.settled(f"So {n}", task=record.task_id)
     assert record.state is State.INPUT_REQUIRED
-    record = await house.settled("Enough", task=record.task_id)
+    record = await harness.settled("Enough", task=record.task_id)
     assert record.state is State.FAILED
     assert "10 rounds" in record.message.text
 
 
 async def test_an_artifact_that_was_told_before_the_pause_is_appended_to_after_it() -> None:
-    house = House(answer(write("T1", "Hello"), ask("T2", "More?")), answer(write("T3", "!", append=True)), answer())
-    asked = await house.settled("Write")
-    entries = await rest(await house.send("Yes", task=asked.task_id))
+    harness = RuntimeHarness(
+        answer(write("T1", "Hello"), ask("T2", "More?")), answer(write("T3", "!", append=True)), answer()
+    )
+    asked = await harness.settled("Write")
+    entries = await rest(await harness.send("Yes", task=asked.task_id))
     first = next(entry.event for entry in entries if isinstance(entry.event, ArtifactChanged))
     assert (first.append, first.parts[0].text) == (True, "!")
 
 
 async def test_of_two_answers_at_once_the_first_answers_and_the_second_is_said_after_it() -> None:
     hold = Hold()
-    house = House(ASKS, [hold, *answer(text("Blue."))], answer(text("Big and blue.")))
-    asked = await house.settled("Paint")
-    one, two = await asyncio.gather(house.send("Blue", task=asked.task_id), house.send("Big", task=asked.task_id))
+    harness = RuntimeHarness(ASKS, [hold, *answer(text("Blue."))], answer(text("Big and blue.")))
+    asked = await harness.settled("Paint")
+    one, two = await asyncio.gather(harness.send("Blue", task=asked.task_id), harness.send("Big", task=asked.task_id))
     hold.release.set()
     assert states(await rest(one))[-1] is State.COMPLETED
     await rest(two)
-    record = await house.journal.get(asked.task_id)
-    heard = [content for message in house.heard() for content in message.content]
+    record = await harness.journal.get(asked.task_id)
+    heard = [content for message in harness.heard() for content in message.content]
     assert ToolResult("T1", "Blue") in heard
     assert Text("Big") in heard
     assert [message.message_id for message in record.history].count("m-Big") == 1
@@ -342,31 +346,31 @@ async def test_of_two_answers_at_once_the_first_answers_and_the_second_is_said_a
 
 async def test_a_message_to_a_working_task_is_given_to_the_model_before_its_next_round() -> None:
     hold = Hold()
-    house = House(answer(tool("T1", "artifact_list"), hold), answer(text("Short.")))
-    first = await house.send("Write")
+    harness = RuntimeHarness(answer(tool("T1", "artifact_list"), hold), answer(text("Short.")))
+    first = await harness.send("Write")
     await hold.reached.wait()
-    second = await house.send("Keep it short", task=first.snapshot.task_id)
+    second = await harness.send("Keep it short", task=first.snapshot.task_id)
     assert second.snapshot.state is State.WORKING
     assert second.snapshot.history[-1].message_id == "m-Keep it short"
     hold.release.set()
     entries = await rest(second)
     assert states(entries)[-1] is State.COMPLETED
-    assert house.heard()[-1].content == (ToolResult("T1", "[]"), Text("Keep it short"))
-    record = await house.journal.get(first.snapshot.task_id)
+    assert harness.heard()[-1].content == (ToolResult("T1", "[]"), Text("Keep it short"))
+    record = await harness.journal.get(first.snapshot.task_id)
     assert spoken(record) == ["Write", "Keep it short", "Short."]
 
 
 async def test_a_message_during_the_last_round_keeps_the_turn_going_and_its_reply_is_in_the_history() -> None:
     hold = Hold()
-    house = House(answer(text("Done."), hold), answer(text("Short: done.")))
-    first = await house.send("Write")
+    harness = RuntimeHarness(answer(text("Done."), hold), answer(text("Short: done.")))
+    first = await harness.send("Write")
     await hold.reached.wait()
-    second = await house.send("Keep it short", task=first.snapshot.task_id)
+    second = await harness.send("Keep it short", task=first.snapshot.task_id)
     hold.release.set()
     assert [entry.generation for entry in (await rest(first))[-3:]] == [
         entry.generation for entry in (await rest(second))[-3:]
     ]
-    record = await house.journal.get(first.snapshot.task_id)
+    record = await harness.journal.get(first.snapshot.task_id)
     assert spoken(record) == ["Write", "Keep it short", "Done.", "Short: done."]
 
 
@@ -384,41 +388,41 @@ class ClosingSlowly(InMemoryArtifactStore):
 
 async def test_a_message_that_comes_when_the_turn_takes_no_more_waits_for_its_end_and_is_refused() -> None:
     store = ClosingSlowly()
-    house = House(answer(write("T1", "x")), answer(text("Done.")), store=store)
-    first = await house.send("Write")
+    harness = RuntimeHarness(answer(write("T1", "x")), answer(text("Done.")), store=store)
+    first = await harness.send("Write")
     await store.closing.reached.wait()
-    late = asyncio.create_task(house.send("Wait", task=first.snapshot.task_id))
+    late = asyncio.create_task(harness.send("Wait", task=first.snapshot.task_id))
     await asyncio.sleep(0)
     store.closing.release.set()
     with pytest.raises(TaskFinished, match="is completed"):
         await late
-    record = await house.journal.get(first.snapshot.task_id)
+    record = await harness.journal.get(first.snapshot.task_id)
     assert spoken(record) == ["Write", "Done."]
 
 
 async def test_a_message_that_comes_when_the_turn_is_about_to_ask_answers_the_question() -> None:
     store = ClosingSlowly()
-    house = House(answer(write("T1", "x"), ask("T2", "Which?")), answer(text("Blue.")), store=store)
-    first = await house.send("Write")
+    harness = RuntimeHarness(answer(write("T1", "x"), ask("T2", "Which?")), answer(text("Blue.")), store=store)
+    first = await harness.send("Write")
     await store.closing.reached.wait()
-    late = asyncio.create_task(house.send("Blue", task=first.snapshot.task_id))
+    late = asyncio.create_task(harness.send("Blue", task=first.snapshot.task_id))
     await asyncio.sleep(0)
     store.closing.release.set()
     await rest(await late)
-    assert house.heard()[-1].content[-1] == ToolResult("T2", "Blue")
-    assert spoken(await house.journal.get(first.snapshot.task_id)) == ["Write", "Which?", "Blue", "Blue."]
+    assert harness.heard()[-1].content[-1] == ToolResult("T2", "Blue")
+    assert spoken(await harness.journal.get(first.snapshot.task_id)) == ["Write", "Which?", "Blue", "Blue."]
 
 
 async def test_a_message_to_a_task_that_then_fails_is_in_the_next_tasks_conversation() -> None:
     hold = Hold()
-    house = House(answer(decline("T1", "No."), hold), HELLO)
-    first = await house.send("Write")
+    harness = RuntimeHarness(answer(decline("T1", "No."), hold), HELLO)
+    first = await harness.send("Write")
     await hold.reached.wait()
-    await house.send("Please", task=first.snapshot.task_id)
+    await harness.send("Please", task=first.snapshot.task_id)
     hold.release.set()
     await rest(first)
-    await house.settled("Hi")
-    assert Text("Please") in [content for message in house.heard() for content in message.content]
+    await harness.settled("Hi")
+    assert Text("Please") in [content for message in harness.heard() for content in message.content]
 
 
 # ------------------------------------------------------------------- what is refused
@@ -426,47 +430,47 @@ async def test_a_message_to_a_task_that_then_fails_is_in_the_next_tasks_conversa
 
 async def test_a_message_to_a_task_that_is_not_there_is_refused() -> None:
     with pytest.raises(TaskNotFound, match="A message without taskId starts a new one"):
-        await House().send("Hi", task="gone")
+        await RuntimeHarness().send("Hi", task="gone")
 
 
 async def test_a_message_to_somebody_elses_task_is_refused_as_if_it_were_not_there() -> None:
-    house = House(ASKS)
-    theirs = await house.settled("Paint", owner="ann")
+    harness = RuntimeHarness(ASKS)
+    theirs = await harness.settled("Paint", owner="ann")
     for context in ("c", "", "wrong"):
         with pytest.raises(TaskNotFound):
-            await house.send("Blue", task=theirs.task_id, context=context, owner="bob")
+            await harness.send("Blue", task=theirs.task_id, context=context, owner="bob")
 
 
 @pytest.mark.parametrize("call", ["get", "follow", "cancel"])
 async def test_somebody_elses_task_is_not_there(call) -> None:
-    house = House(ASKS)
-    theirs = await house.settled("Paint", owner="ann")
+    harness = RuntimeHarness(ASKS)
+    theirs = await harness.settled("Paint", owner="ann")
     for task_id, owner in ((theirs.task_id, "bob"), (theirs.task_id, ""), ("gone", "ann")):
         with pytest.raises(TaskNotFound):
-            await getattr(house.runtime, call)(task_id, owner)
+            await getattr(harness.runtime, call)(task_id, owner)
 
 
 async def test_a_message_to_a_finished_task_is_refused_and_told_how_to_go_on() -> None:
-    house = House(HELLO)
-    done = await house.settled("Hi")
+    harness = RuntimeHarness(HELLO)
+    done = await harness.settled("Hi")
     with pytest.raises(TaskFinished, match="without taskId to go on") as caught:
-        await house.send("More", task=done.task_id)
+        await harness.send("More", task=done.task_id)
     assert caught.value.state is State.COMPLETED
-    assert spoken(await house.journal.get(done.task_id)) == ["Hi", "Hello"]
+    assert spoken(await harness.journal.get(done.task_id)) == ["Hi", "Hello"]
 
 
 async def test_a_message_with_another_context_than_its_tasks_is_refused() -> None:
-    house = House(ASKS)
-    asked = await house.settled("Paint")
+    harness = RuntimeHarness(ASKS)
+    asked = await harness.settled("Paint")
     with pytest.raises(ContextMismatch, match="does not belong to context 'd'"):
-        await house.send("Blue", task=asked.task_id, context="d")
-    assert (await house.journal.get(asked.task_id)).state is State.INPUT_REQUIRED
+        await harness.send("Blue", task=asked.task_id, context="d")
+    assert (await harness.journal.get(asked.task_id)).state is State.INPUT_REQUIRED
 
 
 async def test_a_message_with_its_task_alone_needs_no_context() -> None:
-    house = House(ASKS, HELLO)
-    asked = await house.settled("Paint")
-    assert (await house.settled("Blue", task=asked.task_id, context="")).state is State.COMPLETED
+    harness = RuntimeHarness(ASKS, HELLO)
+    asked = await harness.settled("Paint")
+    assert (await harness.settled("Blue", task=asked.task_id, context="")).state is State.COMPLETED
 
 
 # ------------------------------------------------------------------ messages sent again
@@ -474,98 +478,98 @@ async def test_a_message_with_its_task_alone_needs_no_context() -> None:
 
 async def test_a_message_sent_again_joins_the_task_of_the_first_and_does_not_run_again() -> None:
     hold = Hold()
-    house = House(broken(hold, *HELLO[1:]))
-    first = await house.send("Hi")
+    harness = RuntimeHarness(broken(hold, *HELLO[1:]))
+    first = await harness.send("Hi")
     await hold.reached.wait()
-    again = await house.send("Hi")
+    again = await harness.send("Hi")
     assert again.snapshot.task_id == first.snapshot.task_id
     hold.release.set()
     assert (await rest(again))[-1] == (await rest(first))[-1]
-    finished = await house.send("Hi")
+    finished = await harness.send("Hi")
     assert (finished.snapshot.task_id, finished.snapshot.state) == (first.snapshot.task_id, State.COMPLETED)
-    assert len(house.llm.requests) == 1
+    assert len(harness.llm.requests) == 1
 
 
 async def test_twins_sent_at_once_run_once() -> None:
     hold = Hold()
-    house = House([hold, *HELLO])
-    followings = await asyncio.gather(*[house.send("Hi") for _ in range(5)])
+    harness = RuntimeHarness([hold, *HELLO])
+    followings = await asyncio.gather(*[harness.send("Hi") for _ in range(5)])
     hold.release.set()
     assert len({following.snapshot.task_id for following in followings}) == 1
     ends = [(await rest(following))[-1] for following in followings]
-    assert len(house.llm.requests) == 1
+    assert len(harness.llm.requests) == 1
     assert len(set(map(id, ends))) == 1
 
 
 async def test_the_same_id_with_another_content_runs() -> None:
-    house = House(HELLO, HELLO)
-    await rest(await house.send("Hi", message_id="m"))
-    await rest(await house.send("Ho", message_id="m"))
-    assert len(house.llm.requests) == 2
+    harness = RuntimeHarness(HELLO, HELLO)
+    await rest(await harness.send("Hi", message_id="m"))
+    await rest(await harness.send("Ho", message_id="m"))
+    assert len(harness.llm.requests) == 2
 
 
 async def test_the_same_message_of_another_caller_or_to_another_context_runs() -> None:
-    house = House(HELLO, HELLO, HELLO)
+    harness = RuntimeHarness(HELLO, HELLO, HELLO)
     for owner, context in (("ann", "c"), ("bob", "c"), ("ann", "d")):
-        await house.settled("Hi", owner=owner, context=context)
-    assert len(house.llm.requests) == 3
+        await harness.settled("Hi", owner=owner, context=context)
+    assert len(harness.llm.requests) == 3
 
 
 async def test_the_same_message_of_strangers_without_a_context_runs() -> None:
-    house = House(HELLO, HELLO)
-    first, second = await house.settled("Hi", context=""), await house.settled("Hi", context="")
+    harness = RuntimeHarness(HELLO, HELLO)
+    first, second = await harness.settled("Hi", context=""), await harness.settled("Hi", context="")
     assert first.task_id != second.task_id
 
 
 async def test_a_known_caller_may_repeat_a_message_without_a_context() -> None:
-    house = House(HELLO)
-    first = await house.settled("Hi", context="", owner="ann")
-    again = await house.send("Hi", context="", owner="ann")
+    harness = RuntimeHarness(HELLO)
+    first = await harness.settled("Hi", context="", owner="ann")
+    again = await harness.send("Hi", context="", owner="ann")
     assert again.snapshot.task_id == first.task_id
 
 
 async def test_after_a_day_the_same_message_runs_again() -> None:
-    house = House(HELLO, HELLO)
-    first = await house.settled("Hi")
-    house.clock.move(WINDOW)
-    assert (await house.send("Hi")).snapshot.task_id == first.task_id
-    house.clock.move(timedelta(seconds=1))
-    assert (await house.settled("Hi")).task_id != first.task_id
+    harness = RuntimeHarness(HELLO, HELLO)
+    first = await harness.settled("Hi")
+    harness.clock.move(WINDOW)
+    assert (await harness.send("Hi")).snapshot.task_id == first.task_id
+    harness.clock.move(timedelta(seconds=1))
+    assert (await harness.settled("Hi")).task_id != first.task_id
 
 
 async def test_an_answer_sent_again_is_not_said_twice() -> None:
-    house = House(ASKS, answer(text("Blue it is.")))
-    asked = await house.settled("Paint")
-    await house.settled("Blue", task=asked.task_id)
-    again = await house.send("Blue", task=asked.task_id)
+    harness = RuntimeHarness(ASKS, answer(text("Blue it is.")))
+    asked = await harness.settled("Paint")
+    await harness.settled("Blue", task=asked.task_id)
+    again = await harness.send("Blue", task=asked.task_id)
     assert spoken(again.snapshot).count("Blue") == 1
-    assert len(house.llm.requests) == 2
+    assert len(harness.llm.requests) == 2
 
 
 async def test_a_message_that_was_refused_may_be_sent_again() -> None:
-    house = House(ASKS, HELLO)
+    harness = RuntimeHarness(ASKS, HELLO)
     with pytest.raises(TaskNotFound):
-        await house.send("Blue", task="id-1")
-    await house.settled("Paint")
-    assert (await house.settled("Blue", task="id-1")).state is State.COMPLETED
+        await harness.send("Blue", task="id-1")
+    await harness.settled("Paint")
+    assert (await harness.settled("Blue", task="id-1")).state is State.COMPLETED
 
 
 # ------------------------------------------------------------------------- cancelling
 
 
-async def working(house: House, hold: Hold, words: str = "Write") -> Following:
-    following = await house.send(words)
+async def working(harness: RuntimeHarness, hold: Hold, words: str = "Write") -> Following:
+    following = await harness.send(words)
     await hold.reached.wait()
     return following
 
 
 async def test_cancelling_stops_the_model_at_once_and_watchers_see_canceled_last() -> None:
     hold = Hold()
-    house = House(broken(write("T1", "Hello"), write("T2", " World", append=True, stopped=False), hold))
-    following = await working(house, hold)
-    record = await house.runtime.cancel(following.snapshot.task_id, "")
+    harness = RuntimeHarness(broken(write("T1", "Hello"), write("T2", " World", append=True, stopped=False), hold))
+    following = await working(harness, hold)
+    record = await harness.runtime.cancel(following.snapshot.task_id, "")
     assert record.state is State.CANCELED
-    assert house.llm.ends == ["CancelledError"]
+    assert harness.llm.ends == ["CancelledError"]
     entries = await rest(following)
     assert entries[-1].event == StatusChanged(State.CANCELED)
     assert sum(isinstance(entry.event, LlmCallCompleted) for entry in entries) == 1
@@ -576,46 +580,46 @@ async def test_cancelling_stops_the_model_at_once_and_watchers_see_canceled_last
 
 async def test_after_a_cancel_its_artifact_can_be_written_by_the_next_task() -> None:
     hold = Hold()
-    house = House(broken(write("T1", "Hel", stopped=False), hold), answer(write("T2", "Hello")), answer())
-    following = await working(house, hold)
-    await house.runtime.cancel(following.snapshot.task_id, "")
-    assert (await house.settled("Again")).artifacts["doc"].content.parts[0].text == "Hello"
+    harness = RuntimeHarness(broken(write("T1", "Hel", stopped=False), hold), answer(write("T2", "Hello")), answer())
+    following = await working(harness, hold)
+    await harness.runtime.cancel(following.snapshot.task_id, "")
+    assert (await harness.settled("Again")).artifacts["doc"].content.parts[0].text == "Hello"
 
 
 async def test_a_task_can_be_canceled_before_its_turn_has_taken_its_first_step() -> None:
-    house = House(HELLO, journal=InMemoryJournal)
-    following = await house.send("Hi")
-    record = await house.runtime.cancel(following.snapshot.task_id, "")
+    harness = RuntimeHarness(HELLO, journal=InMemoryJournal)
+    following = await harness.send("Hi")
+    record = await harness.runtime.cancel(following.snapshot.task_id, "")
     assert record.state is State.CANCELED
     assert [entry.event for entry in await rest(following)] == [StatusChanged(State.CANCELED)]
-    assert house.llm.requests == []
+    assert harness.llm.requests == []
 
 
 async def test_a_message_added_before_the_first_step_of_a_turn_that_is_canceled_is_not_forgotten() -> None:
-    house = House(HELLO, journal=InMemoryJournal)
-    following = await house.send("Hi")
+    harness = RuntimeHarness(HELLO, journal=InMemoryJournal)
+    following = await harness.send("Hi")
     task_id = following.snapshot.task_id
-    await house.send("Ho", task=task_id)
-    record = await house.runtime.cancel(task_id, "")
+    await harness.send("Ho", task=task_id)
+    record = await harness.runtime.cancel(task_id, "")
     assert [item.content for item in record.transcript] == [(Text("Hi"),), (Text("Ho"),)]
 
 
 async def test_two_cancels_at_once_cancel_once() -> None:
     hold = Hold()
-    house = House(broken(hold))
-    following = await working(house, hold)
-    records = await asyncio.gather(*[house.runtime.cancel(following.snapshot.task_id, "") for _ in range(2)])
+    harness = RuntimeHarness(broken(hold))
+    following = await working(harness, hold)
+    records = await asyncio.gather(*[harness.runtime.cancel(following.snapshot.task_id, "") for _ in range(2)])
     assert [record.state for record in records] == [State.CANCELED] * 2
     assert states(await rest(following)).count(State.CANCELED) == 1
 
 
 async def test_a_second_cancel_does_not_break_off_the_closing_of_the_drafts() -> None:
     hold, store = Hold(), ClosingSlowly()
-    house = House(broken(write("T1", "Hello"), hold), store=store)
-    following = await working(house, hold)
-    first = asyncio.create_task(house.runtime.cancel(following.snapshot.task_id, ""))
+    harness = RuntimeHarness(broken(write("T1", "Hello"), hold), store=store)
+    following = await working(harness, hold)
+    first = asyncio.create_task(harness.runtime.cancel(following.snapshot.task_id, ""))
     await store.closing.reached.wait()
-    second = asyncio.create_task(house.runtime.cancel(following.snapshot.task_id, ""))
+    second = asyncio.create_task(harness.runtime.cancel(following.snapshot.task_id, ""))
     await asyncio.sleep(0)
     store.closing.release.set()
     assert (await first).state is (await second).state is State.CANCELED
@@ -624,44 +628,44 @@ async def test_a_second_cancel_does_not_break_off_the_closing_of_the_drafts() ->
 
 
 async def test_a_task_that_asks_can_be_canceled() -> None:
-    house = House(ASKS)
-    asked = await house.settled("Paint")
-    following = await house.runtime.follow(asked.task_id, "")
-    assert (await house.runtime.cancel(asked.task_id, "")).state is State.CANCELED
+    harness = RuntimeHarness(ASKS)
+    asked = await harness.settled("Paint")
+    following = await harness.runtime.follow(asked.task_id, "")
+    assert (await harness.runtime.cancel(asked.task_id, "")).state is State.CANCELED
     assert [entry.event for entry in await rest(following)] == [StatusChanged(State.CANCELED)]
 
 
 @pytest.mark.parametrize("cancel_first", [True, False])
 async def test_a_cancel_and_an_answer_at_once_come_one_after_the_other(cancel_first) -> None:
-    house = House(ASKS, broken(Hold()))
-    asked = await house.settled("Paint")
-    following = await house.runtime.follow(asked.task_id, "")
-    cancel, send = house.runtime.cancel(asked.task_id, ""), house.send("Blue", task=asked.task_id)
+    harness = RuntimeHarness(ASKS, broken(Hold()))
+    asked = await harness.settled("Paint")
+    following = await harness.runtime.follow(asked.task_id, "")
+    cancel, send = harness.runtime.cancel(asked.task_id, ""), harness.send("Blue", task=asked.task_id)
     both = (cancel, send) if cancel_first else (send, cancel)
     results = await asyncio.gather(*both, return_exceptions=True)
     assert (await rest(following))[-1].event == StatusChanged(State.CANCELED)
     assert {type(result) for result in results} <= {TaskRecord, TaskFinished, type(following)}
-    record = await house.journal.get(asked.task_id)
+    record = await harness.journal.get(asked.task_id)
     await asyncio.sleep(0)
     assert record.state is State.CANCELED
-    assert await house.journal.get(asked.task_id) == record
-    assert "whole" not in house.llm.ends[1:]
+    assert await harness.journal.get(asked.task_id) == record
+    assert "whole" not in harness.llm.ends[1:]
 
 
 @pytest.mark.parametrize("end", [HELLO, answer(decline("T1", "No.")), [], broken(text("x"), ValueError())])
 async def test_a_finished_task_cannot_be_canceled(end) -> None:
-    house = House(end, end, end)
-    done = await house.settled("Hi")
+    harness = RuntimeHarness(end, end, end)
+    done = await harness.settled("Hi")
     with pytest.raises(TaskNotCancelable, match=f"already {done.state.value}"):
-        await house.runtime.cancel(done.task_id, "")
+        await harness.runtime.cancel(done.task_id, "")
 
 
 async def test_a_canceled_task_cannot_be_canceled_again() -> None:
-    house = House(ASKS)
-    asked = await house.settled("Paint")
-    await house.runtime.cancel(asked.task_id, "")
+    harness = RuntimeHarness(ASKS)
+    asked = await harness.settled("Paint")
+    await harness.runtime.cancel(asked.task_id, "")
     with pytest.raises(TaskNotCancelable):
-        await house.runtime.cancel(asked.task_id, "")
+        await harness.runtime.cancel(asked.task_id, "")
 
 
 async def test_a_cancel_that_the_turns_end_overtakes_says_so() -> None:
@@ -678,20 +682,20 @@ async def test_a_cancel_that_the_turns_end_overtakes_says_so() -> None:
             except asyncio.CancelledError:
                 return
 
-    house = House(llm=Stubborn([HELLO]))
-    following = await working(house, hold)
+    harness = RuntimeHarness(llm=Stubborn([HELLO]))
+    following = await working(harness, hold)
     with pytest.raises(TaskNotCancelable, match="already completed"):
-        await house.runtime.cancel(following.snapshot.task_id, "")
+        await harness.runtime.cancel(following.snapshot.task_id, "")
 
 
 async def test_what_was_said_in_a_canceled_task_is_remembered_in_the_context() -> None:
     hold = Hold()
-    house = House(broken(tool("T1", "artifact_list"), hold), HELLO)
-    following = await working(house, hold)
-    await house.send("Faster", task=following.snapshot.task_id)
-    await house.runtime.cancel(following.snapshot.task_id, "")
-    await house.settled("Hi")
-    assert [message.content[-1] for message in house.heard()][2:] == [
+    harness = RuntimeHarness(broken(tool("T1", "artifact_list"), hold), HELLO)
+    following = await working(harness, hold)
+    await harness.send("Faster", task=following.snapshot.task_id)
+    await harness.runtime.cancel(following.snapshot.task_id, "")
+    await harness.settled("Hi")
+    assert [message.content[-1] for message in harness.heard()][2:] == [
         Text("Faster"),
         Text("(The task ended here.)"),
         Text("Hi"),
@@ -704,20 +708,20 @@ async def test_what_was_said_in_a_canceled_task_is_remembered_in_the_context() -
 @in_memory_alone
 async def test_when_the_server_closes_working_tasks_fail_with_a_message_and_asking_ones_stay() -> None:
     holds = [Hold(), Hold()]
-    house = House(ASKS, *[broken(hold) for hold in holds])
-    asked = await house.settled("Paint")
-    followings = [await working(house, hold, f"Write {n}") for n, hold in enumerate(holds)]
-    await house.runtime.close()
+    harness = RuntimeHarness(ASKS, *[broken(hold) for hold in holds])
+    asked = await harness.settled("Paint")
+    followings = [await working(harness, hold, f"Write {n}") for n, hold in enumerate(holds)]
+    await harness.runtime.close()
     ends = [(await rest(following))[-1].event for following in followings]
     assert {end.state for end in ends} == {State.FAILED}
     assert all("The server was stopped" in end.message.text for end in ends)
     assert len({end.message.message_id for end in ends}) == 2
-    assert (await house.journal.get(asked.task_id)).state is State.INPUT_REQUIRED
-    assert house.llm.ends[1:] == ["CancelledError"] * 2
+    assert (await harness.journal.get(asked.task_id)).state is State.INPUT_REQUIRED
+    assert harness.llm.ends[1:] == ["CancelledError"] * 2
 
 
 async def test_a_task_whose_model_stays_broken_fails() -> None:
-    record = await House([BROKEN], [BROKEN], [BROKEN]).settled("Hi")
+    record = await RuntimeHarness([BROKEN], [BROKEN], [BROKEN]).settled("Hi")
     assert (record.state, record.message.text) == (State.FAILED, BROKEN.reason)
 
 
@@ -726,21 +730,21 @@ async def test_a_turn_that_is_lost_leaves_no_task_working() -> None:
         async def close(self, ref):
             raise OSError("disk full")
 
-    house = House(answer(write("T1", "x")), answer(text("Done.")), store=BrokenStore())
-    record = await house.settled("Hi")
+    harness = RuntimeHarness(answer(write("T1", "x")), answer(text("Done.")), store=BrokenStore())
+    record = await harness.settled("Hi")
     assert (record.state, record.message.text) == (State.FAILED, LOST)
 
 
 async def test_every_message_of_a_long_life_is_in_the_history_once() -> None:
     hold = Hold()
-    house = House(ASKS, answer(tool("T2", "artifact_list"), hold), answer(text("Done.")))
-    asked = await house.settled("Paint")
-    following = await house.send("Blue", task=asked.task_id)
+    harness = RuntimeHarness(ASKS, answer(tool("T2", "artifact_list"), hold), answer(text("Done.")))
+    asked = await harness.settled("Paint")
+    following = await harness.send("Blue", task=asked.task_id)
     await hold.reached.wait()
-    await house.send("Big", task=asked.task_id)
+    await harness.send("Big", task=asked.task_id)
     hold.release.set()
     entries = await rest(following)
-    record = await house.journal.get(asked.task_id)
+    record = await harness.journal.get(asked.task_id)
     assert spoken(record) == ["Paint", "Hm.", "Which colour?", "Blue", "Big", "Done."]
     assert len({message.message_id for message in record.history}) == 6
     assert sum(isinstance(entry.event, MessageReceived) for entry in entries) == 1

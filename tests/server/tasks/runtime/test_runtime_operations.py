@@ -19,7 +19,7 @@ from a2a_canvas.store.models import Ref, text_part
 from tests.fakes import BROKEN, Hold, answer, ask, broken, text, tool, write
 from tests.server.agent.edit.operation_harness import phases
 from tests.server.tasks.runtime import test_runtime
-from tests.server.tasks.runtime.test_runtime import House, in_memory_alone, rest, spoken, states, until
+from tests.server.tasks.runtime.test_runtime import RuntimeHarness, in_memory_alone, rest, spoken, states, until
 
 backend = test_runtime.backend
 
@@ -35,8 +35,8 @@ def edit(words: str) -> dict[str, object]:
     return {**EDIT, "selection": {"start": start, "end": start + len(words), "text": words}}
 
 
-class Office(House):
-    """A house with the artifact `doc` at version 1 in the context `c`."""
+class Office(RuntimeHarness):
+    """A harness with the artifact `doc` at version 1 in the context `c`."""
 
     async def ready(self) -> "Office":
         await self.store.apply(DOC, ReplaceParts((text_part(TEXT),), last_chunk=True))
@@ -56,34 +56,34 @@ class Office(House):
 
 
 async def test_an_edit_is_a_task_of_its_own() -> None:
-    house = await Office(LOUDER).ready()
-    following = await house.ask()
+    harness = await Office(LOUDER).ready()
+    following = await harness.ask()
     assert following.snapshot.state is State.SUBMITTED
     entries = await rest(following)
     assert states(entries) == [State.WORKING, State.COMPLETED]
     assert phases(entry.event for entry in entries) == ["start", "chunk", "complete", "artifact"]
-    record = await house.runtime.get(following.snapshot.task_id, "")
-    assert record.artifacts["doc"].content.text == await house.text() == TEXT.replace("Two.", "TWO!")
+    record = await harness.runtime.get(following.snapshot.task_id, "")
+    assert record.artifacts["doc"].content.text == await harness.text() == TEXT.replace("Two.", "TWO!")
     assert (record.artifacts["doc"].version, record.artifacts["doc"].author) == (2, "agent")
     assert record.open_edits == {}
     assert spoken(record) == ["Louder", "Edited doc at line 2: version 2 is saved."]
 
 
 async def test_a_step_through_the_versions_asks_no_model() -> None:
-    house = await Office(LOUDER).ready()
-    await house.done()
-    record = await house.done(UNDO, "Undo that")
+    harness = await Office(LOUDER).ready()
+    await harness.done()
+    record = await harness.done(UNDO, "Undo that")
     assert (record.state, record.message.text) == (State.COMPLETED, "Undone: doc is at version 1 again.")
     assert (record.artifacts["doc"].version, record.artifacts["doc"].content.text) == (1, TEXT)
-    assert len(house.llm.requests) == 1
+    assert len(harness.llm.requests) == 1
 
 
 async def test_one_who_joins_an_edit_finds_what_it_has_written_so_far() -> None:
     hold = Hold()
-    house = await Office(answer(text("TW"), hold, text("O!"))).ready()
-    following = await house.ask()
+    harness = await Office(answer(text("TW"), hold, text("O!"))).ready()
+    following = await harness.ask()
     await until(following, EditChunk)
-    late = await house.runtime.follow(following.snapshot.task_id, "")
+    late = await harness.runtime.follow(following.snapshot.task_id, "")
     [open_edit] = late.snapshot.open_edits.values()
     assert str(open_edit.text) == "TW"
     hold.release.set()
@@ -110,74 +110,74 @@ WRONG = [
 
 @pytest.mark.parametrize(("where", "given", "field"), WRONG)
 async def test_what_cannot_be_is_refused_by_its_field_and_leaves_nothing_behind(where, given, field) -> None:
-    house = await Office(LOUDER).ready()
+    harness = await Office(LOUDER).ready()
     with pytest.raises(InvalidOperation) as caught:
-        await house.ask(given, **where)
+        await harness.ask(given, **where)
     assert caught.value.field == field
-    assert (await house.journal.list(TaskQuery(""))).total == 0
-    assert (await house.store.get(DOC)).version == 1
-    assert house.llm.requests == []
+    assert (await harness.journal.list(TaskQuery(""))).total == 0
+    assert (await harness.store.get(DOC)).version == 1
+    assert harness.llm.requests == []
 
 
 async def test_what_was_refused_may_be_sent_again() -> None:
-    house = Office(LOUDER)
+    harness = Office(LOUDER)
     with pytest.raises(InvalidOperation):
-        await house.ask()
-    await house.ready()
-    assert (await house.done()).state is State.COMPLETED
+        await harness.ask()
+    await harness.ready()
+    assert (await harness.done()).state is State.COMPLETED
 
 
 async def test_an_operation_does_not_answer_a_question() -> None:
-    house = await Office(answer(ask("T1", "Which?"))).ready()
-    asked = await house.settled("Write")
+    harness = await Office(answer(ask("T1", "Which?"))).ready()
+    asked = await harness.settled("Write")
     with pytest.raises(InvalidOperation):
-        await house.ask(task=asked.task_id)
-    assert (await house.journal.get(asked.task_id)) == asked
+        await harness.ask(task=asked.task_id)
+    assert (await harness.journal.get(asked.task_id)) == asked
 
 
 async def test_a_running_edit_takes_no_messages_and_keeps_nobody_waiting() -> None:
     hold = Hold()
-    house = await Office(broken(text("TW"), hold), answer(text("Hello"))).ready()
-    following = await house.ask()
+    harness = await Office(broken(text("TW"), hold), answer(text("Hello"))).ready()
+    following = await harness.ask()
     await hold.reached.wait()
     for context in ("c", ""):
         with pytest.raises(TaskTakesNoMessages, match="takes no further messages"):
-            await house.send("Faster", task=following.snapshot.task_id, context=context)
-    assert (await house.settled("Hi")).state is State.COMPLETED
-    assert (await house.done(UNDO, "Undo")).state is State.REJECTED
-    assert spoken(await house.journal.get(following.snapshot.task_id)) == ["Louder"]
-    await house.runtime.close()
+            await harness.send("Faster", task=following.snapshot.task_id, context=context)
+    assert (await harness.settled("Hi")).state is State.COMPLETED
+    assert (await harness.done(UNDO, "Undo")).state is State.REJECTED
+    assert spoken(await harness.journal.get(following.snapshot.task_id)) == ["Louder"]
+    await harness.runtime.close()
 
 
 async def test_a_finished_edit_is_finished() -> None:
-    house = await Office(LOUDER).ready()
-    done = await house.done()
+    harness = await Office(LOUDER).ready()
+    done = await harness.done()
     with pytest.raises(TaskFinished):
-        await house.send("More", task=done.task_id)
+        await harness.send("More", task=done.task_id)
 
 
 async def test_the_same_message_sent_twice_edits_once() -> None:
     hold = Hold()
-    house = await Office(answer(text("TW"), hold, text("O!"))).ready()
-    first = await house.ask()
+    harness = await Office(answer(text("TW"), hold, text("O!"))).ready()
+    first = await harness.ask()
     await hold.reached.wait()
-    again = await house.ask()
+    again = await harness.ask()
     hold.release.set()
     assert (await rest(again))[-1] == (await rest(first))[-1]
-    late = await house.ask()
+    late = await harness.ask()
     assert {f.snapshot.task_id for f in (again, late)} == {first.snapshot.task_id}
-    assert len(house.llm.requests) == 1
-    assert len(await house.store.versions(DOC)) == 2
+    assert len(harness.llm.requests) == 1
+    assert len(await harness.store.versions(DOC)) == 2
 
 
 # ------------------------------------------------------------------------ side by side
 
 
-async def two_edits(house: Office, holds: list[Hold], *places: str) -> list[Following]:
+async def two_edits(harness: Office, holds: list[Hold], *places: str) -> list[Following]:
     """Two edits that are both being written."""
     followings = []
     for place, hold in zip(places, holds, strict=True):
-        followings.append(await house.ask(edit(place), place))
+        followings.append(await harness.ask(edit(place), place))
         await hold.reached.wait()
     return followings
 
@@ -185,19 +185,19 @@ async def two_edits(house: Office, holds: list[Hold], *places: str) -> list[Foll
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 async def test_two_edits_of_different_places_both_land_whichever_ends_first(order) -> None:
     holds = [Hold(), Hold()]
-    house = await Office(answer(holds[0], text("1111 1")), answer(holds[1], text("3"))).ready()
-    followings = await two_edits(house, holds, "One.", "Three.")
+    harness = await Office(answer(holds[0], text("1111 1")), answer(holds[1], text("3"))).ready()
+    followings = await two_edits(harness, holds, "One.", "Three.")
     for n in order:
         holds[n].release.set()
         assert states(await rest(followings[n]))[-1] is State.COMPLETED
-    assert await house.text() == "1111 1\nTwo.\n3\n"
-    assert [version.number for version in await house.store.versions(DOC)] == [1, 2, 3]
+    assert await harness.text() == "1111 1\nTwo.\n3\n"
+    assert [version.number for version in await harness.store.versions(DOC)] == [1, 2, 3]
 
 
 async def test_of_two_edits_of_one_place_the_later_is_rejected() -> None:
     holds = [Hold(), Hold()]
-    house = await Office(answer(holds[0], text("2")), answer(holds[1], text("II"))).ready()
-    followings = await two_edits(house, holds, "Two.", "Two.\nThree.")
+    harness = await Office(answer(holds[0], text("2")), answer(holds[1], text("II"))).ready()
+    followings = await two_edits(harness, holds, "Two.", "Two.\nThree.")
     for n in (1, 0):
         holds[n].release.set()
         entries = await rest(followings[n])
@@ -205,18 +205,18 @@ async def test_of_two_edits_of_one_place_the_later_is_rejected() -> None:
     end = entries[-1].event
     assert end.state is State.REJECTED
     assert dict(end.message.metadata) == {CANVAS: {"artifactId": "doc", "artifactVersion": 2}}
-    assert await house.text() == "One.\nII\n"
+    assert await harness.text() == "One.\nII\n"
 
 
 async def test_an_edit_and_a_turn_that_writes_the_same_artifact_keep_out_of_each_others_way() -> None:
     hold = Hold()
-    house = await Office(broken(write("T1", "Other"), hold)).ready()
-    writing = await house.send("Write")
+    harness = await Office(broken(write("T1", "Other"), hold)).ready()
+    writing = await harness.send("Write")
     await hold.reached.wait()
-    record = await house.done()
+    record = await harness.done()
     assert record.state is State.REJECTED
     assert record.message.metadata[CANVAS] == {"artifactId": "doc", "artifactVersion": 1, "busy": True}
-    await house.runtime.cancel(writing.snapshot.task_id, "")
+    await harness.runtime.cancel(writing.snapshot.task_id, "")
 
 
 # -------------------------------------------------------------------------- stopping
@@ -225,34 +225,34 @@ async def test_an_edit_and_a_turn_that_writes_the_same_artifact_keep_out_of_each
 @pytest.mark.parametrize("journal", [InMemoryJournal, None])
 async def test_a_canceled_edit_is_aborted_and_its_artifact_shown_as_it_is(journal) -> None:
     hold = Hold()
-    house = await Office(broken(text("TW"), hold), **({"journal": journal} if journal else {})).ready()
-    following = await house.ask()
+    harness = await Office(broken(text("TW"), hold), **({"journal": journal} if journal else {})).ready()
+    following = await harness.ask()
     await hold.reached.wait()
-    record = await house.runtime.cancel(following.snapshot.task_id, "")
+    record = await harness.runtime.cancel(following.snapshot.task_id, "")
     assert (record.state, record.open_edits) == (State.CANCELED, {})
     *_, aborted, shown, ended = [entry.event for entry in await rest(following)]
     assert isinstance(aborted, EditAborted)
     assert isinstance(shown, ArtifactChanged)
     assert (shown.append, shown.version, shown.parts[0].text) == (False, 1, TEXT)
     assert ended == StatusChanged(State.CANCELED)
-    assert house.llm.ends == ["CancelledError"]
-    assert len(await house.store.versions(DOC)) == 1
+    assert harness.llm.ends == ["CancelledError"]
+    assert len(await harness.store.versions(DOC)) == 1
 
 
 async def test_an_edit_canceled_before_its_first_step_says_nothing_of_it() -> None:
-    house = await Office(LOUDER, journal=InMemoryJournal).ready()
-    following = await house.ask()
-    await house.runtime.cancel(following.snapshot.task_id, "")
+    harness = await Office(LOUDER, journal=InMemoryJournal).ready()
+    following = await harness.ask()
+    await harness.runtime.cancel(following.snapshot.task_id, "")
     assert [entry.event for entry in await rest(following)] == [StatusChanged(State.CANCELED)]
-    assert house.llm.requests == []
+    assert harness.llm.requests == []
 
 
 @in_memory_alone
 async def test_a_cancel_after_any_entry_leaves_an_edit_whole_or_undone() -> None:
     canceled = completed = 0
     for at in range(1, 100):
-        house = await Office(broken(text("T"), BROKEN), LOUDER).ready()
-        following = await house.ask()
+        harness = await Office(broken(text("T"), BROKEN), LOUDER).ready()
+        following = await harness.ask()
         entries = []
         async for entry in following:
             entries.append(entry)
@@ -261,21 +261,21 @@ async def test_a_cancel_after_any_entry_leaves_an_edit_whole_or_undone() -> None
         else:
             break
         try:
-            await house.runtime.cancel(following.snapshot.task_id, "")
+            await harness.runtime.cancel(following.snapshot.task_id, "")
         except TaskNotCancelable:
             completed += 1
         else:
             canceled += 1
         entries += await rest(following)
         events = [entry.event for entry in entries]
-        record = await house.journal.get(following.snapshot.task_id)
+        record = await harness.journal.get(following.snapshot.task_id)
         assert record.open_edits == {}
         assert states(entries).count(record.state) == 1
         landed = any(isinstance(event, EditCompleted) for event in events)
         assert record.state is (State.COMPLETED if landed else State.CANCELED)
-        assert len(await house.store.versions(DOC)) == 1 + landed
+        assert len(await harness.store.versions(DOC)) == 1 + landed
         if any(isinstance(event, EditStarted) for event in events):
-            assert record.artifacts["doc"].content.text == await house.text()
+            assert record.artifacts["doc"].content.text == await harness.text()
             assert phases(events)[-2:] == (["complete", "artifact"] if landed else ["abort", "artifact"])
     assert canceled > 5
     assert completed > 1
@@ -284,38 +284,38 @@ async def test_a_cancel_after_any_entry_leaves_an_edit_whole_or_undone() -> None
 @in_memory_alone
 async def test_when_the_server_closes_an_edit_is_aborted_and_fails() -> None:
     hold = Hold()
-    house = await Office(broken(text("TW"), hold)).ready()
-    following = await house.ask()
+    harness = await Office(broken(text("TW"), hold)).ready()
+    following = await harness.ask()
     await hold.reached.wait()
-    await house.runtime.close()
+    await harness.runtime.close()
     entries = await rest(following)
     assert phases(entry.event for entry in entries) == ["start", "chunk", "abort", "artifact"]
     assert entries[-1].event.state is State.FAILED
     assert "The server was stopped" in entries[-1].event.message.text
-    assert await house.text() == TEXT
+    assert await harness.text() == TEXT
 
 
 @in_memory_alone
 async def test_a_cancel_while_a_step_is_made_comes_too_late() -> None:
-    house = await Office(LOUDER).ready()
-    await house.done()
-    following = await house.ask(UNDO, "Undo")
+    harness = await Office(LOUDER).ready()
+    await harness.done()
+    following = await harness.ask(UNDO, "Undo")
     await asyncio.sleep(0)
     with pytest.raises(TaskNotCancelable, match="already completed"):
-        await house.runtime.cancel(following.snapshot.task_id, "")
-    record = await house.journal.get(following.snapshot.task_id)
-    assert record.artifacts["doc"].version == (await house.store.get(DOC)).version == 1
+        await harness.runtime.cancel(following.snapshot.task_id, "")
+    record = await harness.journal.get(following.snapshot.task_id)
+    assert record.artifacts["doc"].version == (await harness.store.get(DOC)).version == 1
 
 
 # ------------------------------------------------------------------- what is remembered
 
 
 async def test_a_later_conversation_hears_of_edits_and_steps() -> None:
-    house = await Office(LOUDER, answer(text("Hello"))).ready()
-    await house.done()
-    await house.done(UNDO, "Undo that")
-    await rest(await house.ask({"artifactId": "doc"}, "Hi"))
-    assert [content for message in house.heard() for content in message.content] == [
+    harness = await Office(LOUDER, answer(text("Hello"))).ready()
+    await harness.done()
+    await harness.done(UNDO, "Undo that")
+    await rest(await harness.ask({"artifactId": "doc"}, "Hi"))
+    assert [content for message in harness.heard() for content in message.content] == [
         Text('[Of a passage selected in artifact "doc", utf16 offsets 5-9: "Two."]'),
         Text("Louder"),
         Text("Edited doc at line 2: version 2 is saved."),
@@ -329,19 +329,19 @@ async def test_a_later_conversation_hears_of_edits_and_steps() -> None:
 
 async def test_it_hears_of_a_canceled_edit_that_it_ended() -> None:
     hold = Hold()
-    house = await Office(broken(text("TW"), hold), answer(text("Hello"))).ready()
-    following = await house.ask()
+    harness = await Office(broken(text("TW"), hold), answer(text("Hello"))).ready()
+    following = await harness.ask()
     await hold.reached.wait()
-    await house.runtime.cancel(following.snapshot.task_id, "")
-    await house.settled("Hi")
-    assert [message.content[-1] for message in house.heard()][1:] == [Text("(The task ended here.)"), Text("Hi")]
+    await harness.runtime.cancel(following.snapshot.task_id, "")
+    await harness.settled("Hi")
+    assert [message.content[-1] for message in harness.heard()][1:] == [Text("(The task ended here.)"), Text("Hi")]
 
 
 async def test_an_edit_hears_nothing_of_the_conversation() -> None:
-    house = await Office(answer(text("Hello")), LOUDER).ready()
-    await house.settled("Secret")
-    await house.done()
-    [message] = house.heard()
+    harness = await Office(answer(text("Hello")), LOUDER).ready()
+    await harness.settled("Secret")
+    await harness.done()
+    [message] = harness.heard()
     assert "Secret" not in "".join(content.text for content in message.content)
 
 
@@ -352,67 +352,67 @@ PUT = {"op": "put", "artifactId": "doc", "baseVersion": 1, "text": "One.\nMine.\
 REWRITE = write("T9", "All new.", last_chunk=True)
 
 
-def last_said(house: House, request: int) -> list[str]:
+def last_said(harness: RuntimeHarness, request: int) -> list[str]:
     """The texts that stand last in a request: results, and what was said after them."""
-    return [getattr(item, "text", getattr(item, "content", "")) for item in house.heard(request)[-1].content]
+    return [getattr(item, "text", getattr(item, "content", "")) for item in harness.heard(request)[-1].content]
 
 
 async def test_what_a_person_puts_while_a_question_is_open_is_told_to_the_model_and_not_overwritten() -> None:
     read = tool("T2", "artifact_read", {"artifact_id": "doc"})
     again = write("T10", "One.\nMine.\n3.\n", last_chunk=True)
     calls = [answer(ask("T1", "Which?")), answer(REWRITE), answer(read), answer(again), answer(text("Done."))]
-    house = await Office(*calls).ready()
-    asked = await house.settled("Rewrite it")
-    put = await house.done(PUT, "Mine")
+    harness = await Office(*calls).ready()
+    asked = await harness.settled("Rewrite it")
+    put = await harness.done(PUT, "Mine")
     assert put.state is State.COMPLETED
-    done = await house.settled("This one", task=asked.task_id)
+    done = await harness.settled("This one", task=asked.task_id)
     note = 'In its lines 2 to 2, "Two." has become "Mine.".'
-    assert any("[Artifact" in said and note in said for said in last_said(house, 1))
-    refused, _ = last_said(house, 2)[0], house.heard(2)
+    assert any("[Artifact" in said and note in said for said in last_said(harness, 1))
+    refused, _ = last_said(harness, 2)[0], harness.heard(2)
     assert note in refused
     assert "Read it first, and keep that change. Nothing was changed." in refused
-    assert len([said for said in last_said(house, 2) if note in said]) == 1  # told once, and in the refusal
+    assert len([said for said in last_said(harness, 2) if note in said]) == 1  # told once, and in the refusal
     assert (done.state, done.message.text) == (State.COMPLETED, "Done.")
-    assert await house.text() == "One.\nMine.\n3.\n"
+    assert await harness.text() == "One.\nMine.\n3.\n"
 
 
 async def test_what_a_person_puts_during_the_turn_is_told_in_front_of_the_next_round() -> None:
     hold = Hold()
     listing = tool("T1", "artifact_list")
-    house = await Office(answer(text("Hm."), hold, listing), answer(REWRITE), answer(text("Sorry."))).ready()
-    following = await house.send("Rewrite it")
+    harness = await Office(answer(text("Hm."), hold, listing), answer(REWRITE), answer(text("Sorry."))).ready()
+    following = await harness.send("Rewrite it")
     await hold.reached.wait()
-    await house.done(PUT, "Mine")
+    await harness.done(PUT, "Mine")
     hold.release.set()
     assert states(await rest(following))[-1] is State.COMPLETED
-    assert any('"Two." has become "Mine."' in said for said in last_said(house, 1))
-    assert await house.text() == PUT["text"]
+    assert any('"Two." has become "Mine."' in said for said in last_said(harness, 1))
+    assert await harness.text() == PUT["text"]
 
 
 async def test_what_a_person_takes_back_with_undo_during_the_turn_is_not_written_again_unread() -> None:
     hold = Hold()
     own = write("T1", "Version two.", last_chunk=True)
-    house = await Office(answer(own), answer(text("Hm."), hold, REWRITE), answer(text("Sorry."))).ready()
-    following = await house.send("Rewrite it")
+    harness = await Office(answer(own), answer(text("Hm."), hold, REWRITE), answer(text("Sorry."))).ready()
+    following = await harness.send("Rewrite it")
     await hold.reached.wait()
-    assert (await house.done(UNDO, "Undo that")).state is State.COMPLETED
+    assert (await harness.done(UNDO, "Undo that")).state is State.COMPLETED
     hold.release.set()
     await rest(following)
-    assert await house.text() == TEXT
+    assert await harness.text() == TEXT
 
 
 async def test_what_the_model_itself_wrote_before_the_question_is_its_own() -> None:
     own = write("T1", "Version two.", last_chunk=True)
-    house = await Office(answer(own), answer(ask("T2", "Good?")), answer(REWRITE), answer(text("Done."))).ready()
-    asked = await house.settled("Rewrite it")
-    await house.settled("No", task=asked.task_id)
-    assert await house.text() == "All new."
+    harness = await Office(answer(own), answer(ask("T2", "Good?")), answer(REWRITE), answer(text("Done."))).ready()
+    asked = await harness.settled("Rewrite it")
+    await harness.settled("No", task=asked.task_id)
+    assert await harness.text() == "All new."
 
 
 async def test_a_note_of_this_servers_is_no_message_of_the_user() -> None:
-    house = await Office(answer(ask("T1", "Which?")), answer(text("Fine.")), answer(text("Hello"))).ready()
-    asked = await house.settled("Rewrite it")
-    await house.done(PUT, "Mine")
-    record = await house.settled("This one", task=asked.task_id)
+    harness = await Office(answer(ask("T1", "Which?")), answer(text("Fine.")), answer(text("Hello"))).ready()
+    asked = await harness.settled("Rewrite it")
+    await harness.done(PUT, "Mine")
+    record = await harness.settled("This one", task=asked.task_id)
     assert unread(record) == ()
     assert spoken(record) == ["Rewrite it", "Which?", "This one", "Fine."]

@@ -40,7 +40,7 @@ from a2a_canvas.store.sql.tables import artifacts, drafts, metadata, versions
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.store.artifact_builders import by, delta, replacing
-from tests.store.sql.sql_fixtures import Kept, Replica, keeping
+from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store
 
 NOW = datetime(2030, 6, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -302,19 +302,19 @@ STEPS: st.SearchStrategy[Step] = st.one_of(
 )
 
 
-async def changed(kept: Kept, *steps: Step, context: str = "c") -> None:
+async def changed(harness: SqlStoreHarness, *steps: Step, context: str = "c") -> None:
     """Every step that can be done, each a version of its own."""
     ref = by("t", context=context)
     for step in steps:
         if isinstance(step, Typed):
-            current = (await kept.store.get(ref)).version
+            current = (await harness.store.get(ref)).version
             step = EditText(Span(step.at, step.at), step.text, base=current)
         try:
-            await kept.store.apply(ref, step)
-            await kept.store.close(ref)
+            await harness.store.apply(ref, step)
+            await harness.store.close(ref)
         except (InvalidChange, VersionNotFound):
             continue
-    await kept.commits.settled()
+    await harness.commits.settled()
 
 
 async def aged(database: Database, ages: dict[int, datetime]) -> None:
@@ -341,38 +341,41 @@ def test_versions_that_stay_read_as_before_whatever_they_were_made_of(
 
 
 async def check_versions(database: Database, steps: list[Step], old: set[int], later: list[Step]) -> None:
-    async with keeping(database, Replica()) as kept:
-        await changed(kept, *steps)
-        before, shown = contents(await kept.store.versions(by("t"))), await kept.store.get(by("t"))
+    async with open_store(database, FakeReplica()) as harness:
+        await changed(harness, *steps)
+        before, shown = contents(await harness.store.versions(by("t"))), await harness.store.get(by("t"))
     await aged(database, {number: OLD if number in old else YOUNG for number in before})
     going = {number for number in before if number in old and number != shown.version}
     pruned = await prune(database, Keep(5 * DAY, 5 * DAY), NOW, dry_run=False)
     assert pruned.versions == len(going)
     expected = {number: None if number in going else content for number, content in before.items()}
-    async with keeping(database, Replica()) as kept:
-        assert contents(await kept.store.versions(by("t"))) == expected
-        assert await kept.store.get(by("t")) == shown
-        await changed(kept, *later)
-        after = contents(await kept.store.versions(by("t")))
-    async with keeping(database, Replica()) as kept:
-        assert contents(await kept.store.versions(by("t"))) == after
+    async with open_store(database, FakeReplica()) as harness:
+        assert contents(await harness.store.versions(by("t"))) == expected
+        assert await harness.store.get(by("t")) == shown
+        await changed(harness, *later)
+        after = contents(await harness.store.versions(by("t")))
+    async with open_store(database, FakeReplica()) as harness:
+        assert contents(await harness.store.versions(by("t"))) == after
     assert {number: after[number] for number in expected} == expected
 
 
 async def test_old_versions_go_but_for_the_current_one_and_only_once(database: Database) -> None:
-    async with keeping(database, Replica()) as kept:
-        await changed(kept, replacing("one"), Typed(3, " two"), Typed(7, " three"), Undo())
+    async with open_store(database, FakeReplica()) as harness:
+        await changed(harness, replacing("one"), Typed(3, " two"), Typed(7, " three"), Undo())
     await aged(database, dict.fromkeys((1, 2, 3), OLD))
     assert (await prune(database, Keep(DAY, 5 * DAY), NOW, dry_run=False)).versions == 2
     assert await prune(database, Keep(DAY, 5 * DAY), NOW, dry_run=False) == Pruned()
-    async with keeping(database, Replica()) as kept:
-        assert (await kept.store.get(by("t"))).content.text == "one two"
+    async with open_store(database, FakeReplica()) as harness:
+        assert (await harness.store.get(by("t"))).content.text == "one two"
         with pytest.raises(VersionPruned):
-            await kept.store.version(by("t"), 1)
+            await harness.store.version(by("t"), 1)
 
 
 async def test_a_reader_who_had_the_versions_in_memory_sees_that_they_are_gone(database: Database) -> None:
-    async with keeping(database, Replica()) as writer, keeping(database, Replica("r2", {"r1", "r2"})) as reader:
+    async with (
+        open_store(database, FakeReplica()) as writer,
+        open_store(database, FakeReplica("r2", {"r1", "r2"})) as reader,
+    ):
         await changed(writer, replacing("one"), replacing("two"))
         assert (await reader.store.version(by("t"), 1)).content.text == "one"
         await aged(database, {1: OLD})
@@ -400,27 +403,27 @@ async def test_many_versions_go_in_many_transactions_and_each_that_stays_is_made
 ) -> None:
     where, going, staying = url(tmp_path), 2 * AT_ONCE + 1, 3
     async with emptied(where) as database:
-        async with keeping(database, Replica()) as kept:
-            await changed(kept, *(replacing(f"old {n}") for n in range(going)))
+        async with open_store(database, FakeReplica()) as harness:
+            await changed(harness, *(replacing(f"old {n}") for n in range(going)))
             typed = Typed(0, "so ")  # each time to the last old one
-            await changed(kept, typed, Undo(), typed, Undo(), typed)
+            await changed(harness, typed, Undo(), typed, Undo(), typed)
         await aged(database, {number: OLD if number <= going else YOUNG for number in range(1, going + staying + 1)})
         counting = Counting(where)
         assert (await prune(counting, Keep(DAY, 5 * DAY), NOW)).versions == going
         await counting.close()
         forgotten, last_look = 2, 1
         assert counting.writes == forgotten + staying + 3 + last_look
-        async with keeping(database, Replica()) as kept:
-            found = contents(await kept.store.versions(by("t")))
+        async with open_store(database, FakeReplica()) as harness:
+            found = contents(await harness.store.versions(by("t")))
         assert [content and content.text for content in found.values()] == [None] * going + [f"so old {going - 1}"] * 3
 
 
 async def test_what_cannot_be_pruned_is_left_for_the_next_time_and_nothing_else_with_it(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with keeping(database, Replica()) as kept:
+    async with open_store(database, FakeReplica()) as harness:
         for context in ("c1", "c2", "c3"):
-            await changed(kept, replacing("one"), Typed(3, " two"), replacing("three"), context=context)
+            await changed(harness, replacing("one"), Typed(3, " two"), replacing("three"), context=context)
     await aged(database, {1: OLD, 2: YOUNG, 3: YOUNG})
     async with database.write() as connection:
         spoilt = versions.c.context_id == "c2", versions.c.number == 1
@@ -468,23 +471,23 @@ async def test_a_database_that_goes_away_ends_the_sweep(tmp_path: Path) -> None:
         assert await count(database, tasks) == 2
 
 
-async def opened(kept: Kept) -> None:
-    await kept.store.apply(by("t"), delta(replacing("three")))
+async def opened(harness: SqlStoreHarness) -> None:
+    await harness.store.apply(by("t"), delta(replacing("three")))
 
 
-async def held(kept: Kept) -> None:
-    await put(kept.database, replicas, replica_id="alive", beat=0, commits=0)
-    await alter(kept.database, artifacts, "c", holder="alive")
+async def held(harness: SqlStoreHarness) -> None:
+    await put(harness.database, replicas, replica_id="alive", beat=0, commits=0)
+    await alter(harness.database, artifacts, "c", holder="alive")
 
 
 @pytest.mark.parametrize("how", [opened, held])
 async def test_an_artifact_that_is_being_changed_is_left_for_the_next_time(
-    database: Database, how: Callable[[Kept], Awaitable[None]]
+    database: Database, how: Callable[[SqlStoreHarness], Awaitable[None]]
 ) -> None:
-    async with keeping(database, Replica()) as kept:
-        await changed(kept, replacing("one"), replacing("two"))
-        await how(kept)
-        await kept.commits.settled()
+    async with open_store(database, FakeReplica()) as harness:
+        await changed(harness, replacing("one"), replacing("two"))
+        await how(harness)
+        await harness.commits.settled()
         await aged(database, {1: OLD})
         for dry_run in (True, False):
             assert (await prune(database, Keep(DAY, 5 * DAY), NOW, dry_run=dry_run)).versions == 0
@@ -502,9 +505,9 @@ class Filled:
 
 @pytest.fixture
 async def filled(database: Database) -> Filled:
-    async with keeping(database, Replica()) as kept:
+    async with open_store(database, FakeReplica()) as harness:
         for name in ("old", "mixed", "young"):
-            await changed(kept, replacing(name), Typed(0, "so "), context=name)
+            await changed(harness, replacing(name), Typed(0, "so "), context=name)
     for name, at in {"old": OLD, "mixed": OLD, "young": YOUNG}.items():
         await add_task(database, name, at)
         await alter(database, artifacts, name, changed=ticks(at), holder=None)

@@ -30,8 +30,7 @@ from tests.fakes import answer, said, text, write
 from tests.server.tasks.runtime.test_runtime import rest
 from tests.server.tasks.sql.replica_harness import Replica
 from tests.store.artifact_builders import by, delta, replacing
-from tests.store.sql.sql_fixtures import Kept, keeping
-from tests.store.sql.sql_fixtures import Replica as Only
+from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store
 
 SOON = 10.0
 """Seconds after which a test says that what it waits for never comes."""
@@ -39,7 +38,7 @@ DOC = Ref("c", "doc", "")
 DONE = answer(text("Done."))
 
 
-class World:
+class RemovalHarness:
     """Replicas on one database, of which one context is removed as if it were old."""
 
     def __init__(self, url: str, stack: AsyncExitStack) -> None:
@@ -73,25 +72,25 @@ def soon_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=[sqlite_url, lambda _: postgresql_url()], ids=["sqlite", "postgresql"])
-async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
+async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RemovalHarness]:
     async with _world(request.param(tmp_path)) as made:
         yield made
 
 
 @pytest.fixture
-async def two() -> AsyncIterator[World]:
+async def two() -> AsyncIterator[RemovalHarness]:
     async with _world(postgresql_url()) as made:
         yield made
 
 
 @asynccontextmanager
-async def _world(url: str) -> AsyncIterator[World]:
+async def _world(url: str) -> AsyncIterator[RemovalHarness]:
     database = Database(url)
     async with database.write() as connection:
         await connection.run_sync(metadata.create_all)
     await database.close()
     async with AsyncExitStack() as stack:
-        yield World(url, stack)
+        yield RemovalHarness(url, stack)
 
 
 async def wrote(replica: Replica, name: str, context: str = "c") -> None:
@@ -106,12 +105,12 @@ async def texts(replica: Replica) -> list[str]:
 # ------------------------------------------------------------------------------- artifacts
 
 
-async def test_an_artifact_that_is_written_again_begins_anew_where_the_first_was_known(world) -> None:
-    a = await world.start("one", "two", "new")
+async def test_an_artifact_that_is_written_again_begins_anew_where_the_first_was_known(harness) -> None:
+    a = await harness.start("one", "two", "new")
     await wrote(a, "1")
     await wrote(a, "2")
     assert await texts(a) == ["one", "two"]
-    await world.remove(a)
+    await harness.remove(a)
     with pytest.raises(ArtifactNotFound):
         await a.house.store.get(DOC)
     await wrote(a, "3")
@@ -121,16 +120,16 @@ async def test_an_artifact_that_is_written_again_begins_anew_where_the_first_was
         await a.house.store.version(DOC, 2)
 
 
-async def test_it_can_be_edited_and_undone_before_and_after_a_restart(world) -> None:
-    a = await world.start("one", "two", "three", "new")
+async def test_it_can_be_edited_and_undone_before_and_after_a_restart(harness) -> None:
+    a = await harness.start("one", "two", "three", "new")
     for name in ("1", "2", "3"):
         await wrote(a, name)
     await texts(a)
-    await world.remove(a)
+    await harness.remove(a)
     await wrote(a, "4")
     await edit(a, "!")
     await a.stop()
-    b = await world.start()
+    b = await harness.start()
     await edit(b, "?")
     assert await texts(b) == ["new", "!new", "?!new"]
     await b.house.store.apply(by("t", "doc"), Undo())
@@ -158,12 +157,12 @@ async def test_another_server_shows_the_new_text_at_whatever_revision_it_knew_th
 # --------------------------------------------------------------------- what is said of it
 
 
-async def test_who_follows_a_removed_context_is_told_and_finds_the_new_one_when_it_comes_back(world) -> None:
-    a = await world.start("one", "two", "new")
+async def test_who_follows_a_removed_context_is_told_and_finds_the_new_one_when_it_comes_back(harness) -> None:
+    a = await harness.start("one", "two", "new")
     await wrote(a, "1")
     await wrote(a, "2")
     old = await a.house.journal.follow_context("c")
-    await world.remove(a)
+    await harness.remove(a)
     with pytest.raises(StreamLost):
         async with asyncio.timeout(SOON):
             await anext(aiter(old))
@@ -202,11 +201,11 @@ async def test_who_follows_a_task_of_a_removed_context_is_told(two) -> None:
     b.house._wakeups.start()
 
 
-async def test_a_message_that_was_accepted_by_a_removed_context_begins_a_task_when_it_comes_again(world) -> None:
-    a = await world.start("one", "new")
+async def test_a_message_that_was_accepted_by_a_removed_context_begins_a_task_when_it_comes_again(harness) -> None:
+    a = await harness.start("one", "new")
     first = await a.send("1")
     await rest(first)
-    await world.remove(a)
+    await harness.remove(a)
     with pytest.raises(TaskNotFound):
         await a.record(first.snapshot.task_id)
     again = await a.send("1")
@@ -219,15 +218,15 @@ async def test_a_message_that_was_accepted_by_a_removed_context_begins_a_task_wh
 
 
 @asynccontextmanager
-async def swept_beside() -> AsyncIterator[Kept]:
+async def swept_beside() -> AsyncIterator[SqlStoreHarness]:
     """A store on a new file, in which a context has its row."""
     with TemporaryDirectory() as folder:
         database = Database(sqlite_url(Path(folder)))
         async with database.write() as connection:
             await connection.run_sync(metadata.create_all)
         await begun(database)
-        async with keeping(database, Only()) as kept:
-            yield kept
+        async with open_store(database, FakeReplica()) as harness:
+            yield harness
         await database.close()
 
 
@@ -237,68 +236,68 @@ async def begun(database: Database) -> None:
         await connection.execute(insert(contexts).values(row).prefix_with("OR IGNORE"))
 
 
-async def written(kept: Kept, *words: str) -> None:
+async def written(harness: SqlStoreHarness, *words: str) -> None:
     for each in words:
-        await kept.store.apply(by("t"), replacing(each, last_chunk=True))
+        await harness.store.apply(by("t"), replacing(each, last_chunk=True))
 
 
-async def let_go(kept: Kept) -> None:
+async def let_go(harness: SqlStoreHarness) -> None:
     """Everything is committed, and nothing held any more."""
-    await kept.commits.settled()
+    await harness.commits.settled()
     while True:
-        with kept.store.closed("c") as free:
+        with harness.store.closed("c") as free:
             if free:
                 return
         await asyncio.sleep(0)
 
 
-async def pruned(kept: Kept, *, contexts: bool = False) -> Pruned:
+async def pruned(harness: SqlStoreHarness, *, contexts: bool = False) -> Pruned:
     """The sweep, much later."""
     keep = Keep(timedelta(days=100), timedelta(days=1), timedelta(days=1) if contexts else None)
-    return await prune(kept.database, keep, datetime.now(UTC) + timedelta(days=3), kept.store.closed)
+    return await prune(harness.database, keep, datetime.now(UTC) + timedelta(days=3), harness.store.closed)
 
 
 async def test_a_sweep_leaves_versions_alone_while_a_change_of_their_artifact_is_staged() -> None:
-    async with swept_beside() as kept:
-        await written(kept, "one", "two")
-        await let_go(kept)
-        assert (await pruned(kept)).versions == 1
-        await written(kept, "three")
-        await let_go(kept)
-        made = await made_at(kept)
-        await kept.store.apply(by("t"), delta(replacing("four")))
-        assert (await pruned(kept)).versions == 0
-        await kept.store.close(by("t"))
-        await let_go(kept)
-        assert (await made_at(kept))[:3] == made
+    async with swept_beside() as harness:
+        await written(harness, "one", "two")
+        await let_go(harness)
+        assert (await pruned(harness)).versions == 1
+        await written(harness, "three")
+        await let_go(harness)
+        made = await made_at(harness)
+        await harness.store.apply(by("t"), delta(replacing("four")))
+        assert (await pruned(harness)).versions == 0
+        await harness.store.close(by("t"))
+        await let_go(harness)
+        assert (await made_at(harness))[:3] == made
         with pytest.raises(VersionPruned):
-            await kept.store.version(by("t"), 1)
-        assert (await kept.store.apply(by("t"), Undo())).artifact.text == "three"
-        await let_go(kept)
-        assert (await pruned(kept)).versions == 2
+            await harness.store.version(by("t"), 1)
+        assert (await harness.store.apply(by("t"), Undo())).artifact.text == "three"
+        await let_go(harness)
+        assert (await pruned(harness)).versions == 2
 
 
-async def made_at(kept: Kept) -> list[datetime]:
-    async with kept.database.read() as connection:
+async def made_at(harness: SqlStoreHarness) -> list[datetime]:
+    async with harness.database.read() as connection:
         return list(await connection.scalars(select(versions.c.made_at).order_by(versions.c.number)))
 
 
 async def test_a_context_stays_while_an_artifact_of_it_is_held_though_nothing_is_staged(monkeypatch) -> None:
     monkeypatch.setattr(artifact_lease, "UNUSED", 3600.0)
-    async with swept_beside() as kept:
-        await written(kept, "one")
-        await kept.commits.settled()
-        await kept.store.prepare(by("t"))
-        assert (await pruned(kept, contexts=True)).contexts == 0
-        await written(kept, "two")
-        assert [version.content.text for version in await kept.store.versions(by("t"))] == ["one", "two"]
+    async with swept_beside() as harness:
+        await written(harness, "one")
+        await harness.commits.settled()
+        await harness.store.prepare(by("t"))
+        assert (await pruned(harness, contexts=True)).contexts == 0
+        await written(harness, "two")
+        assert [version.content.text for version in await harness.store.versions(by("t"))] == ["one", "two"]
 
 
 class Reuse:
     """An artifact in memory and in its rows, and the texts that its versions must have."""
 
-    def __init__(self, kept: Kept) -> None:
-        self._kept = kept
+    def __init__(self, harness: SqlStoreHarness) -> None:
+        self._kept = harness
         self._texts: list[str] = []
 
     async def do(self, step: str) -> None:
@@ -332,7 +331,7 @@ class Reuse:
     async def check(self) -> None:
         """Memory and a store that reads the rows say the same, and nothing of what was removed."""
         await self._kept.commits.settled()
-        async with keeping(self._kept.database, Only("reader")) as reader:
+        async with open_store(self._kept.database, FakeReplica("reader")) as reader:
             seen = [await of(store) for store in (self._kept.store, reader.store)]
         assert seen[0] == seen[1]
         found = seen[0][0]
@@ -354,8 +353,8 @@ STEPS = ["write", "write", "type", "type", "undo", "wait", "wait", "prune", "rem
 @settings(max_examples=25, deadline=None)
 def test_whatever_is_pruned_removed_and_used_again_memory_says_what_the_rows_say(steps: list[str]) -> None:
     async def run() -> None:
-        async with swept_beside() as kept:
-            reuse = Reuse(kept)
+        async with swept_beside() as harness:
+            reuse = Reuse(harness)
             for step in steps:
                 await reuse.do(step)
                 if step != "write":  # else what follows finds it staged
