@@ -11,24 +11,16 @@ from a2a_canvas.server.agent.edit.run import check
 from a2a_canvas.server.agent.endings import LOST
 from a2a_canvas.server.agent.events import ArtifactChanged, AssistantSaid, Remembered, State, StatusChanged
 from a2a_canvas.server.agent.model import Text
-from a2a_canvas.server.agent.operations import Edit, Go, InvalidOperation, Marked, Operation, Put
+from a2a_canvas.server.agent.operations import Edit, InvalidOperation, Marked, Operation
 from a2a_canvas.store.changes import AppendParts, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import DataPart, FilePart, Limits, text_part
 from tests.fakes import answer, text
-from tests.server.agent.edit.operation_harness import OTHER, TEXT, TWO, OperationHarness, edit, phases
+from tests.server.agent.edit.operation_harness import OTHER, TEXT, TWO, OperationHarness, edit, go, phases, put
 from tests.server.agent.turn.cut_harness import WaitingStore
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 ONE_UP = TEXT + "Four.\n"
-
-
-def go(change: Undo | Redo | Restore) -> Go:
-    return Go("doc", change)
-
-
-def put(words: str, base: int | None = None) -> Put:
-    return Put("doc", words, base)
 
 
 async def at_version(number: int, store: InMemoryArtifactStore | None = None) -> OperationHarness:

@@ -26,9 +26,18 @@ from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import BROKEN, EventRecorder, FakeLLM, answer, ask, broken, ids, no_time, text
 from tests.server.agent.edit.operation_harness import check_edits
-from tests.server.agent.turn.cut_harness import Cut, Cuts, WaitingStore, YieldingModel, check_cuts, folded, items_of
-from tests.server.agent.turn.test_turn_cuts import OPERATIONS, START, ObservedOperation, update
+from tests.server.agent.turn.cut_harness import (
+    Cut,
+    Cuts,
+    ObservedOperation,
+    WaitingStore,
+    YieldingModel,
+    check_cuts,
+    folded,
+    items_of,
+)
 from tests.server.agent.turn.turn_harness import check_request
+from tests.server.agent.turn.turn_scripts import OPERATIONS, START, update
 from tests.store.artifact_builders import appending, delta, replacing
 
 SCRIPT = """

@@ -24,9 +24,8 @@ from a2a_canvas.store.models import Content, DataPart, FilePart, text_part
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url
-from tests.server.app_server import asking, sent, serving
+from tests.server.app_server import asking, sent, serving, stoppable
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness, Event, events, served
-from tests.server.test_shutdown import in_process
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 WAY = ("JSONRPC", "1.0")
@@ -338,7 +337,7 @@ async def test_artifact_paths_are_below_no_tenant_and_an_id_keeps_its_slash() ->
 
 
 async def test_the_stop_lets_a_reader_go_with_a_complete_answer_and_the_last_change() -> None:
-    async with in_process() as (server, running, here):
+    async with stoppable() as (server, running, here):
         begun = await sent(here, WAY, asking("slowly notes", now=True))
         here.gate.let(13)
         await here.gate.reached.wait()

@@ -27,7 +27,7 @@ from a2a_canvas.store.sql.tables import versions
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import answer, said, text, write
-from tests.server.tasks.runtime.test_runtime import rest
+from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica
 from tests.store.artifact_builders import by, delta, replacing
 from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store

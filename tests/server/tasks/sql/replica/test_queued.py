@@ -21,7 +21,7 @@ from a2a_canvas.server.tasks.sql.replica.lease import Timing
 from a2a_canvas.server.tasks.sql.replica.takeover import AT_ONCE
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Hold, answer, broken, text, tool
-from tests.server.tasks.runtime.test_runtime import rest, states
+from tests.server.tasks.runtime.runtime_harness import rest, states
 from tests.server.tasks.sql import replica_harness
 from tests.server.tasks.sql.replica_harness import Replica, Replicas
 

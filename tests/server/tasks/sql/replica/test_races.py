@@ -32,7 +32,7 @@ from a2a_canvas.store.sql.database import READERS, WRITERS, Database
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import sqlite_url
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
-from tests.server.tasks.runtime.test_runtime import rest, states
+from tests.server.tasks.runtime.runtime_harness import rest, states
 from tests.server.tasks.sql import replica_harness
 from tests.server.tasks.sql.replica_harness import Replica, Replicas
 

@@ -16,7 +16,7 @@ from a2a_canvas.server.tasks.runtime.turns import RESUMPTIONS, first_message
 from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import Ref
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
-from tests.server.tasks.runtime.test_runtime import rest, states, until
+from tests.server.tasks.runtime.runtime_harness import rest, states, until
 from tests.server.tasks.sql.replica_harness import Replica, Replicas, replicas
 
 HELLO = answer(text("Hello"))

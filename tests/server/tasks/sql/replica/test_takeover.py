@@ -32,7 +32,7 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.sql.commit import GroupCommit
 from tests.fakes import Hold, answer, broken, parts, said, text, write
-from tests.server.tasks.runtime.test_runtime import rest
+from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica, Replicas
 from tests.server.tasks.sql.replica_harness import replicas as several_replicas
 
