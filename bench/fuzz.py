@@ -2,7 +2,7 @@
 
 Rule 1: a request is made of the seed and its number alone, so that it can be made again.
 Rule 2: a fault is a 5xx or an internal error that is no retryable refusal, an answer that takes longer than `HANG`,
-        the text of an exception in an answer or in the log, a task that fails for a reason that is ours (`LOST`),
+        the text of an exception in an answer or in the log, a task that fails with `INTERNAL_ERROR`,
         memory that is kept (more than `KEPT` since the warm-up, and `EACH` for every request, whose task is kept), and
         a server that is not healthy or does not end at the end.
 Rule 3: NUL, control characters and lone surrogates stand in every kind of string: in JSON as escapes and as bytes, in
@@ -35,7 +35,7 @@ import httpx
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
 
-from a2a_canvas.server.agent.endings import LOST
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS
 from bench.databases import databases, upgrade
 from bench.servers import MEMORY, Server, end, end_in_order, free_port, start
@@ -428,7 +428,7 @@ def _is_fault(answer: str, text: str) -> bool:
     refused = '"code": -32603' in text or '"code":-32603' in text
     internal = refused and "Internal error" in text
     silent = "no answer" in answer or answer in ("INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED")
-    return internal or silent or any(trace in text for trace in (*TRACES, LOST))
+    return internal or silent or any(trace in text for trace in (*TRACES, INTERNAL_ERROR))
 
 
 # --------------------------------------------------------------------------------- runs

@@ -19,12 +19,12 @@ from a2a_canvas.server.agent.model import (
     BlockStart,
     BlockStop,
     InputDelta,
-    MessageDelta,
     MessageStart,
     MessageStop,
     ModelEvent,
     ModelRequest,
-    Text,
+    ModelText,
+    StopReasonDelta,
     ToolResult,
 )
 from a2a_canvas.server.app import build_app as build
@@ -52,7 +52,7 @@ class PacedModel:
         if again and order.endless:
             order = replace(order, count=0)
         elif again:
-            yield MessageDelta("end_turn")
+            yield StopReasonDelta("end_turn")
             yield MessageStop("end_turn")
             return
         yield BlockStart(0, "tool_use", "call", "artifact_update")
@@ -63,13 +63,13 @@ class PacedModel:
             yield InputDelta(0, piece)
         yield InputDelta(0, CLOSING)
         yield BlockStop(0)
-        yield MessageDelta("tool_use")
+        yield StopReasonDelta("tool_use")
         yield MessageStop("tool_use")
 
 
 def _order(request: ModelRequest) -> Order:
     """What the conversation began with."""
-    return Order.read("".join(item.text for item in request.messages[0].content if isinstance(item, Text)))
+    return Order.read("".join(item.text for item in request.messages[0].content if isinstance(item, ModelText)))
 
 
 def build_app(port: int, frame_ms: float, database: str, max_turns: int) -> Starlette:

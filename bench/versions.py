@@ -24,7 +24,7 @@ from typing import Literal
 
 from a2a_canvas.server.agent.events import State, UserMessage
 from a2a_canvas.server.agent.intent import CANVAS
-from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, Text
+from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText
 from a2a_canvas.server.agent.models.playback import answer
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
@@ -89,7 +89,7 @@ class Typist:
         self._texts = iter(texts)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        for event in answer(request, [Text(next(self._texts))], repeat(20)):
+        for event in answer(request, [ModelText(next(self._texts))], repeat(20)):
             yield event
 
 

@@ -20,19 +20,19 @@ from a2a_canvas.server.agent.models import demo as rehearsal
 from a2a_canvas.server.agent.models.frames import FramedLLM
 from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.agent.turn.turn import TurnLimits
-from a2a_canvas.server.backend import Keeping, keeping_of
+from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
-from a2a_canvas.server.protocols.agui.routes import AgUi, agui_routes
-from a2a_canvas.server.protocols.artifacts.artifact_routes import artifact_routes
+from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
+from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.health import health_route, ready_route
-from a2a_canvas.server.protocols.edge.shutdown import Stop, Stopping
-from a2a_canvas.server.protocols.guard.bodies import Budget
+from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware
+from a2a_canvas.server.protocols.guard.bodies import BodyBudget
+from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts
-from a2a_canvas.server.protocols.guard.http import Guard
-from a2a_canvas.server.protocols.guard.rules import Limits as BodyLimits
+from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.settings import Settings, SettingsError
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
@@ -89,31 +89,31 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
     """
     clock = clock or Clock()
     card = build_card(settings, llm)
-    keeping = keeping_of(settings, clock.now)
-    runtime = build_runtime(settings, llm, clock, keeping)
+    backend = make_backend(settings, clock.now)
+    runtime = build_runtime(settings, llm, clock, backend)
     grace = settings.shutdown_grace
-    stop = Stop(runtime.close, grace)
+    stop = Shutdown(runtime.close, grace)
     limits = body_limits(settings)
-    budget = Budget(max(limits.max_bodies_bytes, limits.max_body_bytes))
+    budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
     handler = A2AHandler(runtime, card, limits)
     app = Starlette(
         routes=[
             card_route(card, clock.now()),
             health_route(),
-            ready_route(keeping.ready),
+            ready_route(backend.ready),
             *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True, shutdown_grace_period=grace),
-            *artifact_routes(keeping.store, runtime.journal, grace),
-            *agui_routes(_agui(settings, runtime, keeping.store, clock)),
+            *artifact_routes(backend.store, runtime.journal, grace),
+            *agui_routes(_agui(settings, runtime, backend.store, clock)),
             # Last: it ends with a mount that takes every path of two or more segments.
             *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX, shutdown_grace_period=grace),
         ],
         middleware=[
             Middleware(HostCheck, hosts=Hosts.of(settings.host, settings.public_url, settings.hosts)),
             Middleware(Guard, limits=limits, budget=budget, rest_prefix=REST_PREFIX),
-            Middleware(Stopping, stop=stop),
+            Middleware(ShutdownMiddleware, stop=stop),
             Middleware(ExtensionsEcho),
         ],
-        lifespan=_lifespan(settings, stop, handler, budget, keeping, runtime),
+        lifespan=_lifespan(settings, stop, handler, budget, backend, runtime),
     )
     app.state.stop = stop
     # The REST routes' mount for tenants would send every unknown path on to itself with a slash.
@@ -139,8 +139,8 @@ def _default_card() -> Path:
     return next((path for path in (here, *shipped) if path.exists()), here)
 
 
-def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clock) -> AgUi:
-    return AgUi(
+def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clock) -> AgUiConfig:
+    return AgUiConfig(
         runtime,
         store,
         body_limits(settings),
@@ -151,12 +151,12 @@ def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clo
     )
 
 
-def build_runtime(settings: Settings, llm: LLM, clock: Clock, keeping: Keeping | None = None) -> Runtime:
-    keeping = keeping or keeping_of(settings, clock.now)
+def build_runtime(settings: Settings, llm: LLM, clock: Clock, backend: Backend | None = None) -> Runtime:
+    backend = backend or make_backend(settings, clock.now)
     return Runtime(
-        journal=keeping.journal,
-        store=keeping.store,
-        ownership=keeping.ownership,
+        journal=backend.journal,
+        store=backend.store,
+        ownership=backend.ownership,
         llm=FramedLLM(llm, settings.frame_ms / 1000),
         tools=TOOLS,
         now=clock.now,
@@ -167,11 +167,11 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, keeping: Keeping |
 
 
 def _lifespan(
-    settings: Settings, stop: Stop, handler: A2AHandler, budget: Budget, keeping: Keeping, runtime: Runtime
+    settings: Settings, stop: Shutdown, handler: A2AHandler, budget: BodyBudget, backend: Backend, runtime: Runtime
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        await keeping.start(runtime)
+        await backend.start(runtime)
         if settings.grpc_port:
             limits = body_limits(settings)
             stop.rpc = grpc_server(handler, settings.host, settings.grpc_port, limits, budget, settings.max_connections)
@@ -180,6 +180,6 @@ def _lifespan(
             yield
         finally:
             await stop()
-            await keeping.stop()
+            await backend.stop()
 
     return lifespan

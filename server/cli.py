@@ -33,8 +33,8 @@ from a2a_canvas.server.database import DatabaseError, open_database
 from a2a_canvas.server.database_cli import add_db, database_command
 from a2a_canvas.server.option_flags import add_options, given_options
 from a2a_canvas.server.protocols.a2a_v1.card import CardError
-from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, with_limits
-from a2a_canvas.server.protocols.edge.shutdown import Server
+from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
+from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings import EVERYWHERE, Settings, SettingsError, authority, load, without_password
 
 CUT = 1
@@ -124,7 +124,7 @@ def _serve(options: argparse.Namespace) -> int:
         app,
         host=settings.host,
         port=settings.port,
-        http=with_limits(ConnectionLimits(settings.max_connections)),
+        http=limited_connection(ConnectionLimits(settings.max_connections)),
         ws="none",
         log_level=settings.log_level,
         timeout_graceful_shutdown=ceil(settings.shutdown_grace) + CUT,
@@ -133,7 +133,7 @@ def _serve(options: argparse.Namespace) -> int:
     with suppress(KeyboardInterrupt):
         # uvicorn raises the signal that stopped it again; SIGTERM shall end the process as Ctrl+C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        Server(config, app.state.stop).run()
+        GracefulServer(config, app.state.stop).run()
     return 0
 
 

@@ -34,7 +34,7 @@ class LockedDatabase(Database):
         self._lock.release()
 
 
-def database_of(url: str) -> Database:
+def make_database(url: str) -> Database:
     """A database that is not opened yet; of a SQLite file one that will be nobody else's."""
     return LockedDatabase(url) if url.startswith("sqlite:") else Database(url)
 
@@ -48,18 +48,18 @@ async def open_database(settings: Settings) -> Database:
     Raises:
         DatabaseError: it cannot be opened or reached, is open in another server, or is of another schema.
     """
-    database = database_of(settings.database)
-    await make_ready(database)
+    database = make_database(settings.database)
+    await prepare_database(database)
     return database
 
 
-async def make_ready(database: Database) -> None:
+async def prepare_database(database: Database) -> None:
     """Open a database for a server, as `open_database` does.
 
     Raises:
         DatabaseError: it cannot be opened or reached, is open in another server, or is of another schema; it is closed.
     """
-    async with closed_on_failure(database):
+    async with close_on_failure(database):
         await _open(database, new=True)
         await prepare(database)
 
@@ -74,8 +74,8 @@ async def connect(url: str, *, shared: bool = False, new: bool = False) -> Datab
     Raises:
         DatabaseError: it cannot be opened or reached, or is open in another server.
     """
-    database = Database(url) if shared else database_of(url)
-    async with closed_on_failure(database):
+    database = Database(url) if shared else make_database(url)
+    async with close_on_failure(database):
         await _open(database, new=new)
     return database
 
@@ -94,10 +94,10 @@ async def _open(database: Database, *, new: bool) -> None:
 
 
 @asynccontextmanager
-async def closed_on_failure(database: Database) -> AsyncIterator[None]:
-    """What `explained` does, and closes the database if anything fails."""
+async def close_on_failure(database: Database) -> AsyncIterator[None]:
+    """What `translated_errors` does, and closes the database if anything fails."""
     try:
-        with explained(database.name):
+        with translated_errors(database.name):
             yield
     except BaseException:
         await database.close()
@@ -105,7 +105,7 @@ async def closed_on_failure(database: Database) -> AsyncIterator[None]:
 
 
 @contextmanager
-def explained(url: str) -> Iterator[None]:
+def translated_errors(url: str) -> Iterator[None]:
     """Raises `DatabaseError` in place of what a database is refused for."""
     try:
         yield

@@ -6,12 +6,12 @@ import argparse
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from a2a_canvas.server.backend import keep_of
-from a2a_canvas.server.database import DatabaseError, closed_on_failure, connect
+from a2a_canvas.server.backend import retention_of
+from a2a_canvas.server.database import DatabaseError, close_on_failure, connect
 from a2a_canvas.server.migrations import check, upgrade
 from a2a_canvas.server.option_flags import add_options, given_options
 from a2a_canvas.server.settings import Settings, load
-from a2a_canvas.server.tasks.sql.journal.prune import Pruned, prune
+from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, prune
 from a2a_canvas.store.sql.database import Database
 
 KEEP = ("keep_journals", "keep_versions", "keep_contexts")
@@ -45,7 +45,7 @@ async def database_command(options: argparse.Namespace, out: TextIO) -> int:
         raise DatabaseError("--database memory keeps nothing: name the file or the server that the command is for.")
     action = options.action
     database = await connect(settings.database, shared=action == "check", new=action == "upgrade")
-    async with closed_on_failure(database):
+    async with close_on_failure(database):
         out.write(await _done(options, settings, database) + "\n")
     await database.close()
     return 0
@@ -56,12 +56,12 @@ async def _done(options: argparse.Namespace, settings: Settings, database: Datab
         await upgrade(database)
     revision = await check(database)
     if options.action == "prune":
-        found = await prune(database, keep_of(settings), datetime.now(UTC), dry_run=options.dry_run)
+        found = await prune(database, retention_of(settings), datetime.now(UTC), dry_run=options.dry_run)
         return pruned_in_words(found, options.dry_run)
     return f"The database {database.name} is of schema {revision}, as this version needs it."
 
 
-def pruned_in_words(pruned: Pruned, dry_run: bool) -> str:
+def pruned_in_words(pruned: PruneResult, dry_run: bool) -> str:
     """What has been removed, or would be."""
     counts = (
         (pruned.journals, "journal", "journals"),

@@ -37,7 +37,7 @@ class ArtifactStore(Protocol):
         """All artifacts of a context, in the order they were last changed, newest last."""
         ...
 
-    async def current(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+    async def current_versions(self, context_id: str) -> Mapping[str, tuple[int, str]]:
         """Of each artifact of a context: the number of its current version, and the task that changed it last."""
         ...
 
@@ -67,7 +67,7 @@ class ArtifactStore(Protocol):
         """
         ...
 
-    async def keep(self, ref: Ref) -> None:
+    async def complete_call(self, ref: Ref) -> None:
         """The call whose changes were applied with `done=False` is complete."""
         ...
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from a2a_canvas.store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, OutsideText, TooManyParts
-from a2a_canvas.store.models import Kind, Limits, Part, Parts, TextPart, repaired, text_of, text_part
+from a2a_canvas.store.models import Kind, Limits, Part, Parts, TextPart, replace_surrogates, text_of, text_part
 from a2a_canvas.store.text.spans import Span
 
 
@@ -151,7 +151,7 @@ def _edit(parts: Parts, change: EditText) -> Parts:
         raise OutsideText(span.start, span.end, length)
     if text is None:
         return (*parts, text_part(change.text))
-    edited = replace(text, body=text.body.splice(span, repaired(change.text)))
+    edited = replace(text, body=text.body.splice(span, replace_surrogates(change.text)))
     return tuple(edited if part is text else part for part in parts)
 
 

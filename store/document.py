@@ -41,21 +41,21 @@ class Draft:
     """Changes not yet closed.
 
     Attributes:
-        kept: the content the last completed call left; None while none has completed.
+        completed: the content the last completed call left; None while none has completed.
         shown: the content including the call that is being written.
         dirty: whether a call is being written.
     """
 
     task_id: str
     author: Author
-    kept: Content | None
+    completed: Content | None
     shown: Content
     dirty: bool
 
     @property
-    def abandoned(self) -> bool:
+    def never_completed(self) -> bool:
         """Only a cut-off call was ever here (rule 4)."""
-        return self.kept is None and not self.dirty
+        return self.completed is None and not self.dirty
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Document:
         return len(self.versions)
 
     @property
-    def closed(self) -> Content:
+    def current_content(self) -> Content:
         """The content of the current version, or nothing."""
         return self.versions[self.current - 1].content if self.current else Content()
 
@@ -91,8 +91,8 @@ class Document:
     def artifact(self) -> Artifact:
         draft = self.draft
         if draft is None:
-            return Artifact(self.artifact_id, self.closed, self.current, False, self.changed_by)
-        return Artifact(self.artifact_id, draft.shown, self.current, True, self.changed_by, draft.abandoned)
+            return Artifact(self.artifact_id, self.current_content, self.current, False, self.changed_by)
+        return Artifact(self.artifact_id, draft.shown, self.current, True, self.changed_by, draft.never_completed)
 
     def version(self, number: int) -> Version:
         """Raises `VersionNotFound`, `VersionPruned`."""

@@ -49,8 +49,8 @@ class EventedArtifactStore:
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
         return await self._store.list(context_id)
 
-    async def current(self, context_id: str) -> Mapping[str, tuple[int, str]]:
-        return await self._store.current(context_id)
+    async def current_versions(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+        return await self._store.current_versions(context_id)
 
     async def versions(self, ref: Ref) -> tuple[Version, ...]:
         return await self._store.versions(ref)
@@ -77,12 +77,12 @@ class EventedArtifactStore:
         self._drafts[ref.artifact_id] = ref
         return await self._changed(applied)
 
-    def adopt(self, ref: Ref) -> None:
+    def adopt_draft(self, ref: Ref) -> None:
         """Go on with a draft that the task has left open: a crash ended the turn that wrote it."""
         self._drafts[ref.artifact_id] = ref
 
-    async def keep(self, ref: Ref) -> None:
-        await self._store.keep(ref)
+    async def complete_call(self, ref: Ref) -> None:
+        await self._store.complete_call(ref)
 
     async def close(self, ref: Ref) -> Applied | None:
         applied = await self._store.close(ref)
@@ -92,9 +92,9 @@ class EventedArtifactStore:
         applied = await self._store.discard(ref)
         if applied and applied.last_chunk and ref.artifact_id in self._known:
             self._known[ref.artifact_id] = self._known[ref.artifact_id][:1]
-        return await self._tell(applied) if applied else None
+        return await self._notify(applied) if applied else None
 
-    async def tell(self, event: EditStarted | EditChunk | EditAborted) -> None:
+    async def notify(self, event: EditStarted | EditChunk | EditAborted) -> None:
         """Pass on how an edit goes. Nothing has been changed yet."""
         await self._listen(event)
 
@@ -108,7 +108,7 @@ class EventedArtifactStore:
         await self._listen(completed)
         return await self._changed(applied)
 
-    async def show(self, ref: Ref) -> None:
+    async def resend(self, ref: Ref) -> None:
         """Tell of an artifact as it stands: what watchers saw of an edit has come to nothing.
 
         A draft of another task is not shown, as long as there is a version: it may still be taken back.
@@ -120,11 +120,11 @@ class EventedArtifactStore:
         writer = self._drafts.get(ref.artifact_id)
         if artifact.open and (writer or not versions):
             author = writer.author if writer else ref.author
-            await self._tell(Applied(artifact, False, (), False, len(versions) + 1, author, artifact.version))
+            await self._notify(Applied(artifact, False, (), False, len(versions) + 1, author, artifact.version))
             return
         version = versions[artifact.version - 1]
         closed = replace(artifact, content=version.content, open=False)
-        await self._tell(Applied(closed, False, (), True, version.number, version.author, version.parent))
+        await self._notify(Applied(closed, False, (), True, version.number, version.author, version.parent))
 
     async def prepare_all(self) -> None:
         """Get hold of every draft of this turn: `close_all` waits for nothing then, nor does what is said after it."""
@@ -150,9 +150,9 @@ class EventedArtifactStore:
             self._known[artifact_id] = (applied.parent, applied.version) if is_draft else (applied.version,)
         if applied.last_chunk:
             self.saved[artifact_id] = applied
-        return await self._tell(applied)
+        return await self._notify(applied)
 
-    async def _tell(self, applied: Applied) -> Applied:
+    async def _notify(self, applied: Applied) -> Applied:
         artifact_id = applied.artifact.artifact_id
         if artifact_id not in self._seen:
             self._seen.add(artifact_id)

@@ -31,7 +31,7 @@ class InMemoryArtifactStore:
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
         return tuple(document.artifact for document in self._contexts.get(context_id, {}).values())
 
-    async def current(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+    async def current_versions(self, context_id: str) -> Mapping[str, tuple[int, str]]:
         documents = self._contexts.get(context_id, {}).values()
         return {document.artifact_id: (document.current, document.changed_by) for document in documents}
 
@@ -42,20 +42,20 @@ class InMemoryArtifactStore:
         return self._existing(ref).version(number)
 
     async def apply(self, ref: Ref, change: Change) -> Applied:
-        document, applied = mutation.changed(self._document(ref), ref, change, self._limits)
+        document, applied = mutation.apply_change(self._document(ref), ref, change, self._limits)
         self._save(ref, document)
         return applied
 
-    async def keep(self, ref: Ref) -> None:
-        self._save(ref, mutation.kept(self._existing(ref), ref))
+    async def complete_call(self, ref: Ref) -> None:
+        self._save(ref, mutation.complete_call(self._existing(ref), ref))
 
     async def close(self, ref: Ref) -> Applied | None:
-        document, applied = mutation.closed(self._existing(ref), ref)
+        document, applied = mutation.close_draft(self._existing(ref), ref)
         self._save(ref, document)
         return applied
 
     async def discard(self, ref: Ref) -> Applied | None:
-        document, applied = mutation.discarded(self._document(ref), ref)
+        document, applied = mutation.discard_call(self._document(ref), ref)
         if document.exists:
             self._save(ref, document)
         return applied

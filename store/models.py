@@ -74,7 +74,7 @@ Part = TextPart | FilePart | DataPart
 Parts = tuple[Part, ...]
 
 
-def repaired(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """`text` with U+FFFD in place of every lone surrogate, which no transport and no encoding can carry."""
     if text.isascii():
         return text
@@ -86,8 +86,8 @@ def repaired(text: str) -> str:
 
 
 def text_part(text: str, media_type: str = "", metadata: Metadata | None = None) -> TextPart:
-    """A text part; its text is `repaired`."""
-    return TextPart(Rope(repaired(text)), media_type, metadata or NO_METADATA)
+    """A text part; its text is `replace_surrogates`."""
+    return TextPart(Rope(replace_surrogates(text)), media_type, metadata or NO_METADATA)
 
 
 def text_of(parts: Parts) -> TextPart | None:
@@ -111,7 +111,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class TextEdit:
     """What an edit did to its version's parent: `span` of its text was replaced by `length` code points."""
 
     span: Span
@@ -135,7 +135,7 @@ class Version:
     task_id: str
     parent: int
     incomplete: bool = False
-    edited: Passage | None = None
+    edited: TextEdit | None = None
     pruned: bool = False
 
 
@@ -147,7 +147,7 @@ class Artifact:
         version: the number of the current version, which after an undo is not the newest; 0 while there is none.
         open: whether a draft is open.
         changed_by: the task that changed it last.
-        abandoned: all it ever had is a call that was cut off: the next change begins afresh (`mutation.py`, rule 4).
+        never_completed: its only call was cut off; the next change begins afresh (`mutation.py`, rule 4).
     """
 
     artifact_id: str
@@ -155,7 +155,7 @@ class Artifact:
     version: int
     open: bool
     changed_by: str = ""
-    abandoned: bool = False
+    never_completed: bool = False
 
     @property
     def name(self) -> str:

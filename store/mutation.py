@@ -47,17 +47,17 @@ from a2a_canvas.store.models import (
     Limits,
     Part,
     Parts,
-    Passage,
     Ref,
+    TextEdit,
     TextPart,
     Version,
-    repaired,
+    replace_surrogates,
     text_of,
     text_part,
 )
 
 
-def changed(document: Document, ref: Ref, change: Change, limits: Limits) -> tuple[Document, Applied]:
+def apply_change(document: Document, ref: Ref, change: Change, limits: Limits) -> tuple[Document, Applied]:
     """`document` after `change` by `ref`'s task.
 
     Raises:
@@ -77,14 +77,14 @@ def changed(document: Document, ref: Ref, change: Change, limits: Limits) -> tup
 def _written(document: Document, ref: Ref, change: Update, limits: Limits) -> tuple[Document, Applied]:
     if isinstance(change, ReplaceParts):
         _check_base(document, change)
-    if document.draft and not document.draft.dirty and not document.draft.abandoned and _replaces(change):
+    if document.draft and not document.draft.dirty and not document.draft.never_completed and _replaces(change):
         document = _with_draft_closed(document, document.draft)
     draft = document.draft
-    base = document.closed if draft is None or draft.abandoned else draft.shown
+    base = document.current_content if draft is None or draft.never_completed else draft.shown
     content = _content(base, change)
     check(content.parts, limits)
     append = not _replaces(change) and _extends(document, content, ref) and _in_order(base.parts, change.parts, content)
-    kept = content if change.done else draft.kept if draft else None
+    kept = content if change.done else draft.completed if draft else None
     draft = Draft(ref.task_id, ref.author, kept, content, dirty=not change.done)
     shown = replace(document, draft=draft, changed_by=ref.task_id)
     if change.last_chunk:
@@ -101,15 +101,15 @@ def _stepped(document: Document, ref: Ref, change: Step, limits: Limits) -> tupl
         document = _with_draft_closed(document, document.draft)
     _check_base(document, change)
     document = replace(_after_step(document, ref, change), changed_by=ref.task_id)
-    check(document.closed.parts, limits)
+    check(document.current_content.parts, limits)
     return document, _applied(document, append=False)
 
 
 def _after_step(document: Document, ref: Ref, change: Step) -> Document:
     match change:
         case EditText():
-            content = replace(document.closed, parts=apply(document.closed.parts, change))
-            edited = Passage(change.span, len(repaired(change.text))) if change.passage else None
+            content = replace(document.current_content, parts=apply(document.current_content.parts, change))
+            edited = TextEdit(change.span, len(replace_surrogates(change.text))) if change.passage else None
             return _with_version(document, content, ref.author, ref.task_id, edited=edited)
         case Restore():
             old = document.version(change.version)
@@ -144,28 +144,28 @@ def _after(document: Document, whole: bool) -> int:
     return after
 
 
-def kept(document: Document, ref: Ref) -> Document:
-    """The call that was being written is complete: `discarded` will return here."""
+def complete_call(document: Document, ref: Ref) -> Document:
+    """The call that was being written is complete: `discard_call` will return here."""
     _check_writer(document, ref)
     draft = document.draft
     if draft is None or not draft.dirty:
         return document
-    return replace(document, draft=replace(draft, kept=draft.shown, dirty=False))
+    return replace(document, draft=replace(draft, completed=draft.shown, dirty=False))
 
 
-def discarded(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
+def discard_call(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
     """The call that was being written was cut off (rules 3 and 4). None if watchers need not be told."""
     draft = document.draft
     if draft is None or not draft.dirty or draft.task_id != ref.task_id:
         return document, None
-    if draft.kept is None and not document.versions:
+    if draft.completed is None and not document.versions:
         return replace(document, draft=replace(draft, dirty=False)), None
-    back = replace(draft, shown=draft.kept, dirty=False) if draft.kept else None
+    back = replace(draft, shown=draft.completed, dirty=False) if draft.completed else None
     document = replace(document, draft=back)
     return document, _applied(document, append=False)
 
 
-def closed(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
+def close_draft(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
     """The draft becomes a version. None if `ref`'s task has no draft open."""
     if document.draft is None or document.draft.task_id != ref.task_id:
         return document, None
@@ -177,10 +177,10 @@ def closed(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
 def _extends(document: Document, content: Content, ref: Ref) -> bool:
     """Whether a stock client that saw the task's changes may add the new parts to those it has.
 
-    It has not seen what other tasks have changed since, nor the end of an abandoned draft; and when it appends it
+    It has not seen what other tasks have changed since, nor the end of a cut-off draft; and when it appends it
     looks at the parts alone, so it learns of a new name by a replacement.
     """
-    if not document.exists or (document.draft and document.draft.abandoned):
+    if not document.exists or (document.draft and document.draft.never_completed):
         return False
     before = document.artifact
     same_name = (content.name, content.description) == (before.name, before.description)
@@ -229,7 +229,7 @@ def _closed(document: Document, append: bool, new: Parts) -> tuple[Document, App
 
 
 def _with_draft_closed(document: Document, draft: Draft) -> Document:
-    return _with_version(document, draft.shown, draft.author, draft.task_id, incomplete=draft.abandoned)
+    return _with_version(document, draft.shown, draft.author, draft.task_id, incomplete=draft.never_completed)
 
 
 def _with_version(
@@ -239,7 +239,7 @@ def _with_version(
     task_id: str,
     *,
     incomplete: bool = False,
-    edited: Passage | None = None,
+    edited: TextEdit | None = None,
 ) -> Document:
     number = len(document.versions) + 1
     content = replace(content, parts=compact(content.parts))

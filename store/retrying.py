@@ -18,7 +18,7 @@ def _always() -> None:
     """Nobody takes a task away."""
 
 
-async def patiently(
+async def retry_while_unavailable(
     step: Callable[[], Awaitable[T]], pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _always
 ) -> T:
     """The result of `step`, tried again, after a pause, for as long as it raises `Unavailable`.
@@ -34,7 +34,7 @@ async def patiently(
             await pause()
 
 
-class PatientStore:
+class RetryingStore:
     """Wraps any store and tries again while it is `Unavailable`, which it is only before it has changed anything.
 
     Args:
@@ -51,34 +51,34 @@ class PatientStore:
         self._check = check
 
     async def get(self, ref: Ref) -> Artifact:
-        return await self._patiently(lambda: self._store.get(ref))
+        return await self._retry(lambda: self._store.get(ref))
 
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
-        return await self._patiently(lambda: self._store.list(context_id))
+        return await self._retry(lambda: self._store.list(context_id))
 
-    async def current(self, context_id: str) -> Mapping[str, tuple[int, str]]:
-        return await self._patiently(lambda: self._store.current(context_id))
+    async def current_versions(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+        return await self._retry(lambda: self._store.current_versions(context_id))
 
     async def versions(self, ref: Ref) -> tuple[Version, ...]:
-        return await self._patiently(lambda: self._store.versions(ref))
+        return await self._retry(lambda: self._store.versions(ref))
 
     async def version(self, ref: Ref, number: int) -> Version:
-        return await self._patiently(lambda: self._store.version(ref, number))
+        return await self._retry(lambda: self._store.version(ref, number))
 
     async def prepare(self, ref: Ref) -> None:
-        await self._patiently(lambda: self._store.prepare(ref))
+        await self._retry(lambda: self._store.prepare(ref))
 
     async def apply(self, ref: Ref, change: Change) -> Applied:
-        return await self._patiently(lambda: self._store.apply(ref, change))
+        return await self._retry(lambda: self._store.apply(ref, change))
 
-    async def keep(self, ref: Ref) -> None:
-        await self._patiently(lambda: self._store.keep(ref))
+    async def complete_call(self, ref: Ref) -> None:
+        await self._retry(lambda: self._store.complete_call(ref))
 
     async def close(self, ref: Ref) -> Applied | None:
-        return await self._patiently(lambda: self._store.close(ref))
+        return await self._retry(lambda: self._store.close(ref))
 
     async def discard(self, ref: Ref) -> Applied | None:
-        return await self._patiently(lambda: self._store.discard(ref))
+        return await self._retry(lambda: self._store.discard(ref))
 
-    async def _patiently(self, step: Callable[[], Awaitable[T]]) -> T:
-        return await patiently(step, self._pause, self._check)
+    async def _retry(self, step: Callable[[], Awaitable[T]]) -> T:
+        return await retry_while_unavailable(step, self._pause, self._check)

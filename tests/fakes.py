@@ -14,7 +14,6 @@ from a2a_canvas.server.agent.model import (
     BlockStart,
     BlockStop,
     InputDelta,
-    MessageDelta,
     MessageStart,
     MessageStop,
     ModelError,
@@ -22,6 +21,7 @@ from a2a_canvas.server.agent.model import (
     ModelRequest,
     SignatureDelta,
     StopReason,
+    StopReasonDelta,
     TextDelta,
     ThinkingDelta,
     Usage,
@@ -161,7 +161,7 @@ def decline(use_id: str, reason: str, **options: Any) -> list[Step]:
 
 def stop(reason: StopReason = "end_turn", usage: Usage | None = None) -> list[ModelEvent]:
     """The end of an answer."""
-    return [MessageDelta(reason), MessageStop(reason, usage or Usage())]
+    return [StopReasonDelta(reason), MessageStop(reason, usage or Usage())]
 
 
 def answer(*steps: Step | Iterable[Step], reason: StopReason = "end_turn") -> list[Step]:

@@ -39,29 +39,29 @@ from a2a_canvas.server.agent.operations import InvalidOperation
 from a2a_canvas.server.app import Clock, build_app, build_runtime
 from a2a_canvas.server.cli import main, parser
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
-from a2a_canvas.server.protocols.a2a_v1.projection import Activated, Event, Projection
+from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, StreamEvent, TaskProjection
 from a2a_canvas.server.protocols.artifacts.paths import (
-    Current,
-    Diff,
-    Events,
-    Listing,
-    OneVersion,
-    Versions,
-    resource_of,
+    ArtifactList,
+    ArtifactVersion,
+    ContextEvents,
+    CurrentArtifact,
+    VersionDiff,
+    VersionList,
+    parse_path,
 )
-from a2a_canvas.server.protocols.edge.unavailable import RETRY, UnavailableError
+from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER, UnavailableError
 from a2a_canvas.server.settings import PREFIX, Settings, load, option, span
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
-from a2a_canvas.server.tasks.runtime.turns import RESUMPTIONS
+from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
 from a2a_canvas.server.tasks.sql.replica.notifications import POLL
-from a2a_canvas.server.tasks.sql.replica.sql_backend import TIMING
+from a2a_canvas.server.tasks.sql.replica.sql_backend import LEASE_TIMING
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, text_part
-from a2a_canvas.store.sql.commit import SPACING, GroupCommit
+from a2a_canvas.store.sql.commit import COMMIT_SPACING, GroupCommit
 from a2a_canvas.store.sql.database import READERS, WRITERS
 from a2a_canvas.tools.registry import TOOLS
 from tests.database_fixtures import postgresql_url
@@ -202,7 +202,7 @@ def test_what_a_request_is_answered_without_a_database_is_what_the_tables_say() 
     assert JSON_RPC_ERROR_CODE_MAP[InternalError] == -32603
     [row] = [row for row in rows(README, "What A2A's operations answer") if "database" in row[0]]
     assert row[2:] == codes
-    [retry_after] = RETRY.items()
+    [retry_after] = RETRY_AFTER.items()
     told = section(README, "When the database is away")
     assert all(code in told for code in (*codes, "`{}: {}`".format(*retry_after)))
 
@@ -220,7 +220,7 @@ def test_the_load_balanced_servers_are_those_of_the_compose_file() -> None:
 
 def test_the_limit_of_resumptions_is_that_of_the_server() -> None:
     [row] = [row for row in rows(README, "Limits") if row[0].startswith("crashes of the server")]
-    assert row[1] == str(RESUMPTIONS)
+    assert row[1] == str(MAX_RESUMPTIONS)
 
 
 def test_the_page_on_scaling_names_every_table_and_how_it_is_keyed() -> None:
@@ -236,10 +236,10 @@ def test_the_page_on_scaling_has_the_numbers_of_the_code() -> None:
     interval = inspect.signature(GroupCommit).parameters["interval"].default
     assert told == {
         "connections of a server": str(READERS + WRITERS + 1),
-        "transactions of a server for tasks and artifacts, at most": f"{1 / SPACING:.0f} a second",
+        "transactions of a server for tasks and artifacts, at most": f"{1 / COMMIT_SPACING:.0f} a second",
         "a piece of a draft is written within": f"{interval * 1000:.0f} ms",
-        "a server renews its row": f"every {TIMING.beat:.0f} s",
-        "a server is taken for dead after": f"{TIMING.expired:.0f} s",
+        "a server renews its row": f"every {LEASE_TIMING.beat:.0f} s",
+        "a server is taken for dead after": f"{LEASE_TIMING.expired:.0f} s",
         "a look at the tables, below the notifications": f"every {POLL:.0f} s",
     }
 
@@ -262,7 +262,9 @@ EDIT_EVENTS = (
 
 def test_the_specification_of_turn_v1_has_every_event_and_no_other() -> None:
     source = Path(turn_ext.__file__).read_text()
-    said = set(re.findall(r'\bwire\(\s*"(\w+)"', source)) | {canvas_ext.turn_data(event)[0] for event in EDIT_EVENTS}
+    said = set(re.findall(r'\bturn_event\(\s*"(\w+)"', source)) | {
+        canvas_ext.edit_turn_event(event)[0] for event in EDIT_EVENTS
+    }
     specified = {name for row in rows(EXTENSIONS, "The events") for name in re.findall(r"`(\w+)`", row[0])}
     assert specified == said
 
@@ -272,9 +274,9 @@ def test_both_specifications_have_every_field_of_an_edit() -> None:
     canvas = {row[0]: row[1] for row in rows(EXTENSIONS, "What watchers are told")}
     assert len(canvas) == len(EDIT_EVENTS)
     for event in EDIT_EVENTS:
-        event_type, data = canvas_ext.turn_data(event)
+        event_type, data = canvas_ext.edit_turn_event(event)
         assert set(re.findall(r"`(\w+)`", turn[f"`{event_type}`"])) == set(data)
-        told = canvas_ext.edit(event)["edit"]
+        told = canvas_ext.edit_metadata(event)["edit"]
         assert set(re.findall(r"`(\w+)`", canvas[f"`{told.pop('phase')}`"])) == set(told)
 
 
@@ -330,7 +332,7 @@ async def test_both_folds_may_be_given_the_same_events_and_leave_them_as_they_ar
     for text, metadata in (("write", None), ("doc", None), ("say 2", operation)):
         start, entries = await lived(runtime, text, metadata)
         for joined in accumulate(entries, fold, initial=start):
-            projection = Projection(joined, Activated(turn=True, canvas=True), ends_at_pause=False)
+            projection = TaskProjection(joined, ActivatedExtensions(turn=True, canvas=True), ends_at_pause=False)
             rest = [entry for entry in entries if entry.generation > joined.generation]
             events = [*projection.begin(), *(event for entry in rest for event in projection.project(entry))]
             sent = [as_json(event) for event in events]
@@ -390,7 +392,7 @@ def visible(view: dict[str, Any]) -> dict[str, Any]:
 Fold = Callable[[dict[str, Any], dict[str, Any]], None]
 
 
-def as_json(event: Event) -> dict[str, Any]:
+def as_json(event: StreamEvent) -> dict[str, Any]:
     fields = {pb.Task: "task", pb.TaskStatusUpdateEvent: "status_update"}
     return MessageToDict(pb.StreamResponse(**{fields.get(type(event), "artifact_update"): event}))
 
@@ -398,21 +400,21 @@ def as_json(event: Event) -> dict[str, Any]:
 class Watcher:
     """Folds as the specification says what the server sends to somebody who joins at `record`."""
 
-    def __init__(self, record: TaskRecord, fold: Fold, activated: Activated) -> None:
+    def __init__(self, record: TaskRecord, fold: Fold, activated: ActivatedExtensions) -> None:
         self._fold = fold
-        self._projection = Projection(record, activated, ends_at_pause=False)
+        self._projection = TaskProjection(record, activated, ends_at_pause=False)
         self.view: dict[str, Any] = {}
         self._take(self._projection.begin())
 
     def see(self, entry: Entry, *, behind: bool = False) -> None:
         self._take(self._projection.project(entry, behind=behind))
 
-    def _take(self, events: Iterable[Event]) -> None:
+    def _take(self, events: Iterable[StreamEvent]) -> None:
         for event in events:
             self._fold(self.view, as_json(event))
 
 
-def watched(start: TaskRecord, entries: list[Entry], fold_: Fold, activated: Activated) -> dict[str, Any]:
+def watched(start: TaskRecord, entries: list[Entry], fold_: Fold, activated: ActivatedExtensions) -> dict[str, Any]:
     """The last view of whoever watched from the beginning, after all who joined later were seen to see the same."""
     early, slow = Watcher(start, fold_, activated), Watcher(start, fold_, activated)
     late: list[Watcher] = []
@@ -454,7 +456,7 @@ async def test_who_folds_turn_v1_as_specified_sees_the_same_from_wherever_he_joi
     (tmp_path / "script.yaml").write_text(WATCHED)
     start, entries = await lived(a_runtime(tmp_path / "script.yaml"), text)
     given = specified_folds()
-    view = watched(start, entries, given.fold, Activated(turn=True, canvas=canvas))
+    view = watched(start, entries, given.fold, ActivatedExtensions(turn=True, canvas=canvas))
     assert given.over(view, pauses=True)
     assert view["thread"] == thread
     assert (view["status"], view["reply"], view["thinking"]) == ("", "", "")
@@ -514,7 +516,7 @@ async def test_who_folds_canvas_v1_as_specified_sees_the_same_from_wherever_he_j
     runtime, given = a_runtime(tmp_path / "script.yaml"), specified_folds()
     for text, operation, content, version in EDITS:
         start, entries = await lived(runtime, text, operation and {CANVAS: {"artifactId": "doc", **operation}})
-        view = watched(start, entries, given.fold_canvas, Activated(turn=turn, canvas=True))
+        view = watched(start, entries, given.fold_canvas, ActivatedExtensions(turn=turn, canvas=True))
         assert view["edits"] == {}
         untouched = content is None
         assert (view["state"] == "TASK_STATE_REJECTED") == untouched
@@ -528,7 +530,9 @@ async def test_who_folds_turn_v1_is_not_disturbed_by_the_events_of_canvas_v1(tmp
     statuses = []
     for text, operation, *_ in EDITS:
         start, entries = await lived(runtime, text, operation and {CANVAS: {"artifactId": "doc", **operation}})
-        alone, both = (Watcher(start, given.fold, Activated(turn=True, canvas=canvas)) for canvas in (False, True))
+        alone, both = (
+            Watcher(start, given.fold, ActivatedExtensions(turn=True, canvas=canvas)) for canvas in (False, True)
+        )
         for entry in entries:
             for watcher in (alone, both):
                 watcher.see(entry)
@@ -544,7 +548,7 @@ async def test_an_edit_goes_as_the_specification_shows_it(tmp_path: Path) -> Non
     runtime = a_runtime(tmp_path / "script.yaml")
     await lived(runtime, "write fetch")
     start, entries = await lived(runtime, message["parts"][0]["text"], message["metadata"])
-    projection = Projection(start, Activated(canvas=True), ends_at_pause=True)
+    projection = TaskProjection(start, ActivatedExtensions(canvas=True), ends_at_pause=True)
     events = [*projection.begin(), *(event for entry in entries for event in projection.project(entry))]
     shown = example("An example of an edit")
     assert len(events) == len(shown)
@@ -820,7 +824,7 @@ def test_the_edit_is_told_as_the_readme_shows_it(answers: list[tuple[Curl, Answe
 def test_the_specification_of_canvas_v1_has_what_is_told_of_every_artifact_update() -> None:
     event = ArtifactChanged("a", "", "", append=False, parts=(), last_chunk=True, version=1, author="agent", parent=0)
     [row] = [row for row in rows(EXTENSIONS, "canvas:v1") if row[0] == "an artifact update"]
-    assert set(re.findall(r"`(\w+)`", row[1])) == {*canvas_ext.of_change(event), "epoch", "generation"}
+    assert set(re.findall(r"`(\w+)`", row[1])) == {*canvas_ext.change_metadata(event), "epoch", "generation"}
 
 
 @pytest.mark.parametrize("method", ["SendStreamingMessage", "SubscribeToTask"])
@@ -852,8 +856,15 @@ def test_what_can_be_read_is_what_was_done(answers: list[tuple[Curl, Answer]]) -
 
 def test_every_path_below_artifacts_is_in_the_table() -> None:
     said = [row[0].strip("`") for row in rows(README, "Read artifacts")]
-    resources = [resource_of(path.removeprefix("/artifacts/").translate({123: None, 125: None})) for path in said]
-    assert [type(resource) for resource in resources] == [Listing, Current, Versions, OneVersion, Diff, Events]
+    resources = [parse_path(path.removeprefix("/artifacts/").translate({123: None, 125: None})) for path in said]
+    assert [type(resource) for resource in resources] == [
+        ArtifactList,
+        CurrentArtifact,
+        VersionList,
+        ArtifactVersion,
+        VersionDiff,
+        ContextEvents,
+    ]
 
 
 SESSIONS = blocks(README, "console")

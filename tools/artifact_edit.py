@@ -17,11 +17,11 @@ from pydantic import ValidationError
 
 from a2a_canvas.store.errors import LimitReached, PassageLost, StoreError
 from a2a_canvas.store.models import Artifact, text_of
-from a2a_canvas.tools.artifact_edit_find import find_once
-from a2a_canvas.tools.artifact_edit_input import DESCRIPTION, ArtifactEditInput, Head
+from a2a_canvas.tools.artifact_edit_input import DESCRIPTION, ArtifactEditInput, EditHead
 from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
-from a2a_canvas.tools.edit_stream import EditStream, Target
-from a2a_canvas.tools.json_events import Delta, JsonError, JsonEvent, Once, Value
+from a2a_canvas.tools.edit_stream import EditStream, EditTarget
+from a2a_canvas.tools.find_quote import find_once
+from a2a_canvas.tools.json_events import Delta, DuplicateCheck, JsonError, JsonEvent, Value
 from a2a_canvas.tools.json_stream import JsonStream
 
 NAME = "artifact_edit"
@@ -40,21 +40,21 @@ class ArtifactEdit:
         return schema_of(ArtifactEditInput)
 
     def open(self, workspace: Workspace) -> ToolStream:
-        return _Call(workspace)
+        return _EditCall(workspace)
 
 
 class _Refused(Exception):
     """What to tell the model."""
 
 
-class _Call:
+class _EditCall:
     """One call. `_edit` is there from its announcement to its end; after an error nothing is begun any more."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._json = JsonStream()
-        self._head = Head()
-        self._once = Once(1)
+        self._head = EditHead()
+        self._once = DuplicateCheck(1)
         self._pieces: list[str] = []
         self._edit: EditStream | None = None
         self._title = ""
@@ -102,7 +102,7 @@ class _Call:
         except LimitReached:
             raise
         except StoreError as error:
-            await self._fail(_told(error))
+            await self._fail(_message(error))
 
     def _take(self, event: JsonEvent) -> None:
         self._once.check(event)
@@ -131,7 +131,7 @@ class _Call:
         found = find_once(artifact.text, old_text)
         if isinstance(found, str):
             raise _Refused(found)
-        edit = EditStream(self._workspace, Target(artifact_id, artifact.version, artifact.text, found), "replace")
+        edit = EditStream(self._workspace, EditTarget(artifact_id, artifact.version, artifact.text, found), "replace")
         await edit.start()
         self._title = artifact.title
         return edit
@@ -159,7 +159,7 @@ class _Call:
         try:
             applied = await self._edit.complete()
         except BaseException as error:  # whatever ends it, a cancel too, watchers are told
-            failed = await self._fail(_told(error))
+            failed = await self._fail(_message(error))
             if isinstance(error, StoreError) and not isinstance(error, LimitReached):
                 return failed
             raise
@@ -174,5 +174,5 @@ class _Call:
         return self._error
 
 
-def _told(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return str(error) if isinstance(error, PassageLost) else f"{error} Nothing was changed."

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from a2a_canvas.store.models import repaired
+from a2a_canvas.store.models import replace_surrogates
 from a2a_canvas.tools.artifact_input import ArtifactId
 
 DESCRIPTION = """\
@@ -35,7 +35,7 @@ def _not_empty(text: str) -> str:
     return text
 
 
-OldText = Annotated[str, AfterValidator(_not_empty), AfterValidator(repaired)]
+OldText = Annotated[str, AfterValidator(_not_empty), AfterValidator(replace_surrogates)]
 
 
 class ArtifactEditInput(BaseModel):
@@ -45,10 +45,10 @@ class ArtifactEditInput(BaseModel):
 
     artifact_id: ArtifactId
     old_text: OldText = Field(description="The passage to be changed, exactly as it stands; it must occur once.")
-    new_text: Annotated[str, AfterValidator(repaired)] = Field(description="What takes its place.")
+    new_text: Annotated[str, AfterValidator(replace_surrogates)] = Field(description="What takes its place.")
 
 
-class Head(BaseModel):
+class EditHead(BaseModel):
     """What says where the edit goes, as it comes in: each field is checked before anything is done with it."""
 
     model_config = ConfigDict(strict=True)
@@ -56,5 +56,5 @@ class Head(BaseModel):
     artifact_id: ArtifactId | None = None
     old_text: OldText | None = None
 
-    def knowing(self, field: str, value: object) -> Head:
-        return self.model_copy(update={field: getattr(Head.model_validate({field: value}), field)})
+    def knowing(self, field: str, value: object) -> EditHead:
+        return self.model_copy(update={field: getattr(EditHead.model_validate({field: value}), field)})

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from a2a_canvas.store.ids import valid_id
+from a2a_canvas.store.text.unicode import valid_id
 from a2a_canvas.tools.part_inputs import Encodable, PartInput
 
 DESCRIPTION = """\
@@ -78,7 +78,7 @@ class ArtifactUpdateInput(BaseModel):
     artifact: Annotated[ArtifactInput, BeforeValidator(_from_text)]
 
 
-class Head(BaseModel):
+class UpdateHead(BaseModel):
     """What stands beside the parts, as it comes in: each field is checked before anything is done with it."""
 
     model_config = ConfigDict(strict=True)
@@ -94,5 +94,5 @@ class Head(BaseModel):
         """Whether it is known where text goes, and what becomes of the text that is there."""
         return self.append is not None and self.artifact_id is not None
 
-    def knowing(self, field: str, value: object) -> Head:
-        return self.model_copy(update={field: getattr(Head.model_validate({field: value}), field)})
+    def knowing(self, field: str, value: object) -> UpdateHead:
+        return self.model_copy(update={field: getattr(UpdateHead.model_validate({field: value}), field)})

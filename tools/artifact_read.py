@@ -37,8 +37,8 @@ async def _read(call: ReadInput, workspace: Workspace) -> Outcome:
         old = None if call.version is None else await workspace.store.version(ref, call.version)
     except StoreError as error:
         return Failed(str(error))
-    if artifact.abandoned:
-        return Done(to_json({**_head(artifact, 0), "parts": [], "note": ABANDONED}))
+    if artifact.never_completed:
+        return Done(to_json({**_head(artifact, 0), "parts": [], "note": NEVER_COMPLETED}))
     if old is None or old.number == artifact.version:
         workspace.store.model_read(call.artifact_id, artifact.version)
     content = artifact.content if old is None else old.content
@@ -52,7 +52,7 @@ async def _read(call: ReadInput, workspace: Workspace) -> Outcome:
     return Done(to_json({**head, "parts": parts}))
 
 
-ABANDONED = "The call that wrote it was cut off, and nothing of it is kept. Write it from its beginning."
+NEVER_COMPLETED = "The call that wrote it was cut off, and nothing of it is kept. Write it from its beginning."
 
 
 def _shown(part: Part, call: ReadInput, room: int) -> dict[str, JsonValue]:
@@ -89,7 +89,7 @@ async def _list(call: ListInput, workspace: Workspace) -> Outcome:
     return Done(to_json([_entry(artifact, count) for artifact, count in zip(artifacts, counts, strict=True)]))
 
 
-async def reason_of(error: StoreError, workspace: Workspace) -> str:
+async def refusal_reason(error: StoreError, workspace: Workspace) -> str:
     """Why a change was refused, for the model: of an artifact that has moved on, what was changed."""
     if not isinstance(error, VersionConflict):
         return str(error)
@@ -142,7 +142,7 @@ def _head_of(old: Version, artifact: Artifact, versions: int) -> dict[str, objec
 def _entry(artifact: Artifact, versions: int) -> dict[str, object]:
     kinds = [part.kind for part in artifact.parts]
     size = sum(part.size for part in artifact.parts)
-    note = {"note": ABANDONED} if artifact.abandoned else {}
+    note = {"note": NEVER_COMPLETED} if artifact.never_completed else {}
     return {**_head(artifact, versions), "kinds": sorted(set(kinds)), "parts": len(kinds), "size": size, **note}
 
 

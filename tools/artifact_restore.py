@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from a2a_canvas.store.changes import Restore, Undo
 from a2a_canvas.store.errors import LimitReached, StoreError
 from a2a_canvas.tools.artifact_input import ArtifactId
-from a2a_canvas.tools.artifact_read import reason_of
+from a2a_canvas.tools.artifact_read import refusal_reason
 from a2a_canvas.tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
 
 
@@ -36,7 +36,7 @@ async def _restore(call: RestoreInput, workspace: Workspace) -> Outcome:
     except LimitReached:
         raise
     except StoreError as error:
-        return Failed(f"{await reason_of(error, workspace)} Nothing was changed.")
+        return Failed(f"{await refusal_reason(error, workspace)} Nothing was changed.")
     return Done(
         f"Restored; version {applied.version} of {call.artifact_id}, with the content of version {call.version}, "
         "is saved."

@@ -22,12 +22,12 @@ from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.document import Applied
 from a2a_canvas.store.errors import LimitReached, StoreError
 from a2a_canvas.store.models import Kind, Part, Ref, text_part
-from a2a_canvas.tools.artifact_input import DESCRIPTION, ArtifactUpdateInput, Head
-from a2a_canvas.tools.artifact_read import reason_of
+from a2a_canvas.tools.artifact_input import DESCRIPTION, ArtifactUpdateInput, UpdateHead
+from a2a_canvas.tools.artifact_read import refusal_reason
 from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
-from a2a_canvas.tools.json_events import Begin, Delta, JsonError, JsonEvent, Once, Path, Value
+from a2a_canvas.tools.json_events import Begin, Delta, DuplicateCheck, JsonError, JsonEvent, Path, Value
 from a2a_canvas.tools.json_stream import JsonStream
-from a2a_canvas.tools.part_inputs import TextInput, carriable, part_input
+from a2a_canvas.tools.part_inputs import TextInput, part_input, require_portable
 
 NAME = "artifact_update"
 
@@ -45,7 +45,7 @@ class ArtifactUpdate:
         return schema_of(ArtifactUpdateInput)
 
     def open(self, workspace: Workspace) -> ToolStream:
-        return _Call(workspace)
+        return _UpdateCall(workspace)
 
 
 class _InvalidInput(Exception):
@@ -78,15 +78,15 @@ class _PartBuilder:
         return part
 
 
-class _Call:
+class _UpdateCall:
     """One call. `_error` is set once by whatever goes wrong; nothing happens after that."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._json = JsonStream()
         self._in_text: dict[Path, JsonStream] = {path: JsonStream() for path in _IN_TEXT}
-        self._head = Head()
-        self._once = Once(_FIELD_DEPTH)
+        self._head = UpdateHead()
+        self._once = DuplicateCheck(_FIELD_DEPTH)
         self._part = _PartBuilder()
         self._ready: list[Part] = []
         self._held_item: Part | None = None
@@ -188,9 +188,9 @@ class _Call:
             case "kind", Value(value=kind):
                 part.kind = kind
             case "mimeType", Value(value=str() as media_type):
-                part.media_type = carriable(media_type)
+                part.media_type = require_portable(media_type)
             case "metadata", Value(value=dict() as metadata):
-                part.metadata = carriable(metadata)
+                part.metadata = require_portable(metadata)
             case _:
                 pass
 
@@ -235,11 +235,11 @@ class _Call:
             return await self._apply(ref, last, done=True, last_chunk=whole.last_chunk)
         if whole.last_chunk:
             return await self._workspace.store.close(ref)
-        await self._workspace.store.keep(ref)
+        await self._workspace.store.complete_call(ref)
         return None
 
     async def _refused(self, error: StoreError) -> Failed:
-        return await self._fail(f"{await reason_of(error, self._workspace)} Nothing was changed.")
+        return await self._fail(f"{await refusal_reason(error, self._workspace)} Nothing was changed.")
 
     async def _fail(self, reason: str) -> Failed:
         if self._error is None:

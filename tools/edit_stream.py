@@ -14,14 +14,14 @@ from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.document import Applied
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
 from a2a_canvas.store.errors import PassageLost, VersionConflict
-from a2a_canvas.store.models import Author, repaired
+from a2a_canvas.store.models import Author, replace_surrogates
 from a2a_canvas.store.text.spans import Span, Unit, from_codepoints, length
-from a2a_canvas.store.text.tracking import track
+from a2a_canvas.store.tracking import track
 from a2a_canvas.tools.base import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EditTarget:
     """A passage of an artifact: `span` of `text`, the artifact's text at `version`.
 
     Attributes:
@@ -75,7 +75,7 @@ class EditStream:
         author: who writes.
     """
 
-    def __init__(self, workspace: Workspace, target: Target, strategy: Strategy, author: Author = "agent") -> None:
+    def __init__(self, workspace: Workspace, target: EditTarget, strategy: Strategy, author: Author = "agent") -> None:
         self._store = workspace.store
         self._ref = workspace.ref(target.artifact_id, author)
         self._id = workspace.new_id()
@@ -85,23 +85,23 @@ class EditStream:
         self._pieces: list[str] = []
 
     @property
-    def target(self) -> Target:
+    def target(self) -> EditTarget:
         """Where it goes: when it is complete, where it landed."""
         return self._target
 
     async def start(self) -> None:
         """Announce it."""
         target = self._target
-        await self._store.tell(
+        await self._store.notify(
             EditStarted(self._id, target.artifact_id, self._selection, self._strategy, target.version)
         )
 
     async def feed(self, text: str) -> None:
         """Take the next piece of what is to be written."""
-        text = repaired(text)
+        text = replace_surrogates(text)
         if text:
             self._pieces.append(text)
-            await self._store.tell(EditChunk(self._id, self._target.artifact_id, self._selection, text))
+            await self._store.notify(EditChunk(self._id, self._target.artifact_id, self._selection, text))
 
     async def complete(self) -> Applied:
         """Make the change: one new version.
@@ -126,21 +126,21 @@ class EditStream:
         Args:
             again: another try follows, so that watchers need not be shown the artifact as it is.
         """
-        await self._store.tell(EditAborted(self._id, self._target.artifact_id, self._selection))
+        await self._store.notify(EditAborted(self._id, self._target.artifact_id, self._selection))
         if not again:
             await self.show()
 
     async def show(self) -> None:
         """Show watchers the artifact as it is."""
-        await self._store.show(self._ref)
+        await self._store.resend(self._ref)
 
-    def _completed(self, target: Target, written: str, updated: str) -> EditCompleted:
+    def _completed(self, target: EditTarget, written: str, updated: str) -> EditCompleted:
         selection = target.selection
         begin = selection.end if self._strategy == "insert_after" else selection.start
         place = Selection(begin, begin + length(written, target.unit), target.unit)
         return EditCompleted(self._id, target.artifact_id, selection, updated, place, self._strategy, target.version)
 
-    async def _found_again(self) -> Target:
+    async def _found_again(self) -> EditTarget:
         target = self._target
         await self._store.close(self._ref)  # the store closes a draft of this very task before an edit
         current = (await self._store.get(self._ref)).version

@@ -38,7 +38,7 @@ class Value:
 JsonEvent = Begin | Delta | Value
 
 
-class Once:
+class DuplicateCheck:
     """Sees to it that every field is given once: of two the whole input would keep the last, but the first has been
     acted on.
 

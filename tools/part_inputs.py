@@ -16,7 +16,7 @@ MAX_DEPTH = 30
 """Levels of nesting. A protobuf message holds 100, one level of JSON takes three, and a task stands around it."""
 
 
-def carriable(value: Any, depth: int = MAX_DEPTH) -> Any:
+def require_portable(value: Any, depth: int = MAX_DEPTH) -> Any:
     """`value`, if every transport of A2A can carry it.
 
     Raises:
@@ -28,13 +28,13 @@ def carriable(value: Any, depth: int = MAX_DEPTH) -> Any:
             raise ValueError(f"must not nest deeper than {MAX_DEPTH} levels")
         case dict():
             for key, item in value.items():
-                encodable(key)
-                carriable(item, depth - 1)
+                require_utf8(key)
+                require_portable(item, depth - 1)
         case list():
             for item in value:
-                carriable(item, depth - 1)
+                require_portable(item, depth - 1)
         case str():
-            encodable(value)
+            require_utf8(value)
         case int() | float():
             _finite(value)
     return value
@@ -49,7 +49,7 @@ def _finite(number: float) -> None:
         raise ValueError("must not contain NaN, infinite numbers or numbers larger than a double can hold")
 
 
-def encodable(text: str) -> str:
+def require_utf8(text: str) -> str:
     """`text`, or a `ValueError` if it has a lone surrogate in it."""
     try:
         text.encode()
@@ -58,9 +58,9 @@ def encodable(text: str) -> str:
     return text
 
 
-Encodable = Annotated[str, AfterValidator(encodable)]
-Json = Annotated[Any, AfterValidator(lambda value: carriable(value))]
-Metadata = Annotated[dict[str, Any], AfterValidator(lambda value: carriable(value))]
+Encodable = Annotated[str, AfterValidator(require_utf8)]
+Json = Annotated[Any, AfterValidator(lambda value: require_portable(value))]
+Metadata = Annotated[dict[str, Any], AfterValidator(lambda value: require_portable(value))]
 
 
 class _PartInput(BaseModel):
@@ -87,7 +87,7 @@ class FileContent(BaseModel):
     name: Encodable = ""
     mimeType: Encodable = ""
     base64: str | None = Field(default=None, alias="bytes", description="The content in base64.")
-    uri: Annotated[str, Field(min_length=1), AfterValidator(encodable)] | None = None
+    uri: Annotated[str, Field(min_length=1), AfterValidator(require_utf8)] | None = None
 
     @model_validator(mode="after")
     def _one_source(self) -> FileContent:

@@ -19,37 +19,37 @@ from a2a_canvas.server.agent.model import (
     BlockStart,
     BlockStop,
     InputDelta,
-    MessageDelta,
     MessageStart,
     MessageStop,
     ModelError,
     ModelEvent,
     SignatureDelta,
     StopReason,
+    StopReasonDelta,
     TextDelta,
     ThinkingDelta,
     Usage,
 )
 from a2a_canvas.server.agent.progress import Progress
 from a2a_canvas.server.agent.thinking import ThinkingDeltas
-from a2a_canvas.store.models import repaired
+from a2a_canvas.store.models import replace_surrogates
 
-Kind = Literal["text", "thinking", "tool_use"]
+BlockKind = Literal["text", "thinking", "tool_use"]
 
 
 @dataclass(slots=True)
-class Block:
+class AnswerBlock:
     """A block of an answer. If it is thinking, `signature` and `redacted` are what has sealed it, and one that is
     `altered` is not what was sealed any more."""
 
-    place: ev.Place
-    kind: Kind
+    place: ev.BlockPosition
+    kind: BlockKind
     signature: str = ""
     redacted: str = ""
     altered: bool = False
 
 
-B = TypeVar("B", bound=Block)
+B = TypeVar("B", bound=AnswerBlock)
 
 
 class Answer(Generic[B]):
@@ -71,7 +71,7 @@ class Answer(Generic[B]):
         progress: Progress,
         emit: ev.Emit,
         thinking: Literal["delta", "accumulated"],
-        new_block: Callable[[ev.Place, Kind], B],
+        new_block: Callable[[ev.BlockPosition, BlockKind], B],
     ) -> None:
         self.stop_reason: StopReason = "error"
         self.usage = Usage()
@@ -95,12 +95,12 @@ class Answer(Generic[B]):
         """
         match event:
             case TextDelta():
-                await self._text(self._block(event.llm_index, "text"), repaired(event.text))
+                await self._text(self._block(event.llm_index, "text"), replace_surrogates(event.text))
             case InputDelta():
-                await self._input(self._block(event.llm_index, "tool_use"), repaired(event.partial_json))
+                await self._input(self._block(event.llm_index, "tool_use"), replace_surrogates(event.partial_json))
             case ThinkingDelta():
                 block = self._block(event.llm_index, "thinking")
-                text = repaired(event.text)
+                text = replace_surrogates(event.text)
                 block.altered |= text is not event.text
                 await self._think(block, self._thinking.feed(text))
             case SignatureDelta():
@@ -113,7 +113,7 @@ class Answer(Generic[B]):
                 await self._stop(event.llm_index)
             case MessageStart():
                 await self._emit(ev.MessageStarted(self._progress.round))
-            case MessageDelta():
+            case StopReasonDelta():
                 await self._emit(ev.MessageDelta(self._progress.round))
             case MessageStop():
                 await self._whole(event)
@@ -157,7 +157,7 @@ class Answer(Generic[B]):
 
     # ------------------------------------------------------------------------ blocks
 
-    def _block(self, llm_index: int, kind: Kind) -> B:
+    def _block(self, llm_index: int, kind: BlockKind) -> B:
         block = self._open[self._progress.blocks.index_of(llm_index)]
         if block.kind != kind:
             raise BlockError(llm_index, f"is a {block.kind} block and was sent a piece of a {kind} block")
@@ -166,7 +166,7 @@ class Answer(Generic[B]):
     async def _start(self, event: BlockStart) -> None:
         blocks, index = self._progress.blocks.start(event.llm_index)
         self._progress = replace(self._progress, blocks=blocks)
-        block = self._new_block(ev.Place(index, self._progress.round, event.llm_index), event.kind)
+        block = self._new_block(ev.BlockPosition(index, self._progress.round, event.llm_index), event.kind)
         self._open[index] = block
         await self._begin_block(block, event)
 

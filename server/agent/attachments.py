@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from a2a_canvas.server.agent.model import Attachment
-from a2a_canvas.store.models import repaired
+from a2a_canvas.store.models import replace_surrogates
 
 _UNKNOWN: Final = ("", "application/octet-stream", "binary/octet-stream")
 _TEXTS: Final = re.compile(
@@ -37,7 +37,7 @@ def media_type_of(file: Attachment) -> str:
     return file.media_type.partition(";")[0].strip().lower().replace("image/jpg", "image/jpeg")
 
 
-def named(file: Attachment) -> str:
+def placeholder(file: Attachment) -> str:
     """A line that stands for the file."""
     where = f" at {file.url}" if file.url else ""
     return f"[Attached file: {file.name or 'unnamed'} ({media_type_of(file)}){where}]"
@@ -52,10 +52,10 @@ def is_text(file: Attachment) -> bool:
     return bool(_SUFFIXES.search(file.name)) and _is_utf_8(file.content)
 
 
-def text_of(file: Attachment) -> str:
+def attachment_text(file: Attachment) -> str:
     """The text of a file that is one."""
     assert file.content is not None
-    return repaired(_decoded(file.content, _charset(file.media_type)))
+    return replace_surrogates(_decoded(file.content, _charset(file.media_type)))
 
 
 def _is_utf_8(content: bytes) -> bool:

@@ -13,7 +13,7 @@ from a2a_canvas.store.document import Applied
 from a2a_canvas.store.models import NO_METADATA, Metadata
 from a2a_canvas.tools.base import Ask, Decline, Done, Failed, Outcome
 
-LOST = "Something went wrong in this server; the operator's log has the details."
+INTERNAL_ERROR = "Something went wrong in this server; the operator's log has the details."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Ending:
         return StatusChanged(self.state, said)
 
 
-def closing(ending: Ending, rounds: int, saved: Iterable[Applied]) -> Ending:
+def with_closing_text(ending: Ending, rounds: int, saved: Iterable[Applied]) -> Ending:
     """`ending` with words of this server's, if the model's last answer had none after it had called tools.
 
     Args:
@@ -43,7 +43,9 @@ def closing(ending: Ending, rounds: int, saved: Iterable[Applied]) -> Ending:
     return replace(ending, text=f"Wrote {'; '.join(written)}." if written else "Done; no artifact was changed.")
 
 
-def told(index: int, tool_use_id: str, outcome: Outcome) -> tuple[ToolResult | None, ToolSucceeded | ToolFailed]:
+def to_tool_result(
+    index: int, tool_use_id: str, outcome: Outcome
+) -> tuple[ToolResult | None, ToolSucceeded | ToolFailed]:
     """The result that the model is given, and the event. No result yet for a question: it will be the answer."""
     match outcome:
         case Done(content=content):
@@ -59,7 +61,7 @@ def told(index: int, tool_use_id: str, outcome: Outcome) -> tuple[ToolResult | N
             assert_never(outcome)
 
 
-def given_back(outcomes: Iterable[Outcome]) -> Ending | None:
+def ending_from_tools(outcomes: Iterable[Outcome]) -> Ending | None:
     """The ending or pause that tools asked for: to decline wins over to ask."""
     questions: list[str] = []
     for outcome in outcomes:
@@ -75,7 +77,7 @@ def given_back(outcomes: Iterable[Outcome]) -> Ending | None:
     return Ending(State.INPUT_REQUIRED, "\n".join(questions)) if questions else None
 
 
-def stopped(reason: StopReason) -> Ending | None:
+def ending_from_stop_reason(reason: StopReason) -> Ending | None:
     """The ending that the model's reason to stop brings about."""
     match reason:
         case "max_tokens":
@@ -86,20 +88,20 @@ def stopped(reason: StopReason) -> Ending | None:
             return None
 
 
-TRIES = 3
+MAX_TRIES = 3
 """A model call is made once, and again at most twice."""
-PAUSES = (0.5, 2.0)
+RETRY_DELAYS = (0.5, 2.0)
 """Seconds, about, before the second and the third try."""
-LONGEST_PAUSE = 30.0
+MAX_RETRY_DELAY = 30.0
 """Seconds that a provider may ask for."""
 
 
-def retryable(error: ModelError | BlockError) -> bool:
+def is_retryable(error: ModelError | BlockError) -> bool:
     """Whether the model may be asked again."""
     return isinstance(error, BlockError) or error.retryable
 
 
-def pause_before(tries_left: int, error: ModelError | BlockError, jitter: float) -> float:
+def retry_delay(tries_left: int, error: ModelError | BlockError, jitter: float) -> float:
     """The seconds to wait before the model is asked again.
 
     Args:
@@ -107,10 +109,10 @@ def pause_before(tries_left: int, error: ModelError | BlockError, jitter: float)
         jitter: 0 to 1, at random, so that turns which broke together do not come back together.
     """
     wanted = error.retry_after if isinstance(error, ModelError) and error.retry_after else 0
-    return min(max(PAUSES[-tries_left] * (0.75 + jitter / 2), wanted), LONGEST_PAUSE)
+    return min(max(RETRY_DELAYS[-tries_left] * (0.75 + jitter / 2), wanted), MAX_RETRY_DELAY)
 
 
-def why(error: ModelError | BlockError) -> str:
+def failure_reason(error: ModelError | BlockError) -> str:
     """What a user is told of a model call that failed."""
     if isinstance(error, ModelError):
         return error.reason

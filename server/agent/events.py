@@ -1,8 +1,8 @@
 """Everything a turn has to say: the one internal vocabulary, and `Emit`, the waist it all passes.
 
 The streaming events and those of edits (`store/edits.py`) are in docs/extensions.md. Three more are the turn's word on
-what lasts: `ArtifactChanged`, `StatusChanged` and `Remembered`. `MessageReceived` is said by the runtime, not by the
-turn.
+what lasts: `ArtifactChanged`, `StatusChanged` and `TranscriptAppended`. The runtime emits
+`MessageReceived`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from a2a_canvas.server.agent.model import Content, StopReason, Text, Thinking, ToolResult, ToolUse, Usage
+from a2a_canvas.server.agent.model import ModelContent, ModelText, StopReason, Thinking, ToolResult, ToolUse, Usage
 from a2a_canvas.store.edits import EditEvent
 from a2a_canvas.store.models import NO_METADATA, Author, Metadata, Parts
 
@@ -66,30 +66,30 @@ class AgentMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class UserSaid:
+class UserInput:
     """A user message at the place where the model got to see it."""
 
     message_id: str
-    content: tuple[Content, ...]
+    content: tuple[ModelContent, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AssistantSaid:
+class AssistantOutput:
     """Finished blocks of the model call numbered `call` in the task."""
 
     call: int
-    blocks: tuple[Text | Thinking | ToolUse, ...]
+    blocks: tuple[ModelText | Thinking | ToolUse, ...]
 
 
-Item = UserSaid | AssistantSaid | ToolResult
-Transcript = tuple[Item, ...]
+TranscriptItem = UserInput | AssistantOutput | ToolResult
+Transcript = tuple[TranscriptItem, ...]
 
 
 # ------------------------------------------------------------------- streaming events
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BlockPosition:
     """Where a block stands: `index` is unique in the turn, `llm_index` is the provider's own number."""
 
     index: int
@@ -109,7 +109,7 @@ class MessageDelta:
 
 @dataclass(frozen=True, slots=True)
 class TextBlockStarted:
-    place: Place
+    place: BlockPosition
     kind: Literal["text", "thinking"]
 
 
@@ -117,7 +117,7 @@ class TextBlockStarted:
 class TextAdded:
     """Visible text, thinking and tags removed."""
 
-    place: Place
+    place: BlockPosition
     text: str
 
 
@@ -125,27 +125,27 @@ class TextAdded:
 class ThinkingAdded:
     """The newest piece of thinking, and only that."""
 
-    place: Place
+    place: BlockPosition
     content: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUseStarted:
-    place: Place
+    place: BlockPosition
     tool_use_id: str
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolInputAdded:
-    place: Place
+    place: BlockPosition
     tool_use_id: str
     partial_json: str
 
 
 @dataclass(frozen=True, slots=True)
 class BlockStopped:
-    place: Place
+    place: BlockPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class StatusChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class TranscriptAppended:
     """What the model has finished saying, and what it was told: the next request carries it."""
 
     items: Transcript
@@ -243,7 +243,7 @@ StreamEvent = (
     | LlmCallCompleted
     | FinalMessageStarted
 )
-TurnEvent = StreamEvent | EditEvent | ArtifactChanged | StatusChanged | Remembered | MessageReceived
+TurnEvent = StreamEvent | EditEvent | ArtifactChanged | StatusChanged | TranscriptAppended | MessageReceived
 
 Emit = Callable[[TurnEvent], Awaitable[None]]
 """Says it. It never waits: what is said between two waits of the event loop is kept together or not at all.

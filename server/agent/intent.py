@@ -15,12 +15,21 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.alias_generators import to_camel
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.operations import Converse, Edit, Focus, Go, Intent, InvalidOperation, Marked, Put
+from a2a_canvas.server.agent.operations import (
+    Converse,
+    Focus,
+    Intent,
+    InvalidOperation,
+    Put,
+    SelectionEdit,
+    SelectionRequest,
+    VersionStep,
+)
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.edits import Strategy
-from a2a_canvas.store.ids import MAX_ID, valid_id
 from a2a_canvas.store.models import TextPart
 from a2a_canvas.store.text.spans import Unit
+from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 """docs/extensions.md."""
@@ -91,9 +100,9 @@ class _SelectionForm(_Form):
             raise ValueError("needs lineStart where it has lineEnd")
         return self
 
-    def marked(self) -> Marked:
+    def to_request(self) -> SelectionRequest:
         last_line = self.line_start if self.line_end is None else self.line_end
-        return Marked(self.start, self.end, self.unit, self.text, self.line_start, last_line)
+        return SelectionRequest(self.start, self.end, self.unit, self.text, self.line_start, last_line)
 
 
 class _FocusForm(_Form):
@@ -102,7 +111,7 @@ class _FocusForm(_Form):
     selection: _SelectionForm | None = None
 
     def focus(self) -> Focus:
-        return Focus(self.artifact_id, self.base_version, self.selection.marked() if self.selection else None)
+        return Focus(self.artifact_id, self.base_version, self.selection.to_request() if self.selection else None)
 
 
 class _EditForm(_Form):
@@ -112,8 +121,8 @@ class _EditForm(_Form):
     selection: _SelectionForm
     strategy: Strategy = "replace"
 
-    def intent(self, message: UserMessage) -> Edit:
-        return _edit(self.artifact_id, self.selection.marked(), self.strategy, message, self.base_version)
+    def intent(self, message: UserMessage) -> SelectionEdit:
+        return _edit(self.artifact_id, self.selection.to_request(), self.strategy, message, self.base_version)
 
 
 class _StepForm(_Form):
@@ -122,9 +131,9 @@ class _StepForm(_Form):
     base_version: int | None = None
     group: bool = False
 
-    def intent(self, message: UserMessage) -> Go:
+    def intent(self, message: UserMessage) -> VersionStep:
         step = Undo if self.op == "undo" else Redo
-        return Go(self.artifact_id, step(self.base_version, self.group))
+        return VersionStep(self.artifact_id, step(self.base_version, self.group))
 
 
 class _RestoreForm(_Form):
@@ -133,8 +142,8 @@ class _RestoreForm(_Form):
     base_version: int | None = None
     version: int
 
-    def intent(self, message: UserMessage) -> Go:
-        return Go(self.artifact_id, Restore(self.version, self.base_version))
+    def intent(self, message: UserMessage) -> VersionStep:
+        return VersionStep(self.artifact_id, Restore(self.version, self.base_version))
 
 
 class _PutForm(_Form):
@@ -157,10 +166,10 @@ class _AgentStackForm(BaseModel):
     end_index: int
     description: str = ""
 
-    def intent(self, message: UserMessage) -> Edit:
+    def intent(self, message: UserMessage) -> SelectionEdit:
         return _edit(
             self.artifact_id,
-            Marked(self.start_index, self.end_index, fields=("start_index", "end_index")),
+            SelectionRequest(self.start_index, self.end_index, fields=("start_index", "end_index")),
             "replace",
             message,
             None,
@@ -170,16 +179,16 @@ class _AgentStackForm(BaseModel):
 
 def _edit(
     artifact_id: str,
-    marked: Marked,
+    selection: SelectionRequest,
     strategy: Strategy,
     message: UserMessage,
     base_version: int | None,
     description: str = "",
-) -> Edit:
+) -> SelectionEdit:
     said = dict.fromkeys(words for words in (description.strip(), instruction_of(message)) if words)
     if not said:
         raise InvalidOperation("message.parts", "must say in a text what is to be changed")
-    return Edit(artifact_id, marked, strategy, "\n".join(said), base_version)
+    return SelectionEdit(artifact_id, selection, strategy, "\n".join(said), base_version)
 
 
 _OPERATIONS: Mapping[str, type[_EditForm | _StepForm | _RestoreForm | _PutForm]] = {

@@ -19,7 +19,7 @@ from a2a_canvas.store.evented import Listen
 T = TypeVar("T")
 
 
-async def to_the_end(step: Awaitable[T]) -> T:
+async def shielded(step: Awaitable[T]) -> T:
     """The result of `step`. A cancel that comes meanwhile comes too late: it is not raised.
 
     The loop runs between the step's end and what the caller does next.

@@ -17,7 +17,7 @@ from a2a_canvas.store.edits import Strategy
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ModelText:
     """Text said by either side.
 
     Attributes:
@@ -66,7 +66,7 @@ class ToolResult:
     is_error: bool = False
 
 
-Content = Text | Attachment | Thinking | ToolUse | ToolResult
+ModelContent = ModelText | Attachment | Thinking | ToolUse | ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class ModelMessage:
     """One message. Roles alternate; all results of one assistant message are in one user message."""
 
     role: Literal["user", "assistant"]
-    content: tuple[Content, ...]
+    content: tuple[ModelContent, ...]
     message_id: str = ""
     """The A2A message id of the newest user message in it; empty for the assistant's."""
 
@@ -90,7 +90,7 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class EditPrompt:
     """A passage of an artifact's text, and what is asked to be done with it. `passage.py` makes one.
 
     Attributes:
@@ -125,7 +125,7 @@ class ModelRequest:
     system: str
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
-    edit: Passage | None = None
+    edit: EditPrompt | None = None
 
 
 # --------------------------------------------------------------- what comes out
@@ -201,7 +201,7 @@ class BlockStop:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageDelta:
+class StopReasonDelta:
     """The model tells why it stops; more usage may follow with `MessageStop`."""
 
     stop_reason: StopReason
@@ -223,7 +223,7 @@ ModelEvent = (
     | SignatureDelta
     | InputDelta
     | BlockStop
-    | MessageDelta
+    | StopReasonDelta
     | MessageStop
 )
 

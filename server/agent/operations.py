@@ -24,7 +24,7 @@ class InvalidOperation(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class SelectionRequest:
     """A selection as the sender gave it: offsets, lines, or both; `text` is what it says.
 
     Attributes:
@@ -41,18 +41,18 @@ class Marked:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class SelectionEdit:
     """Have a passage rewritten by the model."""
 
     artifact_id: str
-    marked: Marked
+    selection: SelectionRequest
     strategy: Strategy
     instruction: str
     base_version: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Go:
+class VersionStep:
     """Go through the versions."""
 
     artifact_id: str
@@ -74,7 +74,7 @@ class Focus:
 
     artifact_id: str
     base_version: int | None = None
-    marked: Marked | None = None
+    selection: SelectionRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,5 +84,5 @@ class Converse:
     focus: Focus | None = None
 
 
-Operation = Edit | Go | Put
+Operation = SelectionEdit | VersionStep | Put
 Intent = Operation | Converse

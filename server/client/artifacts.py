@@ -12,7 +12,7 @@ from a2a.utils.constants import TransportProtocol
 from google.protobuf.json_format import ParseDict, ParseError
 
 from a2a_canvas.server.client.connection import CONNECT, SendError
-from a2a_canvas.server.protocols.artifacts.paths import Current, Resource, path_of
+from a2a_canvas.server.protocols.artifacts.paths import CurrentArtifact, Resource, build_path
 from a2a_canvas.store.models import JsonValue
 
 _TIMEOUT = httpx.Timeout(CONNECT, read=60)
@@ -63,11 +63,11 @@ class Artifacts:
 
     async def current(self, context: str, artifact: str) -> int:
         """The number of an artifact's current version."""
-        said = await self.read(Current(context, artifact))
+        said = await self.read(CurrentArtifact(context, artifact))
         return int(said.get("version", 0))
 
     async def _get(self, resource: Resource, headers: dict[str, str], query: dict[str, Any]) -> bytes:
-        url = f"{self.base}/artifacts/{path_of(resource)}"
+        url = f"{self.base}/artifacts/{build_path(resource)}"
         try:
             answer = await self.http.get(url, params=query, headers=headers, timeout=_TIMEOUT, follow_redirects=True)
         except httpx.TimeoutException as error:

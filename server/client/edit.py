@@ -33,7 +33,7 @@ from a2a_canvas.server.client.output import exact, json_line
 from a2a_canvas.server.client.send_options import Where
 from a2a_canvas.server.client.shown import ArtifactUpdate, Failure, FinalReply, Status
 from a2a_canvas.server.client.terminal import Terminal
-from a2a_canvas.server.protocols.artifacts.paths import Current, OneVersion
+from a2a_canvas.server.protocols.artifacts.paths import ArtifactVersion, CurrentArtifact
 
 
 async def operate(
@@ -74,7 +74,7 @@ async def operate(
 async def _standing(where: Where, artifacts: Artifacts) -> dict[str, Any] | None:
     """The artifact as it stands; None if the server does not let it be read, which most operations can do without."""
     try:
-        return await artifacts.read(Current(where.context, where.artifact))
+        return await artifacts.read(CurrentArtifact(where.context, where.artifact))
     except NotServed as error:
         if error.status == HTTPStatus.NOT_FOUND:
             raise
@@ -103,9 +103,9 @@ async def _seen_text(
 ) -> tuple[str, int]:
     """The text that the user saw, and the number of its version."""
     if base is not None:
-        said = await artifacts.read(OneVersion(where.context, where.artifact, str(base)))
+        said = await artifacts.read(ArtifactVersion(where.context, where.artifact, str(base)))
         return text_of(said), base
-    said = standing or await artifacts.read(Current(where.context, where.artifact))
+    said = standing or await artifacts.read(CurrentArtifact(where.context, where.artifact))
     if said.get("open"):
         raise SendError(f"{where.artifact} is being written just now. Try again when that task is done")
     return text_of(said), int(said.get("version", 0))

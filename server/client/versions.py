@@ -20,7 +20,13 @@ from a2a_canvas.server.client.output import exact, json_line
 from a2a_canvas.server.client.send_options import Where
 from a2a_canvas.server.client.shown import Failure, FinalReply, Line, Status, cells, clean, one_line, size_of
 from a2a_canvas.server.client.terminal import Terminal
-from a2a_canvas.server.protocols.artifacts.paths import Current, Diff, Listing, OneVersion, Versions
+from a2a_canvas.server.protocols.artifacts.paths import (
+    ArtifactList,
+    ArtifactVersion,
+    CurrentArtifact,
+    VersionDiff,
+    VersionList,
+)
 
 _BOLD, _RED, _GREEN, _CYAN, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
 _NONE = "–"
@@ -36,7 +42,7 @@ async def artifacts(where: Where, out: TextIO, err: TextIO) -> int:
     """
 
     async def run(served: Artifacts, terminal: Terminal) -> None:
-        said = await served.read(Listing(where.context))
+        said = await served.read(ArtifactList(where.context))
         if where.json:
             json_line(out, said)
         else:
@@ -48,7 +54,9 @@ async def artifacts(where: Where, out: TextIO, err: TextIO) -> int:
 async def show(where: Where, version: int | None, out: TextIO, err: TextIO) -> int:
     """Print an artifact as it stands, or one version of it."""
     context, artifact = where.context, where.artifact
-    resource = Current(context, artifact) if version is None else OneVersion(context, artifact, str(version))
+    resource = (
+        CurrentArtifact(context, artifact) if version is None else ArtifactVersion(context, artifact, str(version))
+    )
 
     async def run(served: Artifacts, terminal: Terminal) -> None:
         if where.json:
@@ -66,7 +74,7 @@ async def versions(where: Where, out: TextIO, err: TextIO) -> int:
     """Print all versions of an artifact, the current one marked."""
 
     async def run(served: Artifacts, terminal: Terminal) -> None:
-        said = await served.read(Versions(where.context, where.artifact))
+        said = await served.read(VersionList(where.context, where.artifact))
         if where.json:
             json_line(out, said)
         else:
@@ -86,7 +94,7 @@ async def diff(where: Where, version: int | None, since: int | None, out: TextIO
     async def run(served: Artifacts, terminal: Terminal) -> None:
         number = await served.current(where.context, where.artifact) if version is None else version
         query = {} if since is None else {"from": since}
-        said = await served.read(Diff(where.context, where.artifact, str(number)), **query)
+        said = await served.read(VersionDiff(where.context, where.artifact, str(number)), **query)
         text = str(said.get("diff", ""))
         if where.json:
             json_line(out, said)

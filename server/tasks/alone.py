@@ -7,7 +7,7 @@ from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.record import TaskRecord
 
 
-class Alone:
+class LocalOwnership:
     """An `Ownership` in memory."""
 
     def __init__(self, journal: Journal) -> None:
@@ -19,8 +19,8 @@ class Alone:
     async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
         return False
 
-    async def ask_to_cancel(self, task_id: str) -> None:
+    async def request_cancel(self, task_id: str) -> None:
         pass
 
-    async def hand_over(self) -> None:
+    async def resign(self) -> None:
         pass

@@ -5,30 +5,43 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from cattrs.strategies import configure_tagged_union
 
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     ArtifactChanged,
-    Item,
-    Place,
+    BlockPosition,
     TextAdded,
     ToolInputAdded,
     Transcript,
+    TranscriptItem,
     TurnEvent,
     UserMessage,
 )
-from a2a_canvas.server.agent.model import Content, Text, Thinking, ToolUse
+from a2a_canvas.server.agent.model import ModelContent, ModelText, Thinking, ToolUse
 from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord
 from a2a_canvas.store.codec import decode, encode, make_converter
 from a2a_canvas.store.models import TextPart
 
+_STORED_NAMES: Final = {
+    "ModelText": "Text",
+    "TranscriptAppended": "Remembered",
+    "UserInput": "UserSaid",
+    "AssistantOutput": "AssistantSaid",
+}
+"""Stored rows name a class as it was called in 0.1.0."""
+
+
+def _stored_name(member: type) -> str:
+    return _STORED_NAMES.get(member.__name__, member.__name__)
+
+
 _CONVERTER = make_converter()
 # Inner unions first: a hook is made of those that its members have by then.
-for _union in (Text | Thinking | ToolUse, Content, Item, UserMessage | AgentMessage, TurnEvent):
-    configure_tagged_union(_union, _CONVERTER)
+for _union in (ModelText | Thinking | ToolUse, ModelContent, TranscriptItem, UserMessage | AgentMessage, TurnEvent):
+    configure_tagged_union(_union, _CONVERTER, tag_generator=_stored_name)
 
 _event_to_json = _CONVERTER.get_unstructure_hook(TurnEvent)
 _event_of_json = _CONVERTER.get_structure_hook(TurnEvent)
@@ -53,7 +66,7 @@ def event_to_json(event: TurnEvent) -> dict[str, Any]:
 _CHANGED = ("artifact_id", "name", "description", "append", "last_chunk", "version", "author", "parent")
 
 
-def _place(place: Place) -> dict[str, int]:
+def _place(place: BlockPosition) -> dict[str, int]:
     return {"index": place.index, "round": place.round, "llm_index": place.llm_index}
 
 

@@ -9,7 +9,7 @@ from a2a_canvas.server.agent.events import State, Transcript
 from a2a_canvas.server.tasks.record import TaskRecord
 
 
-def earlier(tasks: Iterable[TaskRecord], record: TaskRecord) -> tuple[Transcript, ...]:
+def earlier_transcripts(tasks: Iterable[TaskRecord], record: TaskRecord) -> tuple[Transcript, ...]:
     """The transcripts of the same owner's tasks before `record`, oldest first.
 
     Args:

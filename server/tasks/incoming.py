@@ -17,7 +17,7 @@ from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.codec import CONVERTER
 
-WINDOW = timedelta(hours=24)
+DEDUP_WINDOW = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def _content(incoming: Incoming) -> str:
     return json.dumps([incoming.owner, incoming.context_id, incoming.task_id, message, changes], sort_keys=True)
 
 
-class Repeats:
+class RecentMessages:
     """Remembers, by their keys, which task each message went to.
 
     Args:
@@ -63,7 +63,7 @@ class Repeats:
 
     def task_of(self, key: str) -> str:
         """The id of the task that a message went to when it first came; empty if it is the first."""
-        oldest = self._now() - WINDOW
+        oldest = self._now() - DEDUP_WINDOW
         while self._seen and next(iter(self._seen.values()))[0] < oldest:
             self._seen.popitem(last=False)
         return self._seen.get(key, (None, ""))[1]

@@ -13,7 +13,7 @@ from itertools import accumulate
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.record import TaskRecord
 
-Place = tuple[datetime, str]
+ListPosition = tuple[datetime, str]
 """Where a task stands in the order: when its status changed, and its id."""
 
 
@@ -34,7 +34,7 @@ class TaskQuery:
     context_id: str = ""
     state: State | None = None
     since: datetime | None = None
-    after: Place | None = None
+    after: ListPosition | None = None
     limit: int = 50
     artifacts: bool = True
     max_bytes: int | None = None
@@ -49,18 +49,18 @@ class TaskPage:
     more: bool
 
 
-def place_of(record: TaskRecord) -> Place:
+def list_position(record: TaskRecord) -> ListPosition:
     return record.changed_at, record.task_id
 
 
-def page_of(records: Iterable[TaskRecord], query: TaskQuery) -> TaskPage:
+def make_page(records: Iterable[TaskRecord], query: TaskQuery) -> TaskPage:
     """The page of `records`, which are all of an owner's."""
-    matching = sorted((record for record in records if _matches(record, query)), key=place_of, reverse=True)
-    rest = [record for record in matching if query.after is None or place_of(record) < query.after]
+    matching = sorted((record for record in records if _matches(record, query)), key=list_position, reverse=True)
+    rest = [record for record in matching if query.after is None or list_position(record) < query.after]
     return TaskPage(tuple(rest[: query.limit]), len(matching), len(rest) > query.limit)
 
 
-def fitting(sizes: Iterable[int], most: int) -> int:
+def count_fitting(sizes: Iterable[int], most: int) -> int:
     """How many of the first ones have `most` bytes together; one at least."""
     return max(1, sum(total <= most for total in accumulate(sizes)))
 

@@ -2,7 +2,7 @@
 
 Rule 1: only the owner writes a task's journal. Who wants something of a task that runs elsewhere asks its owner.
 Rule 2: a task that nobody runs (it waits for input, or its owner has gone) may be acquired by anybody.
-Rule 3: what an owner that has lost a task still tries to say is not heard: it is told `Abandoned`.
+Rule 3: what an owner that has lost a task still tries to say is not heard: it is told `Detached`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.tasks.record import TaskRecord
 
 
-class Abandoned(asyncio.CancelledError):
+class Detached(asyncio.CancelledError):
     """The task is not this replica's any more: stop at once, and say nothing.
 
     It is a cancel, because whoever runs is to end as it does then; but nothing of what it still does is kept.
     """
 
 
-class Repeated(Exception):
+class DuplicateMessage(Exception):
     """Another replica has accepted the same message.
 
     Args:
@@ -41,17 +41,17 @@ class Orphan:
 
     Attributes:
         resumptions: how often a crash has made somebody take it up, this time included.
-        cancelled: somebody asked for it to be cancelled.
-        unwritable: how often something of it could not be written; then it is taken over only to fail.
+        cancel_requested: somebody asked for it to be cancelled.
+        write_failures: how often something of it could not be written; then it is taken over only to fail.
     """
 
     record: TaskRecord
     resumptions: int
-    cancelled: bool
-    unwritable: int = 0
+    cancel_requested: bool
+    write_failures: int = 0
 
 
-class Owner(Protocol):
+class TaskRunner(Protocol):
     """What runs the tasks of this replica, as the one who keeps the leases calls it."""
 
     def resume(self, orphan: Orphan) -> None:
@@ -66,7 +66,7 @@ class Owner(Protocol):
         """Another replica asks for a task of this one to be cancelled."""
         ...
 
-    def abandon(self, task_ids: Iterable[str] | None = None) -> None:
+    def detach(self, task_ids: Iterable[str] | None = None) -> None:
         """Nothing that these tasks say is kept, or every task of this replica (None): stop them, and say nothing."""
         ...
 
@@ -86,10 +86,10 @@ class Ownership(Protocol):
         """
         ...
 
-    async def ask_to_cancel(self, task_id: str) -> None:
+    async def request_cancel(self, task_id: str) -> None:
         """Have the owner of a task cancel it; its journal will say so."""
         ...
 
-    async def hand_over(self) -> None:
+    async def resign(self) -> None:
         """Give up every task of this replica, so that others take them up at once: nobody hears what they still say."""
         ...

@@ -16,12 +16,11 @@ from a2a_canvas.server.agent.blocks import Blocks
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     ArtifactChanged,
-    AssistantSaid,
+    AssistantOutput,
     FinalMessageStarted,
     LlmCallCompleted,
     MessageReceived,
     MessageStarted,
-    Remembered,
     State,
     StatusChanged,
     TextAdded,
@@ -30,6 +29,7 @@ from a2a_canvas.server.agent.events import (
     ToolInputAdded,
     ToolUseStarted,
     Transcript,
+    TranscriptAppended,
     TurnEvent,
     UserMessage,
 )
@@ -127,8 +127,8 @@ def _changes(record: TaskRecord, event: TurnEvent, at: datetime) -> dict[str, An
             return _status(record, event, at)
         case MessageReceived():
             return {"history": (*record.history, event.message)}
-        case Remembered():
-            calls = [item.call for item in event.items if isinstance(item, AssistantSaid)]
+        case TranscriptAppended():
+            calls = [item.call for item in event.items if isinstance(item, AssistantOutput)]
             return {
                 "transcript": record.transcript + event.items,
                 "progress": replace(progress, call=max((progress.call, *calls))),

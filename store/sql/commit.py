@@ -28,20 +28,20 @@ from a2a_canvas.store.sql.database import Database, translated
 
 logger = logging.getLogger(__name__)
 
-SPACING = 0.018
+COMMIT_SPACING = 0.018
 """Seconds from one transaction to the next."""
-RETRY = 0.2
+RETRY_SECONDS = 0.2
 """Seconds between two tries."""
 STOP = 2.0
 """Seconds that the transaction which is on its way has when the server stops."""
 
 
-class Fenced(Exception):
+class LeaseLost(Exception):
     """What was staged never will be written: somebody else has taken over what this replica was writing, it was given
     up (rules 3 and 4), or this server is stopping."""
 
 
-class Written(Exception):
+class AlreadyCommitted(Exception):
     """The transaction had gone through, although its connection broke before it could say so."""
 
 
@@ -52,8 +52,8 @@ class Step(Protocol):
         """Write it. It may be called again, if the transaction failed.
 
         Raises:
-            Fenced: somebody else has taken over.
-            Written: it was written before.
+            LeaseLost: somebody else has taken over.
+            AlreadyCommitted: it was written before.
         """
         ...
 
@@ -62,7 +62,7 @@ class Step(Protocol):
         ...
 
 
-class Part(Step, Protocol):
+class ContextWork(Step, Protocol):
     """What one participant has to write of one context."""
 
     async def release(self, connection: AsyncConnection) -> None:
@@ -77,7 +77,7 @@ class Part(Step, Protocol):
 class Work(Step, Protocol):
     """What one participant has to write."""
 
-    def divided(self) -> Mapping[str, Part]:
+    def by_context(self) -> Mapping[str, ContextWork]:
         """The same, by context; empty for what every transaction needs."""
         ...
 
@@ -111,7 +111,7 @@ class GroupCommit:
         lost: Callable[[], None],
         failed: Callable[[str, Exception], None],
         interval: float = 0.1,
-        spacing: float = SPACING,
+        spacing: float = COMMIT_SPACING,
     ) -> None:
         self.commits = 0
         self._spacing = spacing
@@ -128,8 +128,8 @@ class GroupCommit:
         self._committed = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._failing: Unavailable | None = None
-        self.able = asyncio.Event()
-        self.able.set()
+        self.healthy = asyncio.Event()
+        self.healthy.set()
         self._task: asyncio.Task[None] | None = None
 
     def join(self, participant: Participant) -> None:
@@ -142,27 +142,27 @@ class GroupCommit:
 
     # ----------------------------------------------------------------------- staging
 
-    def soon(self) -> None:
+    def flush_soon(self) -> None:
         """Something was staged that may wait a moment."""
         self._staged += 1
         if self._due is None and not self._wanted.is_set():
             self._due = asyncio.get_running_loop().call_later(self._interval, self._wanted.set)
 
-    def now(self) -> None:
+    def flush_now(self) -> None:
         """Something was staged that somebody waits for."""
         self._staged += 1
         self._wanted.set()
 
-    async def settled(self) -> None:
+    async def flushed(self) -> None:
         """Wait until everything staged so far is committed.
 
         Raises:
-            Fenced: it never will be.
+            LeaseLost: it never will be.
         """
         if self._committed >= self._staged:
             return
         if self._stopping:
-            raise Fenced("this server is stopping")
+            raise LeaseLost("this server is stopping")
         self._wanted.set()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((self._staged, future))
@@ -188,7 +188,7 @@ class GroupCommit:
             await asyncio.wait([self._task], timeout=0 if at_once else STOP)
             self._task.cancel()
             await asyncio.wait([self._task])
-        self._end_waiting(Fenced("this server is stopping"))
+        self._end_waiting(LeaseLost("this server is stopping"))
 
     def give_up(self, reason: str = "another replica has taken over") -> None:
         """Nothing that is staged will be written."""
@@ -196,7 +196,7 @@ class GroupCommit:
         for participant in self._participants:
             participant.collect()
         self._committed = self._staged
-        self._end_waiting(Fenced(reason))
+        self._end_waiting(LeaseLost(reason))
 
     async def _run(self) -> None:
         while True:
@@ -221,7 +221,7 @@ class GroupCommit:
             written.done()
             for context_id, error in written.unwritten.items():
                 self._failed(context_id, error)
-        except Fenced:
+        except LeaseLost:
             if not self._stopping and self._given_up == given_up:
                 self._lost()
             return
@@ -238,15 +238,15 @@ class GroupCommit:
         writing: _Together | _Apart = _Together(works)
         while True:
             try:
-                with suppress(Written):
+                with suppress(AlreadyCommitted):
                     async with self._database.write() as connection:
                         await writing.write(connection)
             except Unavailable as error:
                 self._note(error)
                 if self._stopping:
-                    raise Fenced("this server is stopping") from error
-                await asyncio.sleep(RETRY)
-            except Fenced:
+                    raise LeaseLost("this server is stopping") from error
+                await asyncio.sleep(RETRY_SECONDS)
+            except LeaseLost:
                 raise
             except Exception:
                 if isinstance(writing, _Apart):
@@ -260,10 +260,10 @@ class GroupCommit:
     def _note(self, failing: Unavailable | None) -> None:
         if failing and self._failing is None:
             logger.error("%s What is to be written waits.", failing)
-            self.able.clear()
+            self.healthy.clear()
         elif self._failing and failing is None:
             logger.warning("The database can be used again.")
-            self.able.set()
+            self.healthy.set()
         self._failing = failing
 
     def _wake(self) -> None:
@@ -307,16 +307,16 @@ class _Apart:
     """What every transaction needs, and of the contexts those that can be written (rule 4)."""
 
     def __init__(self, works: Sequence[Work]) -> None:
-        divided = [work.divided() for work in works]
-        self._shared = [work for work, parts in zip(works, divided, strict=True) if not parts]
+        by_context = [work.by_context() for work in works]
+        self._shared = [work for work, parts in zip(works, by_context, strict=True) if not parts]
         # In order, so that no two replicas wait for one another.
-        contexts = sorted({context_id for parts in divided for context_id in parts})
-        self._contexts = {each: [parts[each] for parts in divided if each in parts] for each in contexts}
+        contexts = sorted({context_id for parts in by_context for context_id in parts})
+        self._contexts = {each: [parts[each] for parts in by_context if each in parts] for each in contexts}
         self.unwritten: dict[str, Exception] = {}
 
     async def write(self, connection: AsyncConnection) -> None:
         for work in self._shared:
-            await work.write(connection)  # `Written`: what could not be written then stands in `unwritten`
+            await work.write(connection)  # `AlreadyCommitted`: what could not be written then stands in `unwritten`
         self.unwritten.clear()
         for context_id, parts in self._contexts.items():
             try:
@@ -324,7 +324,7 @@ class _Apart:
                     async with connection.begin_nested():
                         for part in parts:
                             await part.write(connection)
-            except (Fenced, Unavailable):
+            except (LeaseLost, Unavailable):
                 raise
             except Exception as error:
                 self.unwritten[context_id] = error

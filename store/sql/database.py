@@ -23,7 +23,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.sql.file import DatabaseFile
+from a2a_canvas.store.sql.sqlite_file import DatabaseFile
 
 Dialect = Literal["sqlite", "postgresql"]
 

@@ -18,8 +18,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.document import Document
 from a2a_canvas.store.models import Author, Content, Ref
-from a2a_canvas.store.sql.rows import Head, Piece, Stored, VersionRow, content, stored
-from a2a_canvas.store.sql.tables import artifacts, carried, drafts, versions
+from a2a_canvas.store.sql.rows import ArtifactHead, Piece, StoredDocument, VersionRow, content, stored
+from a2a_canvas.store.sql.tables import artifacts, drafts, replace_unstorable, versions
 
 Key = tuple[str, str]
 """Context id, artifact id, as the rows have them: made by `key_of`."""
@@ -29,7 +29,7 @@ CACHED = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ArtifactRow:
     """An artifact as its rows have it.
 
     Attributes:
@@ -38,7 +38,7 @@ class Standing:
     """
 
     artifact_id: str
-    head: Head
+    head: ArtifactHead
     content: Content
     author: Author
 
@@ -55,39 +55,43 @@ class Standing:
 
 def key_of(ref: Ref) -> Key:
     """Under which an artifact stands in the database, and so in memory too."""
-    return carried(ref.context_id), carried(ref.artifact_id)
+    return replace_unstorable(ref.context_id), replace_unstorable(ref.artifact_id)
 
 
-async def standing(connection: AsyncConnection, context_id: str) -> tuple[Standing, ...]:
+async def read_artifacts(connection: AsyncConnection, context_id: str) -> tuple[ArtifactRow, ...]:
     """A context's artifacts from committed rows alone, in the order they were last changed, newest last."""
-    return tuple(await shown(connection, context_id, await heads(connection, context_id)))
+    return tuple(await read_shown(connection, context_id, await read_heads(connection, context_id)))
 
 
-async def head(connection: AsyncConnection, key: Key, *, lock: bool = False) -> Head | None:
+async def read_head(connection: AsyncConnection, key: Key, *, lock: bool = False) -> ArtifactHead | None:
     """The artifact's row; None if it has none. `lock` keeps others from writing it until the transaction ends."""
-    query = select(*_columns(artifacts, Head)).where(_of(artifacts, key))
+    query = select(*_columns(artifacts, ArtifactHead)).where(_of(artifacts, key))
     row = (await connection.execute(query.with_for_update() if lock else query)).one_or_none()
-    return Head(*row) if row else None
+    return ArtifactHead(*row) if row else None
 
 
-async def heads(connection: AsyncConnection, context_id: str) -> dict[str, Head]:
+async def read_heads(connection: AsyncConnection, context_id: str) -> dict[str, ArtifactHead]:
     """The rows of a context's artifacts, by id, in the order they were last changed."""
-    query = select(artifacts.c.artifact_id, *_columns(artifacts, Head)).where(artifacts.c.context_id == context_id)
+    query = select(artifacts.c.artifact_id, *_columns(artifacts, ArtifactHead)).where(
+        artifacts.c.context_id == context_id
+    )
     query = query.order_by(artifacts.c.changed, artifacts.c.artifact_id)
-    found = {artifact_id: Head(*row) for artifact_id, *row in await connection.execute(query)}
+    found = {artifact_id: ArtifactHead(*row) for artifact_id, *row in await connection.execute(query)}
     return {artifact_id: each for artifact_id, each in found.items() if each.exists}
 
 
-async def _document(connection: AsyncConnection, key: Key, found: Head, known: Stored | None) -> Stored:
+async def _document(
+    connection: AsyncConnection, key: Key, found: ArtifactHead, known: StoredDocument | None
+) -> StoredDocument:
     """The whole document; `known` is an earlier state of it (rule 2)."""
     if known is None or sum(version.pruned for version in known.document.versions) != found.pruned:
-        known = Stored(Document(key[1]))
+        known = StoredDocument(Document(key[1]))
     newer = select(*_columns(versions, VersionRow)).where(_of(versions, key), versions.c.number > len(known.depths))
     rows = [VersionRow(*row) for row in await connection.execute(newer.order_by(versions.c.number))]
     return stored(key[1], found, rows, await _pieces(connection, key, found), known)
 
 
-async def shown(connection: AsyncConnection, context_id: str, found: dict[str, Head]) -> list[Standing]:
+async def read_shown(connection: AsyncConnection, context_id: str, found: dict[str, ArtifactHead]) -> list[ArtifactRow]:
     """What artifacts of a context show, in the order given, without reading all of their versions."""
     if not found:
         return []
@@ -101,15 +105,15 @@ async def shown(connection: AsyncConnection, context_id: str, found: dict[str, H
     return [_shown(artifact_id, each, chains[artifact_id], pieces[artifact_id]) for artifact_id, each in found.items()]
 
 
-def _shown(artifact_id: str, found: Head, chain: Sequence[VersionRow], pieces: Sequence[Piece]) -> Standing:
-    return Standing(artifact_id, found, content(found, chain, pieces), found.draft_author or chain[-1].author)
+def _shown(artifact_id: str, found: ArtifactHead, chain: Sequence[VersionRow], pieces: Sequence[Piece]) -> ArtifactRow:
+    return ArtifactRow(artifact_id, found, content(found, chain, pieces), found.draft_author or chain[-1].author)
 
 
 async def version_content(connection: AsyncConnection, key: Key, number: int) -> Content:
     """A version's content, without reading more versions than those that it is kept as an edit of."""
     begin = select(*_links()).where(_of(versions, key), versions.c.number == number)
     rows = [VersionRow(*row) for _, *row in await connection.execute(_chains(key[0], begin))]
-    return content(Head(), rows, ())
+    return content(ArtifactHead(), rows, ())
 
 
 def _links() -> list[ColumnElement[Any]]:
@@ -131,7 +135,7 @@ def _chains(context_id: str, chosen: Select[Any]) -> Any:
     return select(chain).order_by(chain.c.artifact_id, chain.c.number)
 
 
-async def _pieces(connection: AsyncConnection, key: Key, found: Head) -> list[Piece]:
+async def _pieces(connection: AsyncConnection, key: Key, found: ArtifactHead) -> list[Piece]:
     if found.draft_task is None:
         return []
     query = select(*_columns(drafts, Piece)).where(_of(drafts, key)).order_by(drafts.c.seq)
@@ -161,14 +165,14 @@ class Cache:
     def __init__(self, limit: int = CACHED) -> None:
         self._limit = limit
         self._size = 0
-        self._entries: OrderedDict[Key, tuple[Stored, int]] = OrderedDict()
+        self._entries: OrderedDict[Key, tuple[StoredDocument, int]] = OrderedDict()
 
-    def fresh(self, key: Key, found: Head) -> Stored | None:
+    def fresh(self, key: Key, found: ArtifactHead) -> StoredDocument | None:
         """The document, if it is as the artifact's row says that it now is."""
         known = self._get(key, found)
         return known if known and known.head.revision == found.revision else None
 
-    async def read(self, connection: AsyncConnection, key: Key, found: Head) -> Stored:
+    async def read(self, connection: AsyncConnection, key: Key, found: ArtifactHead) -> StoredDocument:
         """The document, given its artifact's row."""
         read = self.fresh(key, found)
         if read is None:
@@ -176,7 +180,7 @@ class Cache:
             self.put(key, read)
         return read
 
-    def put(self, key: Key, document: Stored) -> None:
+    def put(self, key: Key, document: StoredDocument) -> None:
         self._size -= self._entries.pop(key, (None, 0))[1]
         self._entries[key] = document, document.size
         self._size += document.size
@@ -187,7 +191,7 @@ class Cache:
         self._entries.clear()
         self._size = 0
 
-    def _get(self, key: Key, found: Head) -> Stored | None:
+    def _get(self, key: Key, found: ArtifactHead) -> StoredDocument | None:
         """An earlier state of the artifact, or this one."""
         known, _ = self._entries.get(key, (None, 0))
         if known is None or known.head.incarnation != found.incarnation or known.head.revision > found.revision:

@@ -1,7 +1,7 @@
 """An artifact's document as rows, and the document of those rows. Pure.
 
 Rule 1 (versions): a version is kept whole or, where only a passage of its parent's text was edited, as what stands in
-        the passage's place. Fewer than `WHOLE` such rows lie between a version and a whole one.
+        the passage's place. Fewer than `FULL_EVERY` such rows lie between a version and a whole one.
 Rule 2 (drafts): a draft is the current version's content and pieces that are laid upon it in order: one appends parts,
         or is the whole content. The first `draft_kept` pieces make what the last completed call left.
 Rule 3 (pruning): a version whose row has neither content nor replacement has lost its content. It is never the current
@@ -19,15 +19,15 @@ from typing import Literal
 from a2a_canvas.store.changes import AppendParts, apply
 from a2a_canvas.store.codec import decode
 from a2a_canvas.store.document import Document, Draft
-from a2a_canvas.store.models import Author, Content, Passage, TextPart, Version
+from a2a_canvas.store.models import Author, Content, TextEdit, TextPart, Version
 from a2a_canvas.store.text.spans import Span
 
-WHOLE = 32
+FULL_EVERY = 32
 """Every so manieth version in a chain of edits is kept whole."""
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ArtifactHead:
     """A row of `artifacts` without its key."""
 
     holder: str | None = None
@@ -65,10 +65,10 @@ class VersionRow:
     replacement: str | None
 
     @property
-    def edited(self) -> Passage | None:
+    def edited(self) -> TextEdit | None:
         if self.edited_start is None or self.edited_end is None or self.edited_length is None:
             return None
-        return Passage(Span(self.edited_start, self.edited_end), self.edited_length)
+        return TextEdit(Span(self.edited_start, self.edited_end), self.edited_length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredDocument:
     """A document as its rows have it.
 
     Attributes:
@@ -90,7 +90,7 @@ class Stored:
     """
 
     document: Document
-    head: Head = field(default_factory=Head)
+    head: ArtifactHead = field(default_factory=ArtifactHead)
     pieces: int = 0
     depths: tuple[int, ...] = ()
 
@@ -104,7 +104,9 @@ class Stored:
         return size
 
 
-def stored(artifact_id: str, head: Head, rows: Iterable[VersionRow], pieces: Sequence[Piece], known: Stored) -> Stored:
+def stored(
+    artifact_id: str, head: ArtifactHead, rows: Iterable[VersionRow], pieces: Sequence[Piece], known: StoredDocument
+) -> StoredDocument:
     """The document of an artifact.
 
     Args:
@@ -119,11 +121,11 @@ def stored(artifact_id: str, head: Head, rows: Iterable[VersionRow], pieces: Seq
         facts = (row.author, row.task_id, row.parent, row.incomplete, row.edited)
         versions.append(Version(row.number, found or Content(), *facts, pruned=found is None))
     document = Document(artifact_id, tuple(versions), None, head.current, head.changed_by)
-    document = replace(document, draft=_draft(head, document.closed, pieces))
-    return Stored(document, head, len(pieces), tuple(depths))
+    document = replace(document, draft=_draft(head, document.current_content, pieces))
+    return StoredDocument(document, head, len(pieces), tuple(depths))
 
 
-def content(head: Head, chain: Iterable[VersionRow], pieces: Sequence[Piece]) -> Content:
+def content(head: ArtifactHead, chain: Iterable[VersionRow], pieces: Sequence[Piece]) -> Content:
     """What an artifact shows.
 
     Args:
@@ -146,7 +148,7 @@ def _content(row: VersionRow, base: Content | None) -> Content | None:
     return replace(base, parts=tuple(parts))
 
 
-def _draft(head: Head, closed: Content, pieces: Sequence[Piece]) -> Draft | None:
+def _draft(head: ArtifactHead, closed: Content, pieces: Sequence[Piece]) -> Draft | None:
     if head.draft_task is None or head.draft_author is None:
         return None
     contents = [*accumulate(pieces, _laid, initial=closed)]

@@ -10,25 +10,25 @@ from typing import Any
 import sqlalchemy
 from sqlalchemy import BigInteger, Boolean, Column, DateTime, Integer, MetaData, Table, TypeDecorator, func
 
-from a2a_canvas.store.models import repaired
+from a2a_canvas.store.models import replace_surrogates
 
 metadata = MetaData()
 
 
-def carried(text: str) -> str:
+def replace_unstorable(text: str) -> str:
     """`text` with U+FFFD in place of what a database cannot carry: half a character, and NUL."""
-    text = repaired(text)
+    text = replace_surrogates(text)
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
 class Text(TypeDecorator[str]):
-    """Any text, as `carried`: nothing is refused, with all that is written with it, because of a character."""
+    """Any text, after `replace_unstorable`, so that no character makes a transaction fail."""
 
     impl = sqlalchemy.Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Any) -> str | None:
-        return value if value is None else carried(value)
+        return value if value is None else replace_unstorable(value)
 
 
 def incarnation() -> Column[int]:

@@ -1,4 +1,4 @@
-"""Changes of artifacts into their rows, within the transaction of a group commit."""
+"""RowChanges of artifacts into their rows, within the transaction of a group commit."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from sqlalchemy import bindparam, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.document import Document
-from a2a_canvas.store.sql.commit import Fenced
+from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import insert
-from a2a_canvas.store.sql.differences import Changes, changes
 from a2a_canvas.store.sql.reading import Key
-from a2a_canvas.store.sql.rows import Head, Stored
+from a2a_canvas.store.sql.row_changes import RowChanges, row_changes
+from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
 _KEYED = artifacts.c.context_id == bindparam("of_context"), artifacts.c.artifact_id == bindparam("of_artifact")
 _UPDATE = (
-    artifacts.update().where(*_KEYED).values({field.name: bindparam(f"new_{field.name}") for field in fields(Head)})
+    artifacts.update()
+    .where(*_KEYED)
+    .values({field.name: bindparam(f"new_{field.name}") for field in fields(ArtifactHead)})
 )
 _HOLD = artifacts.update().where(*_KEYED).values(holder=bindparam("new_holder"))
 _RELEASE = artifacts.update().where(*_KEYED, artifacts.c.holder == bindparam("of_holder")).values(holder=None)
@@ -43,17 +45,17 @@ class Write:
 
     key: Key
     holder: str | None
-    before: Stored
+    before: StoredDocument
     document: Document
     changed: int
     keeps: str | None
 
     @property
-    def changes(self) -> Changes:
-        return changes(self.before, self.document, self.changed, self.keeps)
+    def changes(self) -> RowChanges:
+        return row_changes(self.before, self.document, self.changed, self.keeps)
 
 
-async def insert_head(connection: AsyncConnection, key: Key, head: Head) -> bool:
+async def insert_head(connection: AsyncConnection, key: Key, head: ArtifactHead) -> bool:
     """Make an artifact's row, unless there is one; whether there was none."""
     new = insert(connection, artifacts).values(_row(key, head)).on_conflict_do_nothing()
     return (await connection.execute(new)).rowcount == 1
@@ -68,11 +70,11 @@ async def release(connection: AsyncConnection, writes: Iterable[Write]) -> None:
     await _run(connection, _RELEASE, (_of(each.key, of_holder=each.holder) for each in writes if each.holder))
 
 
-async def write(connection: AsyncConnection, writes: Sequence[Write]) -> list[Stored]:
+async def write(connection: AsyncConnection, writes: Sequence[Write]) -> list[StoredDocument]:
     """Bring the rows of artifacts to where they should be; how the documents stand in them then.
 
     Raises:
-        Fenced: one of them is not as it was when memory went on from it; another replica has taken it over.
+        LeaseLost: one of them is not as it was when memory went on from it; another replica has taken it over.
     """
     for each in writes:
         if each.holder is None and not each.before.head.revision:
@@ -103,7 +105,7 @@ async def _locked(connection: AsyncConnection, keys: Sequence[Key]) -> dict[Key,
 def _check(each: Write, holder: str | None, incarnation: int, revision: int) -> None:
     unchanged = (incarnation, revision) == (each.before.head.incarnation, each.before.head.revision)
     if not unchanged or each.holder not in (None, holder):
-        raise Fenced(f"another replica has taken over artifact {each.key[1]!r}")
+        raise LeaseLost(f"another replica has taken over artifact {each.key[1]!r}")
 
 
 async def _run(connection: AsyncConnection, statement: Any, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -4,7 +4,7 @@ Rule 1: a rope never changes. Appending gives a new rope; every older one still 
 Rule 2: appending costs what is appended, not what is already there, as long as ropes grow from the newest one.
 
 Rule 3: of ropes that were edited from one another the newest is whole. An older one keeps what the edit took from it,
-        and every `WHOLE`th its whole text, so that reading one never takes more than `WHOLE` splices.
+        and every `FULL_EVERY`th its whole text, so that reading one never takes more than `FULL_EVERY` splices.
 
 Ropes that grew from one another share one buffer and each remembers how many of its characters are its own
 text. Only the rope that reaches the buffer's end may add to it; any other one begins a buffer of its own.
@@ -17,7 +17,7 @@ from weakref import ref
 
 from a2a_canvas.store.text.spans import Span, splice
 
-WHOLE = 32
+FULL_EVERY = 32
 """Every so manieth rope in a chain of edits keeps its whole text."""
 
 
@@ -101,7 +101,7 @@ class Rope:
         size = self._size - len(taken.encode()) + len(text.encode())
         edited = _rope(splice(whole, span, text), self._length - len(taken) + len(text), size)
         edited._edits = self._edits + 1
-        if self._edits % WHOLE and not isinstance(self._body, _Edited) and 2 * len(taken) < self._length:
+        if self._edits % FULL_EVERY and not isinstance(self._body, _Edited) and 2 * len(taken) < self._length:
             self._body = _Edited(edited, Span(span.start, span.start + len(text)), taken)
         return edited
 

@@ -23,7 +23,7 @@ Unit = Literal["utf16", "codepoint"]
 AROUND = 32
 """Characters of prefix and of suffix that tell equal quotes apart."""
 _EDGE = "\ud800"
-"""Stands for the beginning and the end of a text. No text has it: texts are `repaired` (`store/models.py`)."""
+"""Stands for the beginning and the end of a text. No text has it (`replace_surrogates`)."""
 
 
 @dataclass(frozen=True, slots=True)

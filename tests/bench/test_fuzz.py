@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_canvas.server.agent.endings import LOST
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from bench import fuzz
 from bench.servers import MEMORY
 
@@ -49,7 +49,7 @@ def test_no_context_gets_more_requests_for_a_longer_run() -> None:
         ("503", "", True),
         ("500", "", True),
         ("200", '{"error": {"code": -32603, "message": "Internal error"}}', True),
-        ("OK", f"...{LOST}", True),
+        ("OK", f"...{INTERNAL_ERROR}", True),
         ("400", "IndexError: list index out of range", True),
         ("INTERNAL", "", True),
         ("UNAVAILABLE", "", False),

@@ -754,7 +754,7 @@ async def test_the_servers_stop_ends_the_run_with_its_reason_and_the_answer_is_c
             server.should_exit = True
             await run.rest()
         await running
-    assert run.end == {"type": "RUN_ERROR", "message": STOPPED, "code": "failed"}
+    assert run.end == {"type": "RUN_ERROR", "message": SERVER_STOPPED, "code": "failed"}
     RUNS.append(run)
 
 

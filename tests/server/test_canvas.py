@@ -52,7 +52,7 @@ def app_options() -> dict[str, Any]:
 def told_of(request: ModelRequest) -> str:
     """What the model is told, all of it."""
     content = [item for message in request.messages for item in message.content]
-    return "\n".join(item.text for item in content if isinstance(item, Text))
+    return "\n".join(item.text for item in content if isinstance(item, ModelText))
 
 
 def rejection_of(task: pb.Task) -> dict[str, Any]:

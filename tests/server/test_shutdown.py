@@ -81,7 +81,7 @@ async def test_a_signal_fails_what_works_tells_every_watcher_and_leaves_with_cod
             process.kill()
             await process.wait()
     assert [stream.seen[-1].status_update.status.state for stream in working] == [pb.TASK_STATE_FAILED] * len(WAYS)
-    assert {said(stream.task.status) for stream in working} == {STOPPED}
+    assert {said(stream.task.status) for stream in working} == {SERVER_STOPPED}
     assert process.returncode == 0
     assert "ERROR" not in errors
     assert "Traceback" not in errors
@@ -99,7 +99,7 @@ async def test_it_also_stops_so_when_it_is_told_without_a_signal(way: tuple[str,
         await stream.rest()
         await running
     assert stream.seen[-1].status_update.status.state == pb.TASK_STATE_FAILED
-    assert said(stream.task.status) == STOPPED
+    assert said(stream.task.status) == SERVER_STOPPED
 
 
 async def test_a_call_that_waits_for_its_task_is_answered_with_the_failed_task() -> None:
@@ -110,7 +110,7 @@ async def test_a_call_that_waits_for_its_task_is_answered_with_the_failed_task()
         task = await answer
         await running
     assert task.status.state == pb.TASK_STATE_FAILED
-    assert said(task.status) == STOPPED
+    assert said(task.status) == SERVER_STOPPED
 
 
 async def test_a_watcher_of_a_task_that_waits_for_input_is_let_go_with_a_complete_answer(
@@ -256,6 +256,6 @@ async def test_an_answer_that_was_cut_is_completed_and_a_whole_one_left_alone(pa
         seen.append(message)
 
     stop = build_app(Settings(database="memory"), load_script(SCRIPT)).state.stop
-    assert isinstance(stop, Stop)
-    await Stopping(cut, stop=stop)({"type": "http"}, receive, send)
+    assert isinstance(stop, Shutdown)
+    await ShutdownMiddleware(cut, stop=stop)({"type": "http"}, receive, send)
     assert seen == [*whole, end]

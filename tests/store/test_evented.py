@@ -81,7 +81,7 @@ class Watched(RuleBasedStateMachine):
     def show(self, task: str, artifact: str) -> None:
         ref, client = by(task, artifact), self.clients[task]
         try:
-            result(self.telling[task].show(ref))
+            result(self.telling[task].resend(ref))
         except ArtifactNotFound:
             return
         artifact_now, versions = result(self.store.get(ref)), result(self.store.versions(ref))
@@ -92,7 +92,7 @@ class Watched(RuleBasedStateMachine):
     def writer_of(self, artifact: str) -> str | None:
         """Whose draft is open: an error says so to anybody else."""
         try:
-            result(self.store.keep(by("nobody", artifact)))
+            result(self.store.complete_call(by("nobody", artifact)))
         except ArtifactBusy as error:
             return error.task_id
         return None
@@ -116,7 +116,7 @@ class Watched(RuleBasedStateMachine):
     def keep(self, task: str, artifact: str) -> None:
         told = len(self.clients[task].told)
         with suppress(StoreError):
-            result(self.telling[task].keep(by(task, artifact)))
+            result(self.telling[task].complete_call(by(task, artifact)))
         assert len(self.clients[task].told) == told
 
     @rule(task=TASK, artifact=ARTIFACT)
@@ -254,7 +254,7 @@ async def test_errors_keeps_and_closes_of_nothing_tell_nothing(
 ) -> None:
     telling = EventedArtifactStore(store, client.listen)
     await telling.apply(by("t1"), delta(replacing("A")))
-    await telling.keep(by("t1"))
+    await telling.complete_call(by("t1"))
     with pytest.raises(EmptyUpdate):
         await telling.apply(by("t1"), AppendParts(()))
     with pytest.raises(ArtifactBusy):
@@ -301,8 +301,8 @@ async def test_a_draft_that_a_crash_has_left_open_is_gone_on_with_and_closed_as_
     for name in ("a", "b"):
         await store.apply(by("t1", name), replacing("A"))
     telling = EventedArtifactStore(store, client.listen, seen=["a", "b"])
-    telling.adopt(by("t1"))
-    await telling.show(by("t1"))
+    telling.adopt_draft(by("t1"))
+    await telling.resend(by("t1"))
     await telling.prepare_all()
     await telling.close_all()
     assert [(told.artifact.text, told.last_chunk) for told in client.told] == [("A", False), ("A", True)]
@@ -320,7 +320,7 @@ async def test_before_drafts_are_closed_all_of_them_can_be_got_hold_of(client: S
     telling = EventedArtifactStore(store, client.listen)
     await telling.apply(by("t1", "closed"), replacing("C", last_chunk=True))
     await telling.apply(by("t1", "draft"), replacing("D"))
-    telling.adopt(by("t1", "left"))
+    telling.adopt_draft(by("t1", "left"))
     await telling.prepare_all()
     assert store.prepared == ("draft", "left")
 
@@ -338,7 +338,7 @@ async def test_what_is_told_of_an_edit_is_passed_on_in_order_and_changes_nothing
         EditAborted("e", "a", Selection(0, 1)),
     )
     for event in told:
-        await telling.tell(event)
+        await telling.notify(event)
     assert client.heard == [*told]
     assert await store.list("c") == ()
 
@@ -387,7 +387,7 @@ async def test_an_artifact_is_shown_as_it_stands_and_changes_nothing(
         await store.apply(Ref("c", "a", "t0", "user"), replacing(content, last_chunk=True))
     await store.apply(by("t0"), Undo())
     before = await store.get(by("t1")), await store.versions(by("t1"))
-    await EventedArtifactStore(store, client.listen).show(by("t1"))
+    await EventedArtifactStore(store, client.listen).resend(by("t1"))
     (shown,) = client.told
     assert (shown.append, shown.parts, shown.last_chunk) == (False, (text("A"),), True)
     assert (shown.version, shown.author) == (1, "user")
@@ -402,7 +402,7 @@ async def test_a_draft_of_the_same_turn_is_shown_as_the_version_that_it_will_be(
     await store.apply(by("t0"), Undo())
     telling = EventedArtifactStore(store, client.listen)
     written = await telling.apply(by("t1"), appending("+"))
-    await telling.show(by("t1"))
+    await telling.resend(by("t1"))
     assert client.told == [written, written]
 
 
@@ -411,14 +411,14 @@ async def test_what_another_task_is_still_writing_is_not_shown(
 ) -> None:
     await store.apply(by("t0"), replacing("A", last_chunk=True))
     await store.apply(by("t2"), delta(appending("half a")))
-    await EventedArtifactStore(store, client.listen).show(by("t1"))
+    await EventedArtifactStore(store, client.listen).resend(by("t1"))
     (shown,) = client.told
     assert (shown.parts, shown.last_chunk, shown.version) == ((text("A"),), True, 1)
 
 
 async def test_what_is_not_there_cannot_be_shown(store: InMemoryArtifactStore, client: StockClient) -> None:
     with pytest.raises(ArtifactNotFound):
-        await EventedArtifactStore(store, client.listen).show(by("t1"))
+        await EventedArtifactStore(store, client.listen).resend(by("t1"))
     assert client.heard == []
 
 

@@ -241,10 +241,10 @@ class Drafts(RuleBasedStateMachine):
         after = self.model.keep(task)
         if isinstance(after, StoreError):
             with pytest.raises(type(after)):
-                result(self.store.keep(by(task)))
+                result(self.store.complete_call(by(task)))
             return
         self.model = after
-        result(self.store.keep(by(task)))
+        result(self.store.complete_call(by(task)))
 
     @rule(task=TASKS)
     def close(self, task: str) -> None:
@@ -308,13 +308,13 @@ def after(*steps: Change | str, task: str = "t1", document: Document | None = No
     for step in steps:
         match step:
             case "keep":
-                document, told = mutation.kept(document, ref), None
+                document, told = mutation.complete_call(document, ref), None
             case "close":
-                document, told = mutation.closed(document, ref)
+                document, told = mutation.close_draft(document, ref)
             case "discard":
-                document, told = mutation.discarded(document, ref)
+                document, told = mutation.discard_call(document, ref)
             case ReplaceParts() | AppendParts() | EditText() | Restore() | Undo() | Redo():
-                document, told = mutation.changed(document, ref, step, Limits())
+                document, told = mutation.apply_change(document, ref, step, Limits())
             case _:
                 raise AssertionError(step)
     return document, told
@@ -467,7 +467,7 @@ def test_an_invalid_change_leaves_an_open_draft_open() -> None:
 
 def test_a_version_remembers_who_wrote_it() -> None:
     ref = Ref("c", "a", "t1", author="user")
-    document, applied = mutation.changed(Document("a"), ref, replacing("A", last_chunk=True), Limits())
+    document, applied = mutation.apply_change(Document("a"), ref, replacing("A", last_chunk=True), Limits())
     assert (document.versions[0].author, applied.author) == ("user", "user")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.retrying import PatientStore
+from a2a_canvas.store.retrying import RetryingStore
 from tests.store.artifact_builders import appending, by, replacing, result, text
 
 REF = by("t1")
@@ -17,7 +17,7 @@ CALLS = {
     "version": lambda store: store.version(REF, 1),
     "prepare": lambda store: store.prepare(REF),
     "apply": lambda store: store.apply(REF, appending("B")),
-    "keep": lambda store: store.keep(REF),
+    "complete_call": lambda store: store.complete_call(REF),
     "close": lambda store: store.close(REF),
     "discard": lambda store: store.discard(REF),
 }
@@ -56,20 +56,20 @@ class Lost(Exception):
 async def test_a_call_is_tried_until_the_database_is_there(call, times) -> None:
     store, same, pauses = Away(), Away(), Pauses()
     store.times = times
-    assert await call(PatientStore(store, pauses)) == await call(same)
+    assert await call(RetryingStore(store, pauses)) == await call(same)
     assert pauses.count == times
     assert (await store.get(REF)).content == (await same.get(REF)).content
 
 
 @every_call
 def test_while_it_is_there_nothing_waits(call) -> None:
-    result(call(PatientStore(Away(), Pauses())))
+    result(call(RetryingStore(Away(), Pauses())))
 
 
 async def test_what_else_goes_wrong_is_not_tried_again() -> None:
     pauses = Pauses()
     with pytest.raises(ArtifactNotFound):
-        await PatientStore(Away(), pauses).get(by("t1", "nope"))
+        await RetryingStore(Away(), pauses).get(by("t1", "nope"))
     assert pauses.count == 0
 
 
@@ -81,7 +81,7 @@ async def test_a_cancel_ends_the_waiting_and_nothing_has_changed() -> None:
         waiting.set()
         await asyncio.Event().wait()
 
-    running = asyncio.create_task(PatientStore(store, pause).apply(REF, appending("B")))
+    running = asyncio.create_task(RetryingStore(store, pause).apply(REF, appending("B")))
     await waiting.wait()
     running.cancel()
     await asyncio.wait([running])
@@ -103,7 +103,7 @@ async def test_for_a_task_that_is_somebody_elses_nothing_is_tried(call) -> None:
     store = Untouched()
     before = store._contexts["c"]["a"]
     with pytest.raises(Lost):
-        await call(PatientStore(store, Pauses(), lost))
+        await call(RetryingStore(store, Pauses(), lost))
     assert store._contexts["c"]["a"] is before
 
 
@@ -118,5 +118,5 @@ async def test_a_task_that_is_lost_while_it_waits_is_tried_for_no_more(call) -> 
             raise Lost
 
     with pytest.raises(Lost):
-        await call(PatientStore(store, Pauses(), check))
+        await call(RetryingStore(store, Pauses(), check))
     assert away == [5, 4, 3]

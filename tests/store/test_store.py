@@ -103,14 +103,14 @@ async def test_parts_of_every_kind_come_back_as_they_were_given(store: ArtifactS
 
 
 async def test_the_current_versions_of_a_context_and_who_changed_them_last(store: ArtifactStore) -> None:
-    assert await store.current("c") == {}
+    assert await store.current_versions("c") == {}
     await store.apply(by("t1"), replacing("A", last_chunk=True))
     await store.apply(by("t1"), replacing("B", last_chunk=True))
     await store.apply(by("t1", "b"), replacing("draft"))
     await store.apply(by("t1", context="another"), replacing("x"))
-    assert await store.current("c") == {"a": (2, "t1"), "b": (0, "t1")}
+    assert await store.current_versions("c") == {"a": (2, "t1"), "b": (0, "t1")}
     await store.apply(by("t2"), Undo())
-    assert (await store.current("c"))["a"] == (1, "t2")
+    assert (await store.current_versions("c"))["a"] == (1, "t2")
 
 
 async def test_parts_are_combined_by_kind(store: ArtifactStore) -> None:
@@ -157,7 +157,7 @@ async def test_what_changes_nothing_leaves_the_order_of_the_list(store: Artifact
     await store.apply(by("t1", "b"), replacing("x"))
     assert await store.close(by("t1", "a")) is None
     assert await store.discard(by("t1", "a")) is None
-    await store.keep(by("t1", "a"))
+    await store.complete_call(by("t1", "a"))
     with pytest.raises(EmptyUpdate):
         await store.apply(by("t1", "a"), AppendParts(()))
     assert await ids(store) == ["a", "b"]
@@ -202,7 +202,7 @@ async def test_a_draft_has_one_writer_and_others_change_nothing(store: ArtifactS
             await store.apply(by("t2"), change)
         assert (caught.value.artifact_id, caught.value.task_id) == ("a", "t1")
     with pytest.raises(ArtifactBusy):
-        await store.keep(by("t2"))
+        await store.complete_call(by("t2"))
     assert await store.close(by("t2")) is None
     assert await store.discard(by("t2")) is None
     assert await standing(store, by("t1")) == before
@@ -260,7 +260,7 @@ async def test_an_artifact_may_reach_its_bounds(store: ArtifactStore) -> None:
 
 async def test_a_cut_off_call_is_taken_back_and_a_kept_one_is_not(store: ArtifactStore) -> None:
     await store.apply(by("t1"), delta(replacing("A")))
-    await store.keep(by("t1"))
+    await store.complete_call(by("t1"))
     assert await store.discard(by("t1")) is None
     await store.apply(by("t1"), delta(appending("B")))
     back = await store.discard(by("t1"))

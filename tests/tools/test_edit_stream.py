@@ -15,7 +15,7 @@ from a2a_canvas.store.errors import ArtifactBusy, ArtifactTooLarge, PassageLost
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, Limits, Ref
 from a2a_canvas.store.text.spans import Span, Unit, from_codepoints
-from a2a_canvas.tools.edit_stream import EditStream, Target, updated_content
+from a2a_canvas.tools.edit_stream import EditStream, EditTarget, updated_content
 from tests.store.artifact_builders import appending, by, delta, replacing, result
 from tests.tools.tool_calls import RecordingListener, workspace
 
@@ -44,7 +44,7 @@ async def opened(
     """An edit that has been announced, with the pieces written so far."""
     watcher = RecordingListener()
     artifact = await store.get(by(task))
-    target = Target("a", artifact.version, artifact.text, span_of(quote, artifact.text))
+    target = EditTarget("a", artifact.version, artifact.text, span_of(quote, artifact.text))
     edit = EditStream(workspace(store, task, watcher), target, strategy)
     await edit.start()
     for piece in pieces:
@@ -114,7 +114,7 @@ async def test_watchers_see_start_chunks_complete_and_then_the_one_change() -> N
 
 async def test_an_edit_is_written_in_the_name_of_its_task_and_author() -> None:
     store = await saved()
-    edit = EditStream(workspace(store), Target("a", 1, TEXT, span_of(FIRST)), "replace", "user")
+    edit = EditStream(workspace(store), EditTarget("a", 1, TEXT, span_of(FIRST)), "replace", "user")
     await edit.start()
     await edit.complete()
     made = await store.version(by("t1"), 2)
@@ -205,7 +205,7 @@ async def test_what_another_task_writes_and_takes_back_never_says_where_an_edit_
     store = Racing()
     for text in (TEXT, f"Foreword\n{TEXT}"):
         await store.apply(by("t0"), replacing(text, last_chunk=True))
-    edit = EditStream(workspace(store), Target("a", 1, TEXT, span_of(SECOND)), "replace")
+    edit = EditStream(workspace(store), EditTarget("a", 1, TEXT, span_of(SECOND)), "replace")
     await edit.start()
     await edit.feed("Second!")
     applied = await edit.complete()
@@ -217,7 +217,7 @@ async def test_a_draft_of_the_same_task_becomes_a_version_before_the_edit() -> N
     place = workspace(store)
     await place.store.apply(by("t1"), appending("More.\n"))
     artifact = await store.get(by("t1"))
-    edit = EditStream(place, Target("a", artifact.version, artifact.text, span_of(FIRST)), "replace")
+    edit = EditStream(place, EditTarget("a", artifact.version, artifact.text, span_of(FIRST)), "replace")
     await edit.start()
     await edit.feed("One.")
     await edit.complete()
@@ -254,7 +254,7 @@ async def test_each_edit_of_a_workspace_has_an_id_of_its_own() -> None:
     store, watcher = await saved(), RecordingListener()
     place = workspace(store, watcher=watcher)
     for _ in range(2):
-        edit = EditStream(place, Target("a", 1, TEXT, span_of(FIRST)), "replace")
+        edit = EditStream(place, EditTarget("a", 1, TEXT, span_of(FIRST)), "replace")
         await edit.start()
         await edit.abort(again=True)
     assert [event.edit_id for event in watcher.edits(EditStarted)] == ["edit-1", "edit-2"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart
-from a2a_canvas.tools.part_inputs import MAX_DEPTH, carriable, part_input, part_output
+from a2a_canvas.tools.part_inputs import MAX_DEPTH, part_input, part_output, require_portable
 from tests.store.artifact_builders import DATA_PARTS, PARTS, TEXT_PARTS, text
 
 
@@ -83,9 +83,9 @@ def nested(levels: int) -> Any:
 
 
 def test_nesting_has_a_bound() -> None:
-    assert carriable(nested(MAX_DEPTH)) == nested(MAX_DEPTH)
+    assert require_portable(nested(MAX_DEPTH)) == nested(MAX_DEPTH)
     with pytest.raises(ValueError, match="deeper than 30 levels"):
-        carriable(nested(MAX_DEPTH + 1))
+        require_portable(nested(MAX_DEPTH + 1))
 
 
 NOT_NUMBERS = [float("nan"), float("inf"), -float("inf"), 10**400, -(10**400)]
@@ -95,17 +95,17 @@ NOT_NUMBERS = [float("nan"), float("inf"), -float("inf"), 10**400, -(10**400)]
 @pytest.mark.parametrize("place", [lambda x: x, lambda x: [0, x], lambda x: {"a": {"b": x}}], ids=["", "list", "dict"])
 def test_what_no_transport_carries_is_refused_wherever_it_stands(value: Any, place: Any) -> None:
     with pytest.raises(ValueError, match="must not contain"):
-        carriable(place(value))
+        require_portable(place(value))
 
 
 def test_a_key_is_text_too() -> None:
     with pytest.raises(ValueError, match="lone surrogates"):
-        carriable([{"\ud83d": 1}])
+        require_portable([{"\ud83d": 1}])
 
 
 @pytest.mark.parametrize("value", [None, True, 0, -1.5, 10**300, 1e308, "😀\x00", [], {}, {"é": [{}]}], ids=ascii)
 def test_everything_else_is_carried_as_it_is(value: Any) -> None:
-    assert carriable(value) is value
+    assert require_portable(value) is value
 
 
 @given(TEXT_PARTS | DATA_PARTS)

@@ -1,7 +1,7 @@
 """A passage of an artifact that is to be edited, and how a language model is asked for its new text. Pure.
 
 Rule 1: the model sees the selection, the document's outline (`outline.py`), and what stands around the selection: on
-        either side `SURROUNDINGS` characters at least and `ROOM` at most, as the language needs it. Of code that is
+        either side `MIN_CONTEXT` to `MAX_CONTEXT` characters, as the language needs it. Of code that is
         the rest of the block (up to the lines without indentation that begin it and the next one), of a text the
         paragraphs next to those in which it begins and ends.
 Rule 2: one message says it all, in this order: the outline, what stands before, the selection, what stands after, the
@@ -20,29 +20,29 @@ from typing import Final, Literal
 
 from a2a_canvas.server.agent.edit.outline import outline_of
 from a2a_canvas.server.agent.language import is_prose
-from a2a_canvas.server.agent.model import ModelMessage, ModelRequest, Passage, Text
+from a2a_canvas.server.agent.model import EditPrompt, ModelMessage, ModelRequest, ModelText
 from a2a_canvas.store.edits import Strategy
 from a2a_canvas.store.text.spans import Span, line_count, lines_named, lines_of
 from a2a_canvas.tools.artifact_read import to_json
 
 __all__ = [
     "EDIT_SYSTEM",
-    "ROOM",
-    "SURROUNDINGS",
+    "MAX_CONTEXT",
+    "MIN_CONTEXT",
     "TAGS",
-    "Passage",
+    "EditPrompt",
     "deletion_mark",
+    "edit_prompt",
     "edit_request",
     "on_own_lines",
-    "passage_of",
+    "prompt_content",
     "tag_number",
-    "to_content",
 ]
 
-SURROUNDINGS: Final = 200
+MIN_CONTEXT: Final = 200
 """Characters (code points) before and after the selection that the model is shown at least, as far as there are any."""
 
-ROOM: Final = 2_000
+MAX_CONTEXT: Final = 2_000
 """Characters (code points) before and after the selection that the model is shown at most."""
 
 TAGS: Final = ("outline", "before", "selection", "after", "request")
@@ -69,13 +69,13 @@ _BLOCK_END: Final = re.compile(r"\n(?=[^\s)\]}])")  # a line without indentation
 _NUMBERED: Final = re.compile(r"-([0-9]+)")
 
 
-def passage_of(
+def edit_prompt(
     text: str, span: Span, *, name: str, language: str, instruction: str, strategy: Strategy, lines: bool = False
-) -> Passage:
+) -> EditPrompt:
     """The passage of `text` at `span`, with what the model is shown of the rest."""
     around = _around(text, span, language)
     before, after = text[around.start : span.start], text[span.end : around.end]
-    return Passage(
+    return EditPrompt(
         name,
         language,
         before,
@@ -93,11 +93,11 @@ def passage_of(
 def _around(text: str, span: Span, language: str) -> Span:
     """What is shown of a text with the passage at `span` (rule 1)."""
     border, skipped = (_PARAGRAPH_END, 1) if is_prose(language) else (_BLOCK_END, 0)
-    left, right = text[max(0, span.start - ROOM) : span.start], text[span.end : span.end + ROOM]
+    left, right = text[max(0, span.start - MAX_CONTEXT) : span.start], text[span.end : span.end + MAX_CONTEXT]
     begins = [found.end() for found in border.finditer(left)][::-1][skipped:]
     ends = [found.end() for found in border.finditer(right)][skipped:]
-    before = max(len(left) - (begins or [0])[0], SURROUNDINGS)
-    after = max((ends or [len(right)])[0], SURROUNDINGS)
+    before = max(len(left) - (begins or [0])[0], MIN_CONTEXT)
+    after = max((ends or [len(right)])[0], MIN_CONTEXT)
     return Span(max(0, span.start - before), min(len(text), span.end + after))
 
 
@@ -106,7 +106,7 @@ def _line_end(text: str) -> Literal["\n", "\r\n"]:
     return "\r\n" if ends and text.count("\r\n") == ends else "\n"
 
 
-def on_own_lines(passage: Passage) -> bool:
+def on_own_lines(passage: EditPrompt) -> bool:
     """Whether what is inserted beside the passage stands on lines of its own: the passage is given by its lines, and
     ends or begins one there. (Who gives both may have selected a word.)"""
     if not passage.lines or passage.strategy == "replace":
@@ -116,17 +116,17 @@ def on_own_lines(passage: Passage) -> bool:
     return not passage.after or passage.selected.endswith("\n") or passage.after.startswith(("\n", "\r\n"))
 
 
-def edit_request(passage: Passage, message_id: str = "") -> ModelRequest:
+def edit_request(passage: EditPrompt, message_id: str = "") -> ModelRequest:
     """The model call that asks for a passage's new text: one message, no tools.
 
     Args:
         passage: what is to be edited.
         message_id: the A2A message that asks for it.
     """
-    return ModelRequest(EDIT_SYSTEM, (ModelMessage("user", to_content(passage), message_id),), edit=passage)
+    return ModelRequest(EDIT_SYSTEM, (ModelMessage("user", prompt_content(passage), message_id),), edit=passage)
 
 
-def to_content(passage: Passage) -> tuple[Text, ...]:
+def prompt_content(passage: EditPrompt) -> tuple[ModelText, ...]:
     """The pieces of the message, in order: outline (if any), before, selection, after, request, instructions."""
     number = tag_number(passage)
 
@@ -138,39 +138,39 @@ def to_content(passage: Passage) -> tuple[Text, ...]:
     )
     selected = "The selected text:" if passage.selected else "Nothing is selected; the place is here:"
     return (
-        *((Text(outline),) if passage.outline else ()),
-        Text(f"What stands before the selection, as context only:\n{tagged('before', passage.before)}"),
-        Text(f"{selected}\n{tagged('selection', passage.selected)}"),
-        Text(f"What stands after the selection, as context only:\n{tagged('after', passage.after)}"),
-        Text(f"The request:\n{tagged('request', passage.instruction)}"),
-        Text("\n".join(("The instructions:", *(f"- {line}" for line in _instructions(passage))))),
+        *((ModelText(outline),) if passage.outline else ()),
+        ModelText(f"What stands before the selection, as context only:\n{tagged('before', passage.before)}"),
+        ModelText(f"{selected}\n{tagged('selection', passage.selected)}"),
+        ModelText(f"What stands after the selection, as context only:\n{tagged('after', passage.after)}"),
+        ModelText(f"The request:\n{tagged('request', passage.instruction)}"),
+        ModelText("\n".join(("The instructions:", *(f"- {line}" for line in _instructions(passage))))),
     )
 
 
-def tag_number(passage: Passage) -> int:
+def tag_number(passage: EditPrompt) -> int:
     """The number of the tags in the message about a passage."""
     taken = {number for text in _told(passage) for number in _NUMBERED.findall(text)}
     return next(number for number in count(1) if str(number) not in taken)
 
 
-def deletion_mark(passage: Passage) -> str:
+def deletion_mark(passage: EditPrompt) -> str:
     """What a model replies, and nothing else, to have the passage deleted. It stands nowhere in what it is shown."""
     taken = any("<delete" in text.casefold() for text in _told(passage))
     return f"<delete-{tag_number(passage)}/>" if taken else "<delete/>"
 
 
-def _told(passage: Passage) -> tuple[str, ...]:
+def _told(passage: EditPrompt) -> tuple[str, ...]:
     around = (passage.outline, passage.before, passage.selected, passage.after)
     return (*around, passage.instruction, passage.name, passage.language)
 
 
-def _instructions(passage: Passage) -> tuple[str, ...]:
+def _instructions(passage: EditPrompt) -> tuple[str, ...]:
     # JSON keeps a name on one line, whatever is in it.
     language = f", its language {to_json(passage.language)}" if passage.language else ""
     return (
         f"The document's name is {to_json(passage.name)}{language}.",
         *((f"The selection is {passage.place}.",) if passage.place else ()),
-        *_what_becomes_of_it(passage),
+        *_placement(passage),
         "What stands before and after is context only: do not include it, and do not regenerate the whole document.",
         "Change only what the request asks for; keep the indentation and the style.",
         "Return the text alone, without a code fence around it and without a comment on it.",
@@ -178,7 +178,7 @@ def _instructions(passage: Passage) -> tuple[str, ...]:
     )
 
 
-def _what_becomes_of_it(passage: Passage) -> tuple[str, ...]:
+def _placement(passage: EditPrompt) -> tuple[str, ...]:
     line_breaks = (
         "It stands on lines of its own: line breaks that are missing between it and the lines around it are added."
         if on_own_lines(passage)
@@ -203,5 +203,5 @@ def _what_becomes_of_it(passage: Passage) -> tuple[str, ...]:
     )
 
 
-def _ends_line(passage: Passage) -> bool:
+def _ends_line(passage: EditPrompt) -> bool:
     return passage.selected.endswith("\n")

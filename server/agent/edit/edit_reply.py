@@ -30,16 +30,16 @@ from typing import Final, Protocol
 
 from a2a_canvas.server.agent.edit.edit_prompt import deletion_mark, on_own_lines
 from a2a_canvas.server.agent.edit.fences import FENCE_LINE, Fences, has_fence, talk, wrappers
-from a2a_canvas.server.agent.edit.leading_thinking import Thought
+from a2a_canvas.server.agent.edit.leading_thinking import LeadingThinking
 from a2a_canvas.server.agent.edit.markers import Markers
-from a2a_canvas.server.agent.model import Passage
+from a2a_canvas.server.agent.model import EditPrompt
 
 _LINE_BEGIN: Final = re.compile(r"\r?\n")
 _LINE_END: Final = re.compile(r"\r?\n\Z")
 _BARE: Final = re.compile(r"(?<!\r)\n")
 
 
-class Rewritten:
+class EditReply:
     """Takes a reply in pieces, and gives the text that it makes of them.
 
     Args:
@@ -47,8 +47,8 @@ class Rewritten:
         inside_fence: whether the selection stands in a fenced block, by the whole text before it.
     """
 
-    def __init__(self, passage: Passage, *, inside_fence: bool) -> None:
-        self._thought = Thought(passage.selected)
+    def __init__(self, passage: EditPrompt, *, inside_fence: bool) -> None:
+        self._thought = LeadingThinking(passage.selected)
         self._markers = Markers(passage)
         self._fences = Fences(
             wrappers(passage, inside_fence=inside_fence), talk(passage, inside_fence=inside_fence), passage.selected
@@ -138,7 +138,7 @@ class _Ends(Protocol):
     def flush(self, *, wrapped: bool) -> str: ...
 
 
-def _ends(passage: Passage) -> _Ends:
+def _ends(passage: EditPrompt) -> _Ends:
     if _replaces(passage):
         return _Replacement(passage.selected)
     if on_own_lines(passage):
@@ -147,11 +147,11 @@ def _ends(passage: Passage) -> _Ends:
     return _Insertion(passage.line_end if _begins_line(passage) else "")
 
 
-def _replaces(passage: Passage) -> bool:
+def _replaces(passage: EditPrompt) -> bool:
     return passage.strategy == "replace" and bool(passage.selected)
 
 
-def _begins_line(passage: Passage) -> bool:
+def _begins_line(passage: EditPrompt) -> bool:
     """Whether an insertion comes between a line's beginning and the text of that line."""
     around = (passage.before, passage.selected + passage.after)
     if passage.strategy == "insert_after":

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from a2a_canvas.server.agent.language import is_markdown, is_prose
-from a2a_canvas.server.agent.model import Passage
+from a2a_canvas.server.agent.model import EditPrompt
 
 FENCE_LINE: Final = 256
 """Characters within which a fence must stand."""
@@ -105,14 +105,14 @@ Talk = Literal["code", "prose", "text"]
 """What sentences before a fence are: a preamble of code or of prose (rules 7 and 8), or text."""
 
 
-def wrappers(passage: Passage, *, inside_fence: bool) -> Wrappers:
+def wrappers(passage: EditPrompt, *, inside_fence: bool) -> Wrappers:
     """Which fences are wrappers in the reply to a passage."""
     if _first_fence(passage.selected):
         return "of a block"
     return "of text" if is_markdown(passage.language) and not inside_fence else "any"
 
 
-def talk(passage: Passage, *, inside_fence: bool) -> Talk:
+def talk(passage: EditPrompt, *, inside_fence: bool) -> Talk:
     """What sentences before a fence are in the reply to a passage."""
     in_string = any(passage.before.count(quotes) % 2 for quotes in _QUOTES)
     if has_fence(passage.selected) or in_string:

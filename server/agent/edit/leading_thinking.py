@@ -22,7 +22,7 @@ _BLANKS: Final = " \t\r\n"
 _BLANK: Final = re.compile(r"[ \t]*(?:\r?\n(?:[ \t]*\r?\n)*)?")
 
 
-class Thought:
+class LeadingThinking:
     """Takes a reply in pieces, and gives it back without the thinking.
 
     Args:

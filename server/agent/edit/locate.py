@@ -12,19 +12,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from a2a_canvas.server.agent.operations import InvalidOperation, Marked
+from a2a_canvas.server.agent.operations import InvalidOperation, SelectionRequest
 from a2a_canvas.store.errors import PassageLost
 from a2a_canvas.store.models import Version
 from a2a_canvas.store.text.spans import Span, length, line_count, lines_of, lines_span, to_codepoints
-from a2a_canvas.store.text.tracking import track
-from a2a_canvas.tools.edit_stream import Target
+from a2a_canvas.store.tracking import track
+from a2a_canvas.tools.edit_stream import EditTarget
 
 SHOWN = 80
 """Characters of the artifact that an error message shows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class EditBase:
     """An artifact's text as it stands, and as the sender saw it.
 
     Attributes:
@@ -42,67 +42,72 @@ class Standing:
     versions: Sequence[Version] = ()
 
 
-def place(marked: Marked, standing: Standing) -> Target:
+def locate(selection: SelectionRequest, edit_base: EditBase) -> EditTarget:
     """Where a selection stands in the current version.
 
     Raises:
         InvalidOperation, PassageLost: rules 2 and 3.
     """
-    span = _span(marked, standing.base_text)
-    there = span.of(standing.base_text)
-    quote = there if marked.text is None else marked.text
-    is_current = standing.base_version == standing.version
-    if quote == there and (is_current or standing.base_version is None):
-        return _target(standing, span, marked)
+    span = _span(selection, edit_base.base_text)
+    there = span.of(edit_base.base_text)
+    quote = there if selection.text is None else selection.text
+    is_current = edit_base.base_version == edit_base.version
+    if quote == there and (is_current or edit_base.base_version is None):
+        return _target(edit_base, span, selection)
     if is_current:
         shown = there if len(there) <= SHOWN else f"{there[:SHOWN]}…"
-        raise InvalidOperation("selection.text", f"does not match: version {standing.version} says {shown!r} there")
-    base = standing.base_version or standing.version
-    found = track(standing.versions, base, standing.version, span, quote)
+        raise InvalidOperation("selection.text", f"does not match: version {edit_base.version} says {shown!r} there")
+    base = edit_base.base_version or edit_base.version
+    found = track(edit_base.versions, base, edit_base.version, span, quote)
     if found is None:
-        raise PassageLost(standing.artifact_id, standing.base_version, standing.version)
-    return _target(standing, found, marked)
+        raise PassageLost(edit_base.artifact_id, edit_base.base_version, edit_base.version)
+    return _target(edit_base, found, selection)
 
 
-def _target(standing: Standing, span: Span, marked: Marked) -> Target:
-    return Target(standing.artifact_id, standing.version, standing.text, span, marked.unit)
+def _target(edit_base: EditBase, span: Span, selection: SelectionRequest) -> EditTarget:
+    return EditTarget(edit_base.artifact_id, edit_base.version, edit_base.text, span, selection.unit)
 
 
-def _span(marked: Marked, text: str) -> Span:
-    lines = _lines(marked, text)
-    if marked.start is None or marked.end is None:
+def _span(selection: SelectionRequest, text: str) -> Span:
+    lines = _lines(selection, text)
+    if selection.start is None or selection.end is None:
         assert lines is not None
         return lines
-    start, end = marked.fields
-    span = Span(_offset(start, marked.start, marked, text), _offset(end, marked.end, marked, text))
+    start, end = selection.fields
+    span = Span(_offset(start, selection.start, selection, text), _offset(end, selection.end, selection, text))
     if span.end < span.start:
-        most = length(text, marked.unit)
-        raise InvalidOperation(end, f"is {marked.end} and must be {marked.start} to {most}: it ends before it begins")
+        most = length(text, selection.unit)
+        raise InvalidOperation(
+            end, f"is {selection.end} and must be {selection.start} to {most}: it ends before it begins"
+        )
     if lines:
-        _check_lines(marked, span, text)
+        _check_lines(selection, span, text)
     return span
 
 
-def _offset(name: str, offset: int, marked: Marked, text: str) -> int:
+def _offset(name: str, offset: int, selection: SelectionRequest, text: str) -> int:
     try:
-        return to_codepoints(text, offset, marked.unit)
+        return to_codepoints(text, offset, selection.unit)
     except ValueError as error:
-        raise InvalidOperation(name, f"is {offset} and {error}, in {marked.unit} units") from None
+        raise InvalidOperation(name, f"is {offset} and {error}, in {selection.unit} units") from None
 
 
-def _lines(marked: Marked, text: str) -> Span | None:
-    if marked.line_start is None or marked.line_end is None:
+def _lines(selection: SelectionRequest, text: str) -> Span | None:
+    if selection.line_start is None or selection.line_end is None:
         return None
-    for name, line, least in (("lineStart", marked.line_start, 1), ("lineEnd", marked.line_end, marked.line_start)):
+    for name, line, least in (
+        ("lineStart", selection.line_start, 1),
+        ("lineEnd", selection.line_end, selection.line_start),
+    ):
         if not least <= line <= line_count(text):
             raise InvalidOperation(f"selection.{name}", f"is {line} and must be {least} to {line_count(text)}")
-    return lines_span(text, marked.line_start, marked.line_end)
+    return lines_span(text, selection.line_start, selection.line_end)
 
 
-def _check_lines(marked: Marked, span: Span, text: str) -> None:
+def _check_lines(selection: SelectionRequest, span: Span, text: str) -> None:
     first, last = lines_of(text, span)
     after_line_end = span.end > span.start and text[span.end - 1] == "\n"
-    if marked.line_start != first:
+    if selection.line_start != first:
         raise InvalidOperation("selection.lineStart", f"must be {first}, the line in which the selection starts")
-    if marked.line_end != last and not (after_line_end and marked.line_end == last + 1):
+    if selection.line_end != last and not (after_line_end and selection.line_end == last + 1):
         raise InvalidOperation("selection.lineEnd", f"must be {last}, the line in which the selection ends")

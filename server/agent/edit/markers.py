@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from a2a_canvas.server.agent.edit.edit_prompt import TAGS, Passage, tag_number
+from a2a_canvas.server.agent.edit.edit_prompt import TAGS, EditPrompt, tag_number
 
 _LINE_BREAK: Final = re.compile(r"\r?\n")
 _LAST_LINE_BREAK: Final = re.compile(r"\r?\n\Z")
@@ -36,7 +36,7 @@ class Markers:
         on_lines: whether the passage stood between tags on lines of their own.
     """
 
-    def __init__(self, passage: Passage) -> None:
+    def __init__(self, passage: EditPrompt) -> None:
         self.alone = True
         self.remarks = ""
         self.on_lines = False

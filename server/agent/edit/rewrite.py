@@ -16,22 +16,29 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.agent.answer import Answer, Block
+from a2a_canvas.server.agent.answer import Answer, AnswerBlock
 from a2a_canvas.server.agent.blocks import BlockError
-from a2a_canvas.server.agent.edit.edit_prompt import edit_request, passage_of
-from a2a_canvas.server.agent.edit.edit_reply import Rewritten
+from a2a_canvas.server.agent.edit.edit_prompt import edit_prompt, edit_request
+from a2a_canvas.server.agent.edit.edit_reply import EditReply
 from a2a_canvas.server.agent.edit.fences import inside_fence
-from a2a_canvas.server.agent.endings import TRIES, Ending, pause_before, retryable, stopped, why
+from a2a_canvas.server.agent.endings import (
+    MAX_TRIES,
+    Ending,
+    ending_from_stop_reason,
+    failure_reason,
+    is_retryable,
+    retry_delay,
+)
 from a2a_canvas.server.agent.language import is_markdown, language_of
-from a2a_canvas.server.agent.listener import to_the_end
-from a2a_canvas.server.agent.model import LLM, ModelError, ModelRequest, Passage, Usage
-from a2a_canvas.server.agent.operations import Edit
+from a2a_canvas.server.agent.listener import shielded
+from a2a_canvas.server.agent.model import LLM, EditPrompt, ModelError, ModelRequest, Usage
+from a2a_canvas.server.agent.operations import SelectionEdit
 from a2a_canvas.server.agent.progress import Progress
 from a2a_canvas.store.document import Applied
 from a2a_canvas.store.models import Artifact, text_of
 from a2a_canvas.store.text.spans import lines_named
 from a2a_canvas.tools.base import Workspace
-from a2a_canvas.tools.edit_stream import EditStream, Target
+from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 
 NOT_ALONE = (
     "The model did not return the passage alone, so nothing was changed. "
@@ -54,7 +61,7 @@ class NoText(ModelError):
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class EditContext:
     """Who writes: the model, the artifacts it works on, whom it tells, and how it waits before another try."""
 
     llm: LLM
@@ -64,7 +71,12 @@ class Writer:
 
 
 async def rewrite(
-    edit: Edit, artifact: Artifact, target: Target, message_id: str, writer: Writer, progress: Progress
+    edit: SelectionEdit,
+    artifact: Artifact,
+    target: EditTarget,
+    message_id: str,
+    writer: EditContext,
+    progress: Progress,
 ) -> Ending:
     """Have the passage at `target` rewritten, and say how that ended.
 
@@ -80,56 +92,56 @@ async def rewrite(
     fenced = is_markdown(passage.language) and inside_fence(target.text[: target.span.start])
     progress = progress.next_round()
     silent = False
-    for tries_left in reversed(range(TRIES)):
+    for tries_left in reversed(range(MAX_TRIES)):
         stream = EditStream(writer.workspace, target, edit.strategy)
-        rewritten = Rewritten(passage, inside_fence=fenced)
-        reply = _Reply(progress, writer, rewritten, stream)
+        rewritten = EditReply(passage, inside_fence=fenced)
+        reply = _EditAnswer(progress, writer, rewritten, stream)
         try:
             await stream.start()
             await _write(request, reply, rewritten, stream, writer.llm)
-            if ending := stopped(reply.stop_reason):
-                await to_the_end(stream.abort())
+            if ending := ending_from_stop_reason(reply.stop_reason):
+                await shielded(stream.abort())
                 return ending
             _check(rewritten, once_more=not silent)
             return _edited(await stream.complete(), stream.target, passage.name, rewritten.remarks)
         except (ModelError, BlockError) as error:
-            again = bool(tries_left) and retryable(error)
+            again = bool(tries_left) and is_retryable(error)
             silent = silent or isinstance(error, NoText)
-            await to_the_end(stream.abort(again=again))
+            await shielded(stream.abort(again=again))
             if not again:
-                return Ending(ev.State.FAILED, why(error))
-            await _pause(pause_before(tries_left, error, random.random()), writer, stream)
+                return Ending(ev.State.FAILED, failure_reason(error))
+            await _pause(retry_delay(tries_left, error, random.random()), writer, stream)
         except BaseException:
-            await to_the_end(stream.abort())
+            await shielded(stream.abort())
             raise
         finally:
             progress = reply.progress
     raise AssertionError("unreachable")
 
 
-async def _pause(seconds: float, writer: Writer, stream: EditStream) -> None:
+async def _pause(seconds: float, writer: EditContext, stream: EditStream) -> None:
     try:
         await writer.sleep(seconds)
     except BaseException:  # there is no other try
-        await to_the_end(stream.show())
+        await shielded(stream.show())
         raise
 
 
-def _passage(edit: Edit, artifact: Artifact, target: Target) -> Passage:
+def _passage(edit: SelectionEdit, artifact: Artifact, target: EditTarget) -> EditPrompt:
     text = text_of(artifact.parts)
     assert text  # a passage of it has been selected
-    return passage_of(
+    return edit_prompt(
         target.text,
         target.span,
         name=artifact.title,
         language=language_of(artifact.name, text.media_type, text.metadata),
         instruction=edit.instruction,
         strategy=edit.strategy,
-        lines=edit.marked.line_start is not None,
+        lines=edit.selection.line_start is not None,
     )
 
 
-async def _write(request: ModelRequest, reply: _Reply, rewritten: Rewritten, stream: EditStream, llm: LLM) -> None:
+async def _write(request: ModelRequest, reply: _EditAnswer, rewritten: EditReply, stream: EditStream, llm: LLM) -> None:
     try:
         async with aclosing(llm.stream(request)) as events:
             async for event in events:
@@ -140,25 +152,25 @@ async def _write(request: ModelRequest, reply: _Reply, rewritten: Rewritten, str
     await stream.feed(rewritten.flush())
 
 
-def _check(rewritten: Rewritten, *, once_more: bool) -> None:
+def _check(rewritten: EditReply, *, once_more: bool) -> None:
     if not rewritten.alone:
         raise ModelError(NOT_ALONE, retryable=True)
     if rewritten.empty:
         raise NoText(retryable=once_more)
 
 
-def _edited(applied: Applied, target: Target, name: str, remarks: str) -> Ending:
+def _edited(applied: Applied, target: EditTarget, name: str, remarks: str) -> Ending:
     said = f"Edited {name} at {lines_named(target.text, target.span)}: version {applied.version} is saved."
     return Ending(ev.State.COMPLETED, f"{said}\n\n{remarks}" if remarks else said)
 
 
-class _Reply(Answer[Block]):
+class _EditAnswer(Answer[AnswerBlock]):
     """What the model answers: its text goes into the edit. There are no tools."""
 
-    def __init__(self, progress: Progress, writer: Writer, rewritten: Rewritten, stream: EditStream) -> None:
-        super().__init__(progress, writer.emit, writer.llm.thinking, Block)
+    def __init__(self, progress: Progress, writer: EditContext, rewritten: EditReply, stream: EditStream) -> None:
+        super().__init__(progress, writer.emit, writer.llm.thinking, AnswerBlock)
         self._rewritten = rewritten
         self._stream = stream
 
-    async def _text(self, block: Block, delta: str) -> None:
+    async def _text(self, block: AnswerBlock, delta: str) -> None:
         await self._stream.feed(self._rewritten.feed(delta))

@@ -1,6 +1,6 @@
 """A task that is an operation: an edit of a selection, a step through the versions, a person's own edit.
 
-Rule 1: what the sender can know to be wrong is refused before there is a task (`check`).
+Rule 1: what the sender can know to be wrong is refused before there is a task (`check_operation`).
 Rule 2: what others have made impossible meanwhile is `rejected`, with a sentence, and with the current version in the
         metadata of the message, so that a client can look again.
 Rule 3: an operation ends at once or when its one model call does. It takes no further messages.
@@ -18,14 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from a2a_canvas.server.agent.edit.locate import Standing, place
-from a2a_canvas.server.agent.edit.rewrite import Writer, rewrite
-from a2a_canvas.server.agent.endings import LOST, Ending
-from a2a_canvas.server.agent.events import AgentMessage, AssistantSaid, Emit, Remembered, State, StatusChanged
+from a2a_canvas.server.agent.edit.locate import EditBase, locate
+from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
+from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
 from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.listener import listener
-from a2a_canvas.server.agent.model import LLM, Text
-from a2a_canvas.server.agent.operations import Edit, Go, InvalidOperation, Operation, Put
+from a2a_canvas.server.agent.model import LLM, ModelText
+from a2a_canvas.server.agent.operations import InvalidOperation, Operation, Put, SelectionEdit, VersionStep
 from a2a_canvas.server.agent.progress import Progress
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, Redo, Restore, Undo
@@ -71,7 +71,7 @@ class OperationRequest:
         return Ref(self.context_id, self.operation.artifact_id, self.task_id, "user")
 
 
-async def check(operation: Operation, context_id: str, store: ArtifactStore) -> None:
+async def check_operation(operation: Operation, context_id: str, store: ArtifactStore) -> None:
     """Raises `InvalidOperation` if the operation could not be done even if nobody else changed the artifact."""
     ref = Ref(context_id, operation.artifact_id, "")
     try:
@@ -80,14 +80,14 @@ async def check(operation: Operation, context_id: str, store: ArtifactStore) -> 
         raise InvalidOperation("artifactId", f"is {ref.artifact_id!r}; this context has no such artifact") from None
     # The version that is being written is already told of: whoever names it is not wrong, but too early.
     _check_versions(operation, len(await store.versions(ref)) + artifact.open)
-    if isinstance(operation, Edit) and not artifact.open:
+    if isinstance(operation, SelectionEdit) and not artifact.open:
         with suppress(PassageLost, VersionPruned):  # the task will say so
-            place(operation.marked, await _standing(operation, artifact, ref, store))
+            locate(operation.selection, await _edit_base(operation, artifact, ref, store))
 
 
 def _check_versions(operation: Operation, count: int) -> None:
     named = {"baseVersion": _base(operation)}
-    if isinstance(operation, Go) and isinstance(operation.change, Restore):
+    if isinstance(operation, VersionStep) and isinstance(operation.change, Restore):
         named["version"] = operation.change.version
     for name, version in named.items():
         if version is not None and not 1 <= version <= count:
@@ -95,7 +95,7 @@ def _check_versions(operation: Operation, count: int) -> None:
 
 
 def _base(operation: Operation) -> int | None:
-    return operation.change.base if isinstance(operation, Go) else operation.base_version
+    return operation.change.base if isinstance(operation, VersionStep) else operation.base_version
 
 
 async def run_operation(
@@ -114,16 +114,16 @@ async def run_operation(
 
     Raises:
         asyncio.CancelledError: it was cancelled; the artifact is as it was, the status is for the caller to give.
-        Unavailable: `store` does not wait for its database (`PatientStore` does); the artifact is as it was.
+        Unavailable: `store` does not wait for its database (`RetryingStore` does); the artifact is as it was.
     """
     evented = EventedArtifactStore(store, listener(emit))
-    run = _Run(request, evented, llm, emit, new_id, sleep)
+    run = _OperationRun(request, evented, llm, emit, new_id, sleep)
     ending = await _ending(run, request, store)
-    await emit(Remembered((AssistantSaid(1, (Text(ending.text),)),)))
+    await emit(TranscriptAppended((AssistantOutput(1, (ModelText(ending.text),)),)))
     await emit(ending.status(new_id))
 
 
-async def save(
+async def apply_user_changes(
     changes: Iterable[tuple[str, Change]], context_id: str, task_id: str, store: ArtifactStore, emit: Emit
 ) -> Ending | None:
     """Store what the user has changed outside of the house; how the task ends if that is not possible.
@@ -136,28 +136,28 @@ async def save(
         try:
             await store.prepare(ref)
         except StoreError as error:
-            return await _refused(error, ref, store)
+            return await _rejection(error, ref, store)
     for ref, change in wanted:
         try:
             await evented.apply(ref, change)
         except StoreError as error:
-            return await _refused(error, ref, store)
+            return await _rejection(error, ref, store)
     return None
 
 
-async def _ending(run: _Run, request: OperationRequest, store: ArtifactStore) -> Ending:
+async def _ending(run: _OperationRun, request: OperationRequest, store: ArtifactStore) -> Ending:
     try:
         return await run.operate()
     except (StoreError, InvalidOperation) as error:
-        return await _refused(error, request.ref, store)
+        return await _rejection(error, request.ref, store)
     except Unavailable:
         raise
     except Exception:
         logger.exception("Operation of task %s failed", request.task_id)
-        return Ending(State.FAILED, LOST)
+        return Ending(State.FAILED, INTERNAL_ERROR)
 
 
-async def _refused(error: StoreError | InvalidOperation, ref: Ref, store: ArtifactStore) -> Ending:
+async def _rejection(error: StoreError | InvalidOperation, ref: Ref, store: ArtifactStore) -> Ending:
     """The ending of what others, or a limit, made impossible."""
     if isinstance(error, LimitReached):
         return Ending(State.FAILED, str(error))
@@ -169,7 +169,7 @@ async def _refused(error: StoreError | InvalidOperation, ref: Ref, store: Artifa
     return Ending(State.REJECTED, str(error), {CANVAS: now})
 
 
-class _Run:
+class _OperationRun:
     def __init__(
         self,
         request: OperationRequest,
@@ -190,26 +190,26 @@ class _Run:
     async def operate(self) -> Ending:
         operation = self._request.operation
         match operation:
-            case Edit():
+            case SelectionEdit():
                 return await self._edit(operation)
-            case Go():
-                return _went(operation, await self._store.apply(self._ref, operation.change))
+            case VersionStep():
+                return _step_ending(operation, await self._store.apply(self._ref, operation.change))
             case Put():
                 applied = await self._put(operation)
                 return Ending(State.COMPLETED, f"Saved {applied.artifact.title} as version {applied.version}.")
             case _:
                 assert_never(operation)
 
-    async def _edit(self, edit: Edit) -> Ending:
-        artifact = await self._at_rest()
-        target = place(edit.marked, await _standing(edit, artifact, self._ref, self._store))
+    async def _edit(self, edit: SelectionEdit) -> Ending:
+        artifact = await self._without_draft()
+        target = locate(edit.selection, await _edit_base(edit, artifact, self._ref, self._store))
         label = AgentMessage(self._new_id(), f"Editing {artifact.title}…", label=True)
         await self._emit(StatusChanged(State.WORKING, label))
         workspace = Workspace(self._store, self._request.context_id, self._request.task_id)
-        writer = Writer(self._llm, workspace, self._emit, self._sleep)
+        writer = EditContext(self._llm, workspace, self._emit, self._sleep)
         return await rewrite(edit, artifact, target, self._request.message_id, writer, self._request.progress)
 
-    async def _at_rest(self) -> Artifact:
+    async def _without_draft(self) -> Artifact:
         artifact = await self._store.get(self._ref)
         if artifact.open:
             raise ArtifactBusy(artifact.artifact_id, "")
@@ -218,7 +218,7 @@ class _Run:
     async def _put(self, put: Put) -> Applied:
         """Only what differs is changed, so that versions share what they have in common."""
         while True:
-            artifact = await self._at_rest()
+            artifact = await self._without_draft()
             if put.base_version not in (None, artifact.version):
                 raise VersionConflict(artifact.artifact_id, put.base_version, artifact.version)
             span, text = difference(artifact.text, put.text)
@@ -229,16 +229,16 @@ class _Run:
                     raise
 
 
-async def _standing(edit: Edit, artifact: Artifact, ref: Ref, store: ArtifactStore) -> Standing:
+async def _edit_base(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: ArtifactStore) -> EditBase:
     if text_of(artifact.parts) is None:
         raise InvalidOperation("artifactId", "names an artifact without text: there is nothing to select in it")
     base = edit.base_version
     seen = await store.version(ref, base or artifact.version)
     versions = await store.versions(ref)
-    return Standing(artifact.artifact_id, artifact.version, artifact.text, base, seen.content.text, versions)
+    return EditBase(artifact.artifact_id, artifact.version, artifact.text, base, seen.content.text, versions)
 
 
-def _went(go: Go, applied: Applied) -> Ending:
+def _step_ending(go: VersionStep, applied: Applied) -> Ending:
     name, version = applied.artifact.title, applied.version
     match go.change:
         case Undo():

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from a2a_canvas.server.agent import model as m
-from a2a_canvas.store.models import repaired
+from a2a_canvas.store.models import replace_surrogates
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class EventMapper:
             case "redacted_thinking":
                 return [m.BlockStart(index, "thinking"), m.SignatureDelta(index, redacted=block.data)]
             case "tool_use":
-                use_id, name = (repaired(str(told or "")) for told in (block.id, block.name))
+                use_id, name = (replace_surrogates(str(told or "")) for told in (block.id, block.name))
                 start = m.BlockStart(index, "tool_use", tool_use_id=use_id, name=name)
                 given = json.dumps(block.input, ensure_ascii=False) if block.input else ""
                 return [start, *_said(m.InputDelta, index, given)]
@@ -100,7 +100,7 @@ class EventMapper:
         if reason not in _STOP_REASONS:
             log.warning("unknown stop reason %r taken for the end of the turn", reason)
         self._stop_reason = _STOP_REASONS.get(reason, "end_turn")
-        return [m.MessageDelta(self._stop_reason)]
+        return [m.StopReasonDelta(self._stop_reason)]
 
 
 def _delta(index: int, delta: Any) -> list[m.ModelEvent]:

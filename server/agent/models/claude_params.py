@@ -21,8 +21,8 @@ from dataclasses import replace
 from typing import Any, Final, Literal, assert_never
 
 from a2a_canvas.server.agent import model as m
-from a2a_canvas.server.agent.attachments import is_text, media_type_of, named, text_of
-from a2a_canvas.store.models import repaired
+from a2a_canvas.server.agent.attachments import attachment_text, is_text, media_type_of, placeholder
+from a2a_canvas.store.models import replace_surrogates
 
 ThinkingMode = Literal["auto", "adaptive", "between_tools", "disabled"]
 """What is asked of the model; which are accepted depends on it (claude-sonnet-5-5: `adaptive`, `between_tools`;
@@ -157,10 +157,10 @@ class _Ids:
         return unanswered.popleft() if unanswered else use_id
 
 
-def _block(content: m.Content, ids: _Ids) -> dict[str, Any] | None:
+def _block(content: m.ModelContent, ids: _Ids) -> dict[str, Any] | None:
     match content:
-        case m.Text(text):
-            return {"type": "text", "text": repaired(text)} if text.strip() else None
+        case m.ModelText(text):
+            return {"type": "text", "text": replace_surrogates(text)} if text.strip() else None
         case m.Attachment():
             return _attachment(content)
         case m.Thinking(redacted=data) if data:
@@ -191,7 +191,7 @@ def _finite(value: Any) -> Any:
 
 def _tool_result(result: m.ToolResult, ids: _Ids) -> dict[str, Any]:
     # An error result without content is refused.
-    text = repaired(result.content) or ("The tool failed." if result.is_error else "")
+    text = replace_surrogates(result.content) or ("The tool failed." if result.is_error else "")
     block = {"type": "tool_result", "tool_use_id": ids.of_result(result.tool_use_id), "content": text}
     return {**block, "is_error": result.is_error}
 
@@ -204,8 +204,11 @@ def _attachment(file: m.Attachment) -> dict[str, Any]:
     if block := _media_block(file):
         return block
     if is_text(file):
-        return {"type": "text", "text": f"File {repaired(file.name) or media_type_of(file)}:\n\n{text_of(file)}"}
-    return {"type": "text", "text": repaired(named(file))}
+        return {
+            "type": "text",
+            "text": f"File {replace_surrogates(file.name) or media_type_of(file)}:\n\n{attachment_text(file)}",
+        }
+    return {"type": "text", "text": replace_surrogates(placeholder(file))}
 
 
 def _media_block(file: m.Attachment) -> dict[str, Any] | None:
@@ -213,7 +216,11 @@ def _media_block(file: m.Attachment) -> dict[str, Any] | None:
     if media_type in _IMAGES and (source := _source(file, _image_type)):
         return {"type": "image", "source": source}
     if media_type == "application/pdf" and (source := _source(file, _pdf_type)):
-        return {"type": "document", "source": source, **({"title": repaired(file.name)} if file.name.strip() else {})}
+        return {
+            "type": "document",
+            "source": source,
+            **({"title": replace_surrogates(file.name)} if file.name.strip() else {}),
+        }
     return None
 
 
@@ -254,13 +261,17 @@ def without_thinking(request: m.ModelRequest) -> m.ModelRequest:
 def without_media(request: m.ModelRequest) -> m.ModelRequest:
     """The request with a line that names it in place of each image and PDF."""
 
-    def lessened(content: m.Content) -> m.Content:
-        return m.Text(named(content)) if isinstance(content, m.Attachment) and _media_block(content) else content
+    def lessened(content: m.ModelContent) -> m.ModelContent:
+        return (
+            m.ModelText(placeholder(content))
+            if isinstance(content, m.Attachment) and _media_block(content)
+            else content
+        )
 
     return _changed(request, lessened)
 
 
-def _changed(request: m.ModelRequest, change: Callable[[m.Content], m.Content | None]) -> m.ModelRequest:
+def _changed(request: m.ModelRequest, change: Callable[[m.ModelContent], m.ModelContent | None]) -> m.ModelRequest:
     def changed(message: m.ModelMessage) -> m.ModelMessage:
         return replace(message, content=tuple(new for c in message.content if (new := change(c)) is not None))
 

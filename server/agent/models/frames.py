@@ -5,7 +5,7 @@ Rule 1: a delta that finds no frame running goes at once and begins one. What fo
 Rule 2: any other event sends what is held first and goes at once: nothing is ever overtaken.
 Rule 3: only text and tool input are joined, and only within one block: joined, they say what they said in pieces.
         Thinking is not: readers show only its newest piece (docs/extensions.md).
-Rule 4: the opening of a tool's input, `OPENING` characters of it, is not joined: somewhere in it an artifact begins,
+Rule 4: the opening of a tool's input, its first `UNJOINED_CHARACTERS`, is not joined: an artifact begins in it,
         and readers should see that at once.
 Rule 5: what a stream had sent when it broke is passed on before the error is.
 
@@ -20,13 +20,13 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from a2a_canvas.server.agent.model import LLM, BlockStart, InputDelta, ModelEvent, ModelRequest, TextDelta
-from a2a_canvas.server.agent.models.wrappers import AroundLLM
+from a2a_canvas.server.agent.models.wrappers import LLMWrapper
 
-OPENING = 512
+UNJOINED_CHARACTERS = 512
 """Characters: longer than what stands before the first text of an artifact, shorter than any artifact that matters."""
 
 
-class FramedLLM(AroundLLM):
+class FramedLLM(LLMWrapper):
     """An `LLM` around another one.
 
     Args:
@@ -101,7 +101,7 @@ class _Frames:
             case TextDelta(text=piece) | InputDelta(partial_json=piece):
                 self._take_delta(event, piece)
             case BlockStart():
-                self._opening = OPENING if event.kind == "tool_use" else 0
+                self._opening = UNJOINED_CHARACTERS if event.kind == "tool_use" else 0
                 self._pass(event)
             case _:
                 self._pass(event)

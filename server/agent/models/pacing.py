@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
 from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest
-from a2a_canvas.server.agent.models.wrappers import AroundLLM
+from a2a_canvas.server.agent.models.wrappers import LLMWrapper
 
 
-class PacedLLM(AroundLLM):
+class PacedLLM(LLMWrapper):
     """An `LLM` around another one.
 
     It waits between two events, and not where a turn tells what it does: there, nothing may come in between.

@@ -18,16 +18,16 @@ from a2a_canvas.server.agent.model import (
     Attachment,
     BlockStart,
     BlockStop,
-    Content,
     InputDelta,
-    MessageDelta,
     MessageStart,
     MessageStop,
+    ModelContent,
     ModelEvent,
     ModelRequest,
+    ModelText,
     SignatureDelta,
     StopReason,
-    Text,
+    StopReasonDelta,
     TextDelta,
     Thinking,
     ThinkingDelta,
@@ -36,7 +36,7 @@ from a2a_canvas.server.agent.model import (
     Usage,
 )
 
-Block = Thinking | Text | ToolUse
+AssistantBlock = Thinking | ModelText | ToolUse
 NewId = Callable[[], str]
 Sleep = Callable[[float], Awaitable[object]]
 
@@ -48,7 +48,7 @@ def fresh_tool_id() -> str:
     return f"toolu_{secrets.token_hex(12)}"
 
 
-def answer(request: ModelRequest, blocks: Iterable[Block], sizes: Iterator[int]) -> Iterator[ModelEvent]:
+def answer(request: ModelRequest, blocks: Iterable[AssistantBlock], sizes: Iterator[int]) -> Iterator[ModelEvent]:
     """One whole answer to `request`.
 
     Args:
@@ -64,12 +64,12 @@ def answer(request: ModelRequest, blocks: Iterable[Block], sizes: Iterator[int])
         for event in _block(index, block, sizes):
             written += delta_length(event)
             yield event
-    yield MessageDelta(stop)
+    yield StopReasonDelta(stop)
     read = len(request.system) + sum(_length(item) for m in request.messages for item in m.content)
     yield MessageStop(stop, Usage(read // CHARACTERS_PER_TOKEN, written // CHARACTERS_PER_TOKEN))
 
 
-BREATH = 0.001
+MAX_SLICE_SECONDS = 0.001
 """Seconds for which a model without delays may speak before other tasks get their turn."""
 
 
@@ -79,7 +79,7 @@ async def paced(events: Iterable[ModelEvent], delay: float, sleep: Sleep) -> Asy
     begun = False
     for event in events:
         if delta_length(event):
-            if begun and (delay or monotonic() - breath >= BREATH):
+            if begun and (delay or monotonic() - breath >= MAX_SLICE_SECONDS):
                 await sleep(delay)
                 breath = monotonic()
             begun = True
@@ -95,13 +95,13 @@ def delta_length(event: ModelEvent) -> int:
             return 0
 
 
-def _block(index: int, block: Block, sizes: Iterator[int]) -> Iterator[ModelEvent]:
+def _block(index: int, block: AssistantBlock, sizes: Iterator[int]) -> Iterator[ModelEvent]:
     match block:
         case Thinking():
             yield BlockStart(index, "thinking")
             yield from (ThinkingDelta(index, piece) for piece in _pieces(block.text, sizes))
             yield SignatureDelta(index, block.signature)
-        case Text():
+        case ModelText():
             yield BlockStart(index, "text")
             yield from (TextDelta(index, piece) for piece in _pieces(block.text, sizes))
         case ToolUse():
@@ -121,9 +121,9 @@ def _pieces(text: str, sizes: Iterator[int]) -> Iterator[str]:
         at = end
 
 
-def _length(item: Content) -> int:
+def _length(item: ModelContent) -> int:
     match item:
-        case Text(text=text) | Thinking(text=text) | ToolResult(content=text):
+        case ModelText(text=text) | Thinking(text=text) | ToolResult(content=text):
             return len(text)
         case ToolUse():
             return len(str(item.input))

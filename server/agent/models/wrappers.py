@@ -8,7 +8,7 @@ from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.turn.window import window_of
 
 
-class AroundLLM:
+class LLMWrapper:
     """An `LLM` around another one, but for its `stream`."""
 
     def __init__(self, llm: LLM) -> None:

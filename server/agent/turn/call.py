@@ -18,13 +18,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.agent.answer import Answer, Block
-from a2a_canvas.server.agent.endings import told
-from a2a_canvas.server.agent.model import BlockStart, Text, Thinking, ToolUse, Usage
+from a2a_canvas.server.agent.answer import Answer, AnswerBlock
+from a2a_canvas.server.agent.endings import to_tool_result
+from a2a_canvas.server.agent.model import BlockStart, ModelText, Thinking, ToolUse, Usage
 from a2a_canvas.server.agent.phases import Signal, advance
 from a2a_canvas.server.agent.progress import Progress
 from a2a_canvas.server.agent.turn.visible import VisibleText
-from a2a_canvas.store.models import repaired
+from a2a_canvas.store.models import replace_surrogates
 from a2a_canvas.tools.base import Failed, Outcome, Tool, ToolStream, Workspace
 
 PARAGRAPH = "\n\n"
@@ -32,7 +32,7 @@ PARAGRAPH = "\n\n"
 
 
 @dataclass(slots=True)
-class _Block(Block):
+class _Block(AnswerBlock):
     visible: VisibleText = field(default_factory=VisibleText)
     pieces: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
@@ -45,15 +45,15 @@ class _Block(Block):
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class TurnOutput:
     """What a turn says: events, what is going on (if it has not just said so), and what the model must see again."""
 
     emit: ev.Emit
     label: Callable[[str], Awaitable[None]]
-    remember: Callable[[ev.Transcript], Awaitable[None]]
+    append_transcript: Callable[[ev.Transcript], Awaitable[None]]
 
 
-class Call(Answer[_Block]):
+class ModelCall(Answer[_Block]):
     """Takes a model's events one after the other and acts on them.
 
     `take` raises `LimitReached` if a tool reached a limit; the turn must end.
@@ -70,19 +70,19 @@ class Call(Answer[_Block]):
         progress: Progress,
         tools: Mapping[str, Tool],
         workspace: Workspace,
-        voice: Voice,
+        output: TurnOutput,
         thinking: Literal["delta", "accumulated"],
     ) -> None:
-        super().__init__(progress, voice.emit, thinking, _Block)
+        super().__init__(progress, output.emit, thinking, _Block)
         self.outcomes: list[Outcome] = []
         self.asked: list[str] = []
         self.final_text = ""
         self._phase = progress.phase
         self._tools = tools
         self._workspace = workspace
-        self._voice = voice
+        self._output = output
         self._deferred: list[_Block] = []
-        self._pending: list[tuple[int, Text | Thinking | ToolUse]] = []
+        self._pending: list[tuple[int, ModelText | Thinking | ToolUse]] = []
         self._use_ids: set[str] = set()
         self._shown: list[str] = []
 
@@ -94,10 +94,10 @@ class Call(Answer[_Block]):
     def text(self) -> str:
         return "".join(self._shown).strip()
 
-    def rest(self) -> ev.Transcript:
+    def unsaved_blocks(self) -> ev.Transcript:
         """What of a call that ended well is still to be remembered."""
         blocks, self._pending = tuple(content for _, content in self._pending), []
-        return (ev.AssistantSaid(self._progress.call, blocks),) if blocks else ()
+        return (ev.AssistantOutput(self._progress.call, blocks),) if blocks else ()
 
     async def abort(self) -> None:
         """The stream broke: take back what unfinished calls did, and say that the model call is over."""
@@ -143,16 +143,16 @@ class Call(Answer[_Block]):
             text = text.lstrip()  # blank lines alone are no visible text
         if not text:
             return
-        await self._tell_writing()
+        await self._begin_text()
         if self._shown and not block.shown:
             text = PARAGRAPH + text
         self._shown.append(text)
         block.shown.append(text)
         await self._emit(ev.TextAdded(block.place, text))
 
-    async def _tell_writing(self) -> None:
+    async def _begin_text(self) -> None:
         self._phase, final_message_starts = advance(self._phase, Signal.TEXT)
-        await self._voice.label("Writing reply…")
+        await self._output.label("Writing reply…")
         if final_message_starts:
             await self._emit(ev.FinalMessageStarted())
 
@@ -169,7 +169,7 @@ class Call(Answer[_Block]):
         await self._emit(ev.ToolInputAdded(block.place, block.tool_use_id, fragment))
         if block.tool:
             await block.tool.feed(fragment)
-            await self._voice.label(block.tool.label)
+            await self._output.label(block.tool.label)
 
     async def _end_block(self, block: _Block) -> None:
         await self._show(block, block.visible.flush())
@@ -184,14 +184,14 @@ class Call(Answer[_Block]):
     def _complete(self, block: _Block) -> None:
         """Let what has come of a block of text or thinking wait to be remembered, in the order in which they began."""
         said, block.pieces = "".join(block.pieces), []
-        content: Text | Thinking = Text(said)
+        content: ModelText | Thinking = ModelText(said)
         if block.kind == "thinking":
             content = Thinking(said, "" if block.altered else block.signature, block.redacted)
             block.signature = block.redacted = ""
-        if content not in (Text(""), Thinking("")):
+        if content not in (ModelText(""), Thinking("")):
             self._add(block, content)
 
-    def _add(self, block: _Block, content: Text | Thinking | ToolUse) -> None:
+    def _add(self, block: _Block, content: ModelText | Thinking | ToolUse) -> None:
         index = block.place.index
         at = next((n for n, (other, _) in enumerate(self._pending) if other > index), len(self._pending))
         self._pending.insert(at, (index, content))
@@ -216,11 +216,11 @@ class Call(Answer[_Block]):
             if other.kind != "tool_use":
                 self._complete(other)
         self._add(block, ToolUse(block.tool_use_id, block.name, block.input or {}))
-        result, event = told(block.place.index, block.tool_use_id, outcome)
+        result, event = to_tool_result(block.place.index, block.tool_use_id, outcome)
         if not result:
             self.asked.append(block.tool_use_id)
         await self._emit(event)
-        await self._voice.remember((*self.rest(), result) if result else self.rest())
+        await self._output.append_transcript((*self.unsaved_blocks(), result) if result else self.unsaved_blocks())
         return outcome
 
 
@@ -229,7 +229,7 @@ def _parsed(pieces: list[str]) -> Mapping[str, Any] | None:
     try:
         whole = json.loads(text, parse_constant=_no_number, parse_float=_finite)
         if "\\u" in text:  # an escape may stand for half a character, which the next request could not carry
-            whole = json.loads(repaired(json.dumps(whole, ensure_ascii=False)))
+            whole = json.loads(replace_surrogates(json.dumps(whole, ensure_ascii=False)))
     except (ValueError, RecursionError):
         return None
     return whole if isinstance(whole, dict) else None

@@ -7,7 +7,7 @@ Rule 3: the first user message after an unanswered `ask_user` is its result. Any
         an error result: its task ended before it was answered.
 Rule 4: what metadata says of a message (what the user is looking at, which operation it was) stands in square brackets
         before its text.
-Rule 5: a task that ended while the user's word was the last one ends with `ENDED`, in the assistant's name.
+Rule 5: a task that ended while the user's word was the last one ends with `TASK_ENDED`, in the assistant's name.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from a2a_canvas.server.agent.events import AssistantSaid, Item, Transcript, UserMessage, UserSaid
+from a2a_canvas.server.agent.events import AssistantOutput, Transcript, TranscriptItem, UserInput, UserMessage
 from a2a_canvas.server.agent.intent import intent_of
-from a2a_canvas.server.agent.model import Attachment, Content, ModelMessage, Text, ToolResult, ToolUse
+from a2a_canvas.server.agent.model import Attachment, ModelContent, ModelMessage, ModelText, ToolResult, ToolUse
 from a2a_canvas.server.agent.turn.notes import note_of
 from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart
 from a2a_canvas.tools.artifact_read import to_json
 from a2a_canvas.tools.ask_user import ask_user
 
 UNANSWERED = "No result: the task ended before this call was answered."
-ENDED = "(The task ended here.)"
+TASK_ENDED = "(The task ended here.)"
 
 
-def user_said(message: UserMessage) -> UserSaid:
+def to_user_input(message: UserMessage) -> UserInput:
     """A user message as the model is shown it."""
     said = tuple(_content(part) for part in message.parts)
     note = note_of(intent_of(message))
-    return UserSaid(message.message_id, (Text(note), *said) if note else said)
+    return UserInput(message.message_id, (ModelText(note), *said) if note else said)
 
 
-def _content(part: Part) -> Content:
+def _content(part: Part) -> ModelContent:
     match part:
         case TextPart():
-            return Text(part.text)
+            return ModelText(part.text)
         case DataPart():
-            return Text(to_json(part.data))
+            return ModelText(to_json(part.data))
         case FilePart():
             return Attachment(part.media_type or "application/octet-stream", part.name, part.content, part.url)
         case _:
@@ -48,7 +48,7 @@ def _content(part: Part) -> Content:
 
 def to_messages(transcripts: Iterable[Transcript]) -> tuple[ModelMessage, ...]:
     """The messages of a request: the transcripts of a context's tasks, oldest first."""
-    messages = _Messages()
+    messages = _MessageBuilder()
     for transcript in transcripts:
         messages.begin_task()
         for item in transcript:
@@ -57,28 +57,28 @@ def to_messages(transcripts: Iterable[Transcript]) -> tuple[ModelMessage, ...]:
     return messages.done()
 
 
-class _Messages:
+class _MessageBuilder:
     """Builds the messages: `_blocks` and `_results` of the model's answer so far, `_said` for the user after it."""
 
     def __init__(self) -> None:
         self._messages: list[ModelMessage] = []
         self._call: int | None = None
-        self._blocks: list[Content] = []
+        self._blocks: list[ModelContent] = []
         self._results: dict[str, ToolResult] = {}
-        self._said: list[Content] = []
+        self._said: list[ModelContent] = []
         self._message_id = ""
 
     def begin_task(self) -> None:
         """What the last task's user said must not read as if it were said to this one."""
         if self._said:
             self._end_user()
-            self._messages.append(ModelMessage("assistant", (Text(ENDED),)))
+            self._messages.append(ModelMessage("assistant", (ModelText(TASK_ENDED),)))
 
-    def add(self, item: Item) -> None:
+    def add(self, item: TranscriptItem) -> None:
         match item:
-            case UserSaid():
-                self._user_said(item)
-            case AssistantSaid():
+            case UserInput():
+                self._add_user_input(item)
+            case AssistantOutput():
                 if item.call != self._call:
                     self.end_answer()
                     self._begin_answer(item.call)
@@ -112,15 +112,15 @@ class _Messages:
             self._messages.append(ModelMessage("user", tuple(self._said), self._message_id))
         self._said, self._message_id = [], ""
 
-    def _user_said(self, item: UserSaid) -> None:
+    def _add_user_input(self, item: UserInput) -> None:
         asked = [
             block
             for block in self._blocks
             if isinstance(block, ToolUse) and block.name == ask_user.name and block.id not in self._results
         ]
-        answer = "\n".join(content.text for content in item.content if isinstance(content, Text))
+        answer = "\n".join(content.text for content in item.content if isinstance(content, ModelText))
         for question in asked:
             self._results[question.id] = ToolResult(question.id, answer)
         self.end_answer()
-        self._said.extend(content for content in item.content if not (asked and isinstance(content, Text)))
+        self._said.extend(content for content in item.content if not (asked and isinstance(content, ModelText)))
         self._message_id = item.message_id

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from a2a_canvas.server.agent.operations import Converse, Edit, Focus, Go, Intent, Marked, Put
+from a2a_canvas.server.agent.operations import (
+    Converse,
+    Focus,
+    Intent,
+    Put,
+    SelectionEdit,
+    SelectionRequest,
+    VersionStep,
+)
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.tools.artifact_read import to_json
 
-EXCERPT = 500
+MAX_EXCERPT = 500
 """Characters of a selection that are shown."""
 
 
@@ -17,9 +25,9 @@ def note_of(intent: Intent) -> str:
     match intent:
         case Converse():
             return _focus(intent.focus) if intent.focus else ""
-        case Edit():
-            return f"[Of a passage selected in artifact {to_json(intent.artifact_id)}{_where(intent.marked)}]"
-        case Go():
+        case SelectionEdit():
+            return f"[Of a passage selected in artifact {to_json(intent.artifact_id)}{_where(intent.selection)}]"
+        case VersionStep():
             return f"[The user's own step in artifact {to_json(intent.artifact_id)}: {_step(intent)}]"
         case Put():
             return f"[The user has edited artifact {to_json(intent.artifact_id)} with their own hands]"
@@ -29,22 +37,22 @@ def note_of(intent: Intent) -> str:
 
 def _focus(focus: Focus) -> str:
     version = f", version {focus.base_version}" if focus.base_version else ""
-    marked = f"; selected there{_where(focus.marked)}" if focus.marked else ""
-    return f"[The user is looking at artifact {to_json(focus.artifact_id)}{version}{marked}]"
+    selection = f"; selected there{_where(focus.selection)}" if focus.selection else ""
+    return f"[The user is looking at artifact {to_json(focus.artifact_id)}{version}{selection}]"
 
 
-def _where(marked: Marked) -> str:
-    if marked.line_start is not None:
-        place = f", lines {marked.line_start}-{marked.line_end}"
+def _where(selection: SelectionRequest) -> str:
+    if selection.line_start is not None:
+        place = f", lines {selection.line_start}-{selection.line_end}"
     else:
-        place = f", {marked.unit} offsets {marked.start}-{marked.end}"
-    if not marked.text:
+        place = f", {selection.unit} offsets {selection.start}-{selection.end}"
+    if not selection.text:
         return place
-    excerpt = marked.text if len(marked.text) <= EXCERPT else f"{marked.text[:EXCERPT]}…"
+    excerpt = selection.text if len(selection.text) <= MAX_EXCERPT else f"{selection.text[:MAX_EXCERPT]}…"
     return f"{place}: {to_json(excerpt)}"
 
 
-def _step(go: Go) -> str:
+def _step(go: VersionStep) -> str:
     match go.change:
         case Undo(group=group):
             return "undo of all that one task did" if group else "undo"

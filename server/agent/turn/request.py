@@ -21,7 +21,7 @@ class TurnLimits:
 class TurnRequest:
     """One turn: a new one, or one that goes on after a pause or a crash.
 
-    After a crash it begins when `resume.take_back` has ended what was open, and goes on from the transcript: what was
+    After a crash it begins when `resume.reclaim` has ended what was open, and goes on from the transcript: what was
     completed is not asked for again, what was said after the last completed call is.
 
     Attributes:

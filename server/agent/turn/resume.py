@@ -22,13 +22,13 @@ from a2a_canvas.store.models import Ref
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupted:
+class InterruptedTurn:
     """What a task's journal and its context's artifacts say of a turn that nobody runs any more.
 
     Attributes:
         round: of the model call that is not over; None if none is open.
         open_edits: (edit id, artifact id, selection) of those that were announced and have not ended.
-        drafts: see `drafts_of`.
+        drafts: see `open_drafts`.
     """
 
     task_id: str
@@ -38,17 +38,17 @@ class Interrupted:
     drafts: tuple[str, ...]
 
 
-async def drafts_of(store: ArtifactStore, context_id: str, task_id: str) -> tuple[str, ...]:
+async def open_drafts(store: ArtifactStore, context_id: str, task_id: str) -> tuple[str, ...]:
     """The ids of the artifacts of which the task has a draft open."""
     artifacts = await store.list(context_id)
     return tuple(each.artifact_id for each in artifacts if each.open and each.changed_by == task_id)
 
 
-async def take_back(interrupted: Interrupted, store: ArtifactStore, emit: Emit, changed: Iterable[str]) -> None:
+async def reclaim(interrupted: InterruptedTurn, store: ArtifactStore, emit: Emit, changed: Iterable[str]) -> None:
     """Say that the model call is over, and give watchers back each artifact as the last completed call left it.
 
     Drafts that completed calls have written stay open, for the turn that goes on (`TurnRequest.drafts`). If a crash
-    comes here too, all that is left to do is in the next `Interrupted`.
+    comes here too, all that is left to do is in the next `InterruptedTurn`.
 
     Args:
         changed: ids of the artifacts that the task has changed so far.
@@ -58,9 +58,9 @@ async def take_back(interrupted: Interrupted, store: ArtifactStore, emit: Emit, 
     if interrupted.round is not None:
         await emit(LlmCallCompleted(interrupted.round, "error", Usage()))
     for ref in refs:
-        evented.adopt(ref)
+        evented.adopt_draft(ref)
         await evented.discard(ref)
     for edit_id, artifact_id, selection in interrupted.open_edits:
-        await evented.tell(EditAborted(edit_id, artifact_id, selection))
+        await evented.notify(EditAborted(edit_id, artifact_id, selection))
         with suppress(ArtifactNotFound):
-            await evented.show(Ref(interrupted.context_id, artifact_id, interrupted.task_id))
+            await evented.resend(Ref(interrupted.context_id, artifact_id, interrupted.task_id))

@@ -24,39 +24,39 @@ from contextlib import aclosing
 
 from a2a_canvas.server.agent.blocks import BlockError
 from a2a_canvas.server.agent.endings import (
-    LOST,
-    TRIES,
+    INTERNAL_ERROR,
+    MAX_TRIES,
     Ending,
-    closing,
-    given_back,
-    pause_before,
-    retryable,
-    stopped,
-    why,
+    ending_from_stop_reason,
+    ending_from_tools,
+    failure_reason,
+    is_retryable,
+    retry_delay,
+    with_closing_text,
 )
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     Emit,
-    Remembered,
     State,
     StatusChanged,
     Transcript,
+    TranscriptAppended,
 )
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, ModelError, ModelRequest, TooLong, ToolResult, ToolSpec
 from a2a_canvas.server.agent.models.claude_params import without_media
-from a2a_canvas.server.agent.turn.call import Call, Voice
-from a2a_canvas.server.agent.turn.history import to_messages, user_said
-from a2a_canvas.server.agent.turn.others import Others
+from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
+from a2a_canvas.server.agent.turn.history import to_messages, to_user_input
 from a2a_canvas.server.agent.turn.request import TurnLimits, TurnRequest
+from a2a_canvas.server.agent.turn.sibling_changes import SiblingChanges
 from a2a_canvas.server.agent.turn.system_prompt import SYSTEM
 from a2a_canvas.server.agent.turn.window import (
-    Sizes,
-    Sizing,
-    described,
-    fitted,
-    read_limit_of,
-    room_of,
+    WindowEstimate,
+    WindowEstimates,
+    fit_transcripts,
+    prefix_tokens,
+    read_limit,
+    token_budget,
     tokens,
     window_of,
 )
@@ -83,38 +83,38 @@ async def run_turn(
     store: ArtifactStore,
     emit: Emit,
     new_id: Callable[[], str],
-    sizes: Sizes | None = None,
+    window_estimates: WindowEstimates | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
     """Run a turn to its end or its pause; the last event is its status.
 
     Args:
-        sizes: what is known of how the model counts the context, and what it is kept in.
+        window_estimates: what is known of how the model counts the context, and what it is kept in.
         sleep: waits before the model is asked again.
 
     Raises:
         asyncio.CancelledError: the turn was cancelled. Unfinished calls have been taken back and drafts closed; the
             status is for the caller to give, at once. Or `emit` and `store` raise it: the task is not this process's
             any more, and nothing was said or changed since (a store that does not raise it has drafts closed).
-        Unavailable: `store` does not wait for its database (`PatientStore` does); the turn is as a crash leaves it.
+        Unavailable: `store` does not wait for its database (`RetryingStore` does); the turn is as a crash leaves it.
     """
     tools = tuple(tools)
     specs = tuple(ToolSpec(t.name, t.description, t.input_schema, t.eager) for t in tools)
-    sizes = sizes or Sizes()
-    beginning = described(SYSTEM, specs)
-    room = room_of(window_of(llm), beginning, sizes.of(request.context_id))
+    window_estimates = window_estimates or WindowEstimates()
+    beginning = prefix_tokens(SYSTEM, specs)
+    room = token_budget(window_of(llm), beginning, window_estimates.of(request.context_id))
     evented = EventedArtifactStore(store, listener(emit), request.changed)
-    workspace = Workspace(evented, request.context_id, request.task_id, read_limit=read_limit_of(room))
+    workspace = Workspace(evented, request.context_id, request.task_id, read_limit=read_limit(room))
     for artifact_id in request.drafts:
-        evented.adopt(workspace.ref(artifact_id))
-    turn = _Turn(request, llm, tools, specs, beginning, workspace, emit, new_id, sizes, sleep)
+        evented.adopt_draft(workspace.ref(artifact_id))
+    turn = _Turn(request, llm, tools, specs, beginning, workspace, emit, new_id, window_estimates, sleep)
     try:
         ending = await _ending(turn, request.task_id)
         await turn.leave()
     except asyncio.CancelledError:
         await turn.leave()
         raise
-    await emit(closing(ending, turn.rounds, evented.saved.values()).status(new_id))
+    await emit(with_closing_text(ending, turn.rounds, evented.saved.values()).status(new_id))
 
 
 async def _ending(turn: _Turn, task_id: str) -> Ending:
@@ -126,7 +126,7 @@ async def _ending(turn: _Turn, task_id: str) -> Ending:
         raise
     except Exception:
         logger.exception("Turn of task %s failed", task_id)
-        return Ending(State.FAILED, LOST)
+        return Ending(State.FAILED, INTERNAL_ERROR)
 
 
 class _Turn:
@@ -140,7 +140,7 @@ class _Turn:
         workspace: Workspace,
         emit: Emit,
         new_id: Callable[[], str],
-        sizes: Sizes,
+        window_estimates: WindowEstimates,
         sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         self._request = request
@@ -148,14 +148,14 @@ class _Turn:
         self._tools = {tool.name: tool for tool in tools}
         self._specs = specs
         self._beginning = beginning
-        self._sizes = sizes
+        self._window_estimates = window_estimates
         self._sleep = sleep
         self._media = True
         self._sent: tuple[Transcript, ...] = ()
         self._workspace = workspace
-        self._others = Others(workspace)
+        self._sibling_changes = SiblingChanges(workspace)
         self._emit = emit
-        self._voice = Voice(emit, self._tell_label, self._remember)
+        self._output = TurnOutput(emit, self._emit_label, self._append_transcript)
         self._new_id = new_id
         self._transcript = request.transcript
         self._progress = request.progress
@@ -170,12 +170,12 @@ class _Turn:
         return self._progress.round
 
     async def run(self) -> Ending:
-        await self._tell_label("Working…")
-        await self._others.begin(self._request)
+        await self._emit_label("Working…")
+        await self._sibling_changes.begin(self._request)
         while self._progress.round < self._request.limits.rounds:
             await self.read_inbox(closing=False)
             ending = await self._round()
-            if ending and not await self._goes_on(ending):
+            if ending and not await self._continues(ending):
                 return ending
         return Ending(
             State.FAILED, f"Stopped after {self._progress.round} rounds without an end. Ask for less at a time."
@@ -184,7 +184,7 @@ class _Turn:
     async def read_inbox(self, closing: bool) -> bool:
         """Remember what the user has said since; whether it was anything."""
         messages = self._request.inbox(closing)
-        await self._remember(tuple(user_said(message) for message in messages))
+        await self._append_transcript(tuple(to_user_input(message) for message in messages))
         return bool(messages)
 
     async def leave(self) -> None:
@@ -194,45 +194,45 @@ class _Turn:
         while await self.read_inbox(closing=True):
             pass
 
-    async def _goes_on(self, ending: Ending) -> bool:
+    async def _continues(self, ending: Ending) -> bool:
         """Whether the user has spoken meanwhile, so that the turn must not end so (rule 4)."""
         messages = self._request.inbox(True) if ending.state in ANSWERABLE else ()
         if not messages:
             return False
         if ending.state is State.COMPLETED:
-            await self._say(ending.text)
+            await self._emit_text(ending.text)
         unasked = (ToolResult(call, NOT_ASKED) for call in self._asked)
-        await self._remember((*unasked, *map(user_said, messages)))
+        await self._append_transcript((*unasked, *map(to_user_input, messages)))
         self._marked_final = ""
         return True
 
     async def _round(self) -> Ending | None:
         self._progress = self._progress.next_round()
-        await self._remember(await self._others.notice())
+        await self._append_transcript(await self._sibling_changes.notice())
         call = await self._ask_model()
         if isinstance(call, Ending):
             return call
         await self._workspace.store.prepare_all()  # the drafts may have to be closed with what is said now
         outcomes = [*call.outcomes, *await call.act_last()]
-        await self._remember(call.rest())
+        await self._append_transcript(call.unsaved_blocks())
         self._marked_final = call.final_text or self._marked_final
         self._asked = tuple(call.asked)
-        ended = stopped(call.stop_reason) or given_back(outcomes)
+        ended = ending_from_stop_reason(call.stop_reason) or ending_from_tools(outcomes)
         if ended or outcomes:
-            await self._say(call.text)
+            await self._emit_text(call.text)
         if ended:
             return ended
         if not outcomes:
             return Ending(State.COMPLETED, self._marked_final or call.text)
         return self._too_many_errors(outcomes)
 
-    async def _ask_model(self) -> Call | Ending:
+    async def _ask_model(self) -> ModelCall | Ending:
         """One whole answer of the model, asked for again if its stream breaks, and with less if that was too long."""
-        tries_left = TRIES
+        tries_left = MAX_TRIES
         while True:
-            call = Call(self._progress, self._tools, self._workspace, self._voice, self._llm.thinking)
+            call = ModelCall(self._progress, self._tools, self._workspace, self._output, self._llm.thinking)
             try:
-                await self._play(call)
+                await self._stream_answer(call)
                 return call
             except (ModelError, BlockError) as error:
                 logger.warning("Model call of task %s failed: %s", self._request.task_id, error)
@@ -240,37 +240,37 @@ class _Turn:
             except LimitReached:
                 await call.abort()
                 await self._workspace.store.prepare_all()
-                await self._remember(call.rest())
-                await self._say(call.text)
+                await self._append_transcript(call.unsaved_blocks())
+                await self._emit_text(call.text)
                 raise
             finally:
                 await call.abort()
                 self._progress = call.progress
             tries_left -= not isinstance(failure, TooLong)
-            if not await self._asks_again(failure, tries_left):
-                return Ending(State.FAILED, why(failure))
+            if not await self._retries(failure, tries_left):
+                return Ending(State.FAILED, failure_reason(failure))
 
-    async def _asks_again(self, failure: ModelError | BlockError, tries_left: int) -> bool:
+    async def _retries(self, failure: ModelError | BlockError, tries_left: int) -> bool:
         if isinstance(failure, TooLong):
-            return self._send_less(failure)
-        if not tries_left or not retryable(failure):
+            return self._shrink_request(failure)
+        if not tries_left or not is_retryable(failure):
             return False
-        await self._sleep(pause_before(tries_left, failure, random.random()))
+        await self._sleep(retry_delay(tries_left, failure, random.random()))
         return True
 
-    async def _play(self, call: Call) -> None:
+    async def _stream_answer(self, call: ModelCall) -> None:
         self._sent = self._fitted()
         async with aclosing(self._llm.stream(self._model_request(self._sent))) as stream:
             async for event in stream:
                 await call.take(event)
         call.check_ended()
         if counted := call.usage.sent:
-            self._resize(self._sizing.counted(self._estimate(self._sent), counted))
+            self._resize(self._window_estimate.counted(self._estimate(self._sent), counted))
 
-    def _send_less(self, error: TooLong) -> bool:
+    def _shrink_request(self, error: TooLong) -> bool:
         """Whether the next request is shorter than the one that was refused."""
         estimate = self._estimate(self._sent)
-        self._resize(self._sizing.refused(estimate, error.tokens, window_of(self._llm)))
+        self._resize(self._window_estimate.refused(estimate, error.tokens, window_of(self._llm)))
         if self._estimate(self._fitted()) < estimate:
             return True
         request = self._model_request(self._sent)
@@ -278,15 +278,15 @@ class _Turn:
         return self._model_request(self._sent) != request
 
     @property
-    def _sizing(self) -> Sizing:
-        return self._sizes.of(self._request.context_id)
+    def _window_estimate(self) -> WindowEstimate:
+        return self._window_estimates.of(self._request.context_id)
 
-    def _resize(self, sizing: Sizing) -> None:
-        self._sizes.keep(self._request.context_id, sizing)
+    def _resize(self, sizing: WindowEstimate) -> None:
+        self._window_estimates.keep(self._request.context_id, sizing)
 
     def _fitted(self) -> tuple[Transcript, ...]:
-        room = room_of(window_of(self._llm), self._beginning, self._sizing)
-        return fitted((*self._request.earlier, self._transcript), room)
+        room = token_budget(window_of(self._llm), self._beginning, self._window_estimate)
+        return fit_transcripts((*self._request.earlier, self._transcript), room)
 
     def _estimate(self, transcripts: Iterable[Transcript]) -> int:
         return self._beginning + sum(tokens(item) for transcript in transcripts for item in transcript)
@@ -295,18 +295,18 @@ class _Turn:
         request = ModelRequest(SYSTEM, to_messages(transcripts), self._specs)
         return request if self._media else without_media(request)
 
-    async def _remember(self, items: Transcript) -> None:
+    async def _append_transcript(self, items: Transcript) -> None:
         if items:
             self._transcript += items
-            await self._emit(Remembered(items))
+            await self._emit(TranscriptAppended(items))
 
-    async def _say(self, text: str) -> None:
+    async def _emit_text(self, text: str) -> None:
         """The text of a round that is not the turn's last word."""
         if text:
             await self._emit(StatusChanged(State.WORKING, AgentMessage(self._new_id(), text)))
             self._label = ""
 
-    async def _tell_label(self, label: str) -> None:
+    async def _emit_label(self, label: str) -> None:
         if label and label != self._label:
             self._label = label
             await self._emit(StatusChanged(State.WORKING, AgentMessage(self._new_id(), label, label=True)))

@@ -10,7 +10,7 @@ Rule 5: whitespace stays; only where nothing else was shown before a removal, it
 Rule 6: what never closes is hidden to the end of the block, if it is of `PAIRS` or nothing was shown before it (a reply
         that was cut off while the model thought). But an element of `ELEMENTS` in the middle of prose was prose ("I
         added a <reasoning> section"): when the block ends, it and what follows are given back as they were written.
-Rule 7: a tag is at most `LONGEST` characters, and after its first holds no `<`, `[`, ◁, `, ~ or line break.
+Rule 7: a tag is at most `MAX_TAG_LENGTH` characters, and after its first holds no `<`, `[`, ◁, `, ~ or line break.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ TOKENS: Final = (
     *("[INST]", "[/INST]"),  # Mistral, Llama 2
 )
 
-LONGEST: Final = 256
+MAX_TAG_LENGTH: Final = 256
 """Characters of the longest tag, attributes and all."""
 
 _STARTS: Final = frozenset("<[◁")
@@ -121,7 +121,7 @@ def _tag(text: str, inside: str = "") -> _Tag | None:
     if text == PAIRS.get(inside):
         return _Tag("close", inside)
     shape = _SHAPE.fullmatch(text)
-    if text in _LITERALS or shape is None or not shape["end"] or len(text) > LONGEST:
+    if text in _LITERALS or shape is None or not shape["end"] or len(text) > MAX_TAG_LENGTH:
         return _LITERALS.get(text)
     name = shape["name"].lower()
     if shape["slash"]:
@@ -135,7 +135,7 @@ def _may_become_tag(text: str) -> bool:
     if text in _LITERAL_PREFIXES:
         return True
     shape = _SHAPE.fullmatch(text)
-    if shape is None or shape["end"] or len(text) >= LONGEST:
+    if shape is None or shape["end"] or len(text) >= MAX_TAG_LENGTH:
         return False
     return shape["name"].lower() in (_NAMES if shape["rest"] else _NAME_PREFIXES)
 
@@ -144,7 +144,7 @@ class VisibleText:
     """What a reader may see of one text block, as it streams in.
 
     However the block is cut, what `feed` and at last `flush` return, joined, is `visible` of the whole. Held
-    back is only what may still become a tag (less than `LONGEST` characters, or twice that while a tag stands
+    back is only what may still become a tag (less than `MAX_TAG_LENGTH` characters, or twice that while a tag stands
     within another), and what is hidden but may be prose (rule 6). A delta costs its own length and at most theirs.
     """
 
@@ -198,7 +198,7 @@ class VisibleText:
         if piece in _STARTS:
             self._inner = piece
             return ""
-        self._inner = (self._inner + piece)[: LONGEST + 1] if self._inner else ""
+        self._inner = (self._inner + piece)[: MAX_TAG_LENGTH + 1] if self._inner else ""
         tag = _tag(self._inner, self._hidden)
         if tag is not None and tag.element == self._hidden:
             self._depth += {"open": 1, "close": -1, "alone": 0}[tag.kind]

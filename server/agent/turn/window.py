@@ -10,7 +10,7 @@ Rule 3: what was left out of one request stays left out of those that follow, an
         takes three quarters of the room. So a request is made as the last one was, after a restart too.
 Rule 4: thinking stays. A model that will not have it after what is no longer there is asked without it (`llm.py`).
 Rule 5: sizes are estimates (`tokens`): no tokenizer is asked. How far they are from what the provider counts is known
-        of each conversation as soon as it has counted, or refused, a request of it (`Sizing`).
+        of each conversation as soon as it has counted, or refused, a request of it (`WindowEstimate`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never
 
-from a2a_canvas.server.agent.attachments import is_text, named
-from a2a_canvas.server.agent.events import AssistantSaid, Item, Transcript, UserSaid
-from a2a_canvas.server.agent.model import LLM, Attachment, Content, Text, Thinking, ToolResult, ToolSpec, ToolUse
+from a2a_canvas.server.agent.attachments import is_text, placeholder
+from a2a_canvas.server.agent.events import AssistantOutput, Transcript, TranscriptItem, UserInput
+from a2a_canvas.server.agent.model import (
+    LLM,
+    Attachment,
+    ModelContent,
+    ModelText,
+    Thinking,
+    ToolResult,
+    ToolSpec,
+    ToolUse,
+)
 from a2a_canvas.tools import artifact_edit, artifact_update
 from a2a_canvas.tools.base import READ_LIMIT
 
@@ -33,23 +42,23 @@ TASKS_LEFT_OUT: Final = (
     "[The earlier part of this conversation was left out to save space. Its artifacts are there: see artifact_list.]"
 )
 
-ATTACHMENT: Final = 2_000
+MEDIA_TOKENS: Final = 2_000
 """Tokens of an image or a document, at least."""
-MEDIA_BYTES: Final = 120
+MEDIA_BYTES_PER_TOKEN: Final = 120
 """Bytes of it for a token, so that about 20 MB fill a window of 200,000 tokens: a request has 32 MB at most."""
-BLOCK: Final = 8
+BLOCK_TOKENS: Final = 8
 """Tokens of what stands around a block."""
-SPARE: Final = 1.05
+SAFETY_FACTOR: Final = 1.05
 """A conversation is taken for so much longer than it was counted: what comes next may be denser."""
-LESS: Final = 0.6
+SHRINK_FACTOR: Final = 0.6
 """The share of a request that is sent next, if it is not known by how much it was too long."""
-DENSEST: Final = 4.0
+MAX_SCALE: Final = 4.0
 """No text has more than a token for each byte."""
-LONG: Final = 200
+LONG_TEXT: Final = 200
 """Characters of a text in an input that is worth leaving out."""
 _WRITING: Final = (artifact_update.NAME, artifact_edit.NAME)
 
-Place = tuple[int, int]
+ItemPosition = tuple[int, int]
 """A task, and an item of its transcript."""
 
 
@@ -60,7 +69,7 @@ def window_of(llm: LLM) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizing:
+class WindowEstimate:
     """What is known of the size of a conversation.
 
     Attributes:
@@ -71,66 +80,70 @@ class Sizing:
     scale: float = 1.0
     most: float = math.inf
 
-    def counted(self, estimate: int, tokens: int) -> Sizing:
+    def counted(self, estimate: int, tokens: int) -> WindowEstimate:
         """After a request whose tokens the provider has counted.
 
         The scale follows in steps: with every change of it, what is left out changes, and so do the requests.
         """
         scale = _scale(estimate, tokens)
-        return self if self.scale * 0.75 <= scale * SPARE <= self.scale * SPARE else replace(self, scale=scale * SPARE)
+        return (
+            self
+            if self.scale * 0.75 <= scale * SAFETY_FACTOR <= self.scale * SAFETY_FACTOR
+            else replace(self, scale=scale * SAFETY_FACTOR)
+        )
 
-    def refused(self, estimate: int, tokens: int | None, window: int | None) -> Sizing:
+    def refused(self, estimate: int, tokens: int | None, window: int | None) -> WindowEstimate:
         """After a request that was too long; `tokens` as the provider counts them, if it does."""
-        scale = max(self.scale, _scale(estimate, tokens) * SPARE) if tokens else self.scale
+        scale = max(self.scale, _scale(estimate, tokens) * SAFETY_FACTOR) if tokens else self.scale
         fits = window / scale if window else math.inf
-        return Sizing(scale, min(self.most, fits if fits < estimate else estimate * LESS))
+        return WindowEstimate(scale, min(self.most, fits if fits < estimate else estimate * SHRINK_FACTOR))
 
 
 def _scale(estimate: int, tokens: int) -> float:
     # Of a request less may have been counted than was estimated: the provider leaves out thinking of earlier answers.
-    return min(max(tokens / max(estimate, 1), 1.0), DENSEST)
+    return min(max(tokens / max(estimate, 1), 1.0), MAX_SCALE)
 
 
-class Sizes:
+class WindowEstimates:
     """What is known of conversations, by their ids: the newest `KEPT` that have been asked for."""
 
     KEPT: Final = 1_000
 
     def __init__(self) -> None:
-        self._known: dict[str, Sizing] = {}
+        self._known: dict[str, WindowEstimate] = {}
 
-    def of(self, context_id: str) -> Sizing:
-        return self._known.get(context_id, Sizing())
+    def of(self, context_id: str) -> WindowEstimate:
+        return self._known.get(context_id, WindowEstimate())
 
-    def keep(self, context_id: str, sizing: Sizing) -> None:
+    def keep(self, context_id: str, estimate: WindowEstimate) -> None:
         self._known.pop(context_id, None)
-        self._known[context_id] = sizing
+        self._known[context_id] = estimate
         if len(self._known) > self.KEPT:
             del self._known[next(iter(self._known))]
 
 
-def described(system: str, tools: Iterable[ToolSpec]) -> int:
+def prefix_tokens(system: str, tools: Iterable[ToolSpec]) -> int:
     """The tokens of what every request begins with."""
-    return _size(system) + sum(BLOCK + _size(tool.description) + _size_of(tool.input_schema) for tool in tools)
+    return _size(system) + sum(BLOCK_TOKENS + _size(tool.description) + _size_of(tool.input_schema) for tool in tools)
 
 
-def room_of(window: int | None, beginning: int, sizing: Sizing) -> int | None:
+def token_budget(window: int | None, beginning: int, estimate: WindowEstimate) -> int | None:
     """The estimated tokens that are left for the conversation, from 0; None if that is not known.
 
     Args:
         window: the tokens that a request may have.
         beginning: see `described`.
     """
-    most = sizing.most if window is None else min(window / sizing.scale, sizing.most)
+    most = estimate.most if window is None else min(window / estimate.scale, estimate.most)
     return None if most == math.inf else max(0, int(most) - beginning)
 
 
-def read_limit_of(room: int | None) -> int:
+def read_limit(room: int | None) -> int:
     """Characters of an artifact that are shown at once: they may take a token each, and there is more to be said."""
     return READ_LIMIT if room is None else max(2_000, min(READ_LIMIT, room // 2))
 
 
-def fitted(transcripts: Sequence[Transcript], room: int | None) -> tuple[Transcript, ...]:
+def fit_transcripts(transcripts: Sequence[Transcript], room: int | None) -> tuple[Transcript, ...]:
     """The transcripts of a context's tasks, the one that goes on last, as far as they fit into `room` tokens.
 
     They may still be longer if nothing is left that could be left out.
@@ -146,10 +159,10 @@ def fitted(transcripts: Sequence[Transcript], room: int | None) -> tuple[Transcr
     return fitting.without(transcripts)
 
 
-def tokens(item: Item) -> int:
+def tokens(item: TranscriptItem) -> int:
     """About how many tokens an item has: one for four bytes of its text."""
     match item:
-        case UserSaid(content=contents) | AssistantSaid(blocks=contents):
+        case UserInput(content=contents) | AssistantOutput(blocks=contents):
             return sum(map(_tokens, contents))
         case ToolResult():
             return _tokens(item)
@@ -157,19 +170,19 @@ def tokens(item: Item) -> int:
             assert_never(item)
 
 
-def _tokens(content: Content) -> int:
+def _tokens(content: ModelContent) -> int:
     match content:
-        case Text(text):
-            return BLOCK + _size(text)
+        case ModelText(text):
+            return BLOCK_TOKENS + _size(text)
         case Thinking(text, signature, redacted):
-            return BLOCK + _size(text) + _size(signature) + _size(redacted)
+            return BLOCK_TOKENS + _size(text) + _size(signature) + _size(redacted)
         case Attachment(content=data):
             size = len(data or b"")
-            return BLOCK + (size // 4 if is_text(content) else max(ATTACHMENT, size // MEDIA_BYTES))
+            return BLOCK_TOKENS + (size // 4 if is_text(content) else max(MEDIA_TOKENS, size // MEDIA_BYTES_PER_TOKEN))
         case ToolUse(name=name, input=given):
-            return BLOCK + _size(name) + _size_of(given)
+            return BLOCK_TOKENS + _size(name) + _size_of(given)
         case ToolResult(content=text):
-            return BLOCK + _size(text)
+            return BLOCK_TOKENS + _size(text)
         case _:
             assert_never(content)
 
@@ -200,12 +213,12 @@ class _Fitting:
         self._size = 0
         self._sizes: list[int] = []
         self._call: int | None = None
-        self._results: deque[tuple[Place, int]] = deque()
-        self._inputs: deque[tuple[Place, int]] = deque()
-        self._files: deque[tuple[Place, int]] = deque()
-        self._fresh: list[tuple[deque[tuple[Place, int]], Place, int]] = []
-        self._said: list[tuple[Place, int]] = []
-        self._left_out: set[Place] = set()
+        self._results: deque[tuple[ItemPosition, int]] = deque()
+        self._inputs: deque[tuple[ItemPosition, int]] = deque()
+        self._files: deque[tuple[ItemPosition, int]] = deque()
+        self._fresh: list[tuple[deque[tuple[ItemPosition, int]], ItemPosition, int]] = []
+        self._said: list[tuple[ItemPosition, int]] = []
+        self._left_out: set[ItemPosition] = set()
         self._dropped = 0
 
     def begin_task(self, task: int) -> None:
@@ -216,15 +229,15 @@ class _Fitting:
         self._files.extend(self._said)
         self._said.clear()
 
-    def add(self, place: Place, item: Item) -> None:
-        if isinstance(item, AssistantSaid) and item.call != self._call:
+    def add(self, place: ItemPosition, item: TranscriptItem) -> None:
+        if isinstance(item, AssistantOutput) and item.call != self._call:
             self.fit()  # the model was asked here
             self._call = item.call
             self._ripen()
         whole, short = tokens(item), _shortened(item)
         self._grow(place[0], whole)
         saving = 0 if short is item else whole - tokens(short)
-        if saving > 0 and isinstance(item, UserSaid):
+        if saving > 0 and isinstance(item, UserInput):
             self._said.append((place, saving))
         elif saving > 0:
             self._fresh.append((self._results if isinstance(item, ToolResult) else self._inputs, place, saving))
@@ -243,7 +256,7 @@ class _Fitting:
             if task >= self._dropped
         ]
         if self._dropped:
-            kept[0] = (UserSaid("", (Text(TASKS_LEFT_OUT),)), *kept[0])
+            kept[0] = (UserInput("", (ModelText(TASKS_LEFT_OUT),)), *kept[0])
         return tuple(kept)
 
     def _leave_out(self) -> bool:
@@ -255,7 +268,7 @@ class _Fitting:
             self._grow(place[0], -saving)
         elif self._dropped < len(self._sizes) - 1:
             self._size -= self._sizes[self._dropped]
-            self._size += 0 if self._dropped else _tokens(Text(TASKS_LEFT_OUT))
+            self._size += 0 if self._dropped else _tokens(ModelText(TASKS_LEFT_OUT))
             self._dropped += 1
         else:
             return False
@@ -271,32 +284,32 @@ class _Fitting:
         self._size += by
 
 
-def _shortened(item: Item) -> Item:
+def _shortened(item: TranscriptItem) -> TranscriptItem:
     """What stands for an item that is left out; the item itself if it stays."""
     match item:
         case ToolResult():
             return replace(item, content=RESULT_LEFT_OUT)
-        case AssistantSaid() if any(map(_writes, item.blocks)):
+        case AssistantOutput() if any(map(_writes, item.blocks)):
             return replace(item, blocks=tuple(_short(block) for block in item.blocks))
-        case UserSaid() if any(isinstance(content, Attachment) for content in item.content):
+        case UserInput() if any(isinstance(content, Attachment) for content in item.content):
             return replace(item, content=tuple(map(_mentioned, item.content)))
-        case AssistantSaid() | UserSaid():
+        case AssistantOutput() | UserInput():
             return item
         case _:
             assert_never(item)
 
 
-def _mentioned(content: Content) -> Content:
+def _mentioned(content: ModelContent) -> ModelContent:
     if not isinstance(content, Attachment) or not content.content:
         return content
-    return Text(f"{named(content).removesuffix(']')}; left out to save space]")
+    return ModelText(f"{placeholder(content).removesuffix(']')}; left out to save space]")
 
 
-def _writes(block: Content) -> bool:
+def _writes(block: ModelContent) -> bool:
     return isinstance(block, ToolUse) and block.name in _WRITING
 
 
-def _short(block: Text | Thinking | ToolUse) -> Text | Thinking | ToolUse:
+def _short(block: ModelText | Thinking | ToolUse) -> ModelText | Thinking | ToolUse:
     if not (isinstance(block, ToolUse) and _writes(block)):
         return block
     # The shape stays that of a valid call, because models write new calls like those they see.
@@ -306,7 +319,7 @@ def _short(block: Text | Thinking | ToolUse) -> Text | Thinking | ToolUse:
 def _short_value(value: Any) -> Any:
     match value:
         case str():
-            return TEXT_LEFT_OUT if len(value) > LONG else value
+            return TEXT_LEFT_OUT if len(value) > LONG_TEXT else value
         case dict():
             return {key: _short_value(inner) for key, inner in value.items()}
         case list():

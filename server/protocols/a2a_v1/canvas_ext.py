@@ -10,10 +10,18 @@ from a2a_canvas.server.agent.intent import CANVAS as URI
 from a2a_canvas.server.tasks.record import OpenEdit, TaskRecord
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 
-__all__ = ["URI", "edit", "of_change", "of_snapshot", "open_edits", "range_of", "turn_data"]
+__all__ = [
+    "URI",
+    "change_metadata",
+    "edit_metadata",
+    "edit_turn_event",
+    "open_edits",
+    "selection_range",
+    "snapshot_metadata",
+]
 
 
-def edit(event: EditEvent) -> dict[str, Any]:
+def edit_metadata(event: EditEvent) -> dict[str, Any]:
     """`{edit: {id, phase, artifactId, …}}`; the unit and the version of its ranges are told when it starts."""
     phase, fields = _phase(event)
     # A chunk comes with every few characters: which artifact it is for was said at the start.
@@ -21,18 +29,18 @@ def edit(event: EditEvent) -> dict[str, Any]:
     return {"edit": {"id": event.edit_id, "phase": phase, **of, **fields}}
 
 
-def turn_data(event: EditEvent) -> tuple[str, dict[str, Any]]:
+def edit_turn_event(event: EditEvent) -> tuple[str, dict[str, Any]]:
     """The event type and the data of an edit in the forms that have no other place for which edit it is of."""
     phase, fields = _phase(event)
     return f"artifact_partial_update_{phase}", {"id": event.edit_id, "artifactId": event.artifact_id, **fields}
 
 
-def of_change(event: ArtifactChanged) -> dict[str, Any]:
+def change_metadata(event: ArtifactChanged) -> dict[str, Any]:
     """What is told with a change of an artifact."""
     return {"artifactVersion": event.version, "author": event.author, "parentVersion": event.parent}
 
 
-def of_snapshot(record: TaskRecord) -> dict[str, Any]:
+def snapshot_metadata(record: TaskRecord) -> dict[str, Any]:
     """What is told with a task: the versions of its artifacts, and the edits that are being written."""
     artifacts = {
         artifact.artifact_id: {"artifactVersion": artifact.version, "author": artifact.author}
@@ -46,12 +54,12 @@ def open_edits(record: TaskRecord) -> list[dict[str, Any]]:
     return [_open(open_edit) for open_edit in record.open_edits.values()]
 
 
-def range_of(selection: Selection) -> dict[str, int]:
+def selection_range(selection: Selection) -> dict[str, int]:
     return {"start": selection.start, "end": selection.end}
 
 
 def _phase(event: EditEvent) -> tuple[str, Mapping[str, Any]]:
-    selection = range_of(event.selection)
+    selection = selection_range(event.selection)
     match event:
         case EditChunk():
             return "chunk", {"chunk": event.chunk, "selection": selection}
@@ -59,7 +67,10 @@ def _phase(event: EditEvent) -> tuple[str, Mapping[str, Any]]:
             counted = {"unit": event.selection.unit, "baseVersion": event.version}
             return "start", {"selection": selection, "strategy": event.strategy, **counted}
         case EditCompleted():
-            written: dict[str, Any] = {"updatedContent": event.updated_content, "written": range_of(event.written)}
+            written: dict[str, Any] = {
+                "updatedContent": event.updated_content,
+                "written": selection_range(event.written),
+            }
             written |= {"strategy": event.strategy, "baseVersion": event.version}
             return "complete", {"selection": selection, **written}
         case EditAborted():
@@ -70,7 +81,7 @@ def _open(open_edit: OpenEdit) -> dict[str, Any]:
     return {
         "id": open_edit.edit_id,
         "artifactId": open_edit.artifact_id,
-        "selection": range_of(open_edit.selection),
+        "selection": selection_range(open_edit.selection),
         "unit": open_edit.selection.unit,
         "strategy": open_edit.strategy,
         "baseVersion": open_edit.version,

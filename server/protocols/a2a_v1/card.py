@@ -20,10 +20,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.edge.conditional import etag_of, is_known
+from a2a_canvas.server.protocols.edge.conditional import etag_of, is_not_modified
 
 REST_PREFIX = "/rest"
-MAX_AGE = 300
+CACHE_SECONDS = 300
 """Seconds for which a client may keep the card without asking again."""
 
 
@@ -105,11 +105,11 @@ def card_route(card: pb.AgentCard, modified: datetime) -> Route:
     headers = {
         "ETag": etag_of(body),
         "Last-Modified": format_datetime(modified, usegmt=True),
-        "Cache-Control": f"public, max-age={MAX_AGE}",
+        "Cache-Control": f"public, max-age={CACHE_SECONDS}",
     }
 
     async def serve(request: Request) -> Response:
-        if is_known(request, headers["ETag"], modified):
+        if is_not_modified(request, headers["ETag"], modified):
             return Response(status_code=304, headers=headers)
         return Response(body, media_type="application/json", headers=headers)
 

@@ -18,8 +18,8 @@ from a2a.utils.errors import (
 )
 
 from a2a_canvas.server.agent.operations import InvalidOperation
-from a2a_canvas.server.protocols.edge.unavailable import OverloadedError, UnavailableError, away
-from a2a_canvas.server.protocols.guard.rules import Refusal
+from a2a_canvas.server.protocols.edge.unavailable import OverloadedError, UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
     QueueFull,
@@ -50,7 +50,7 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
 """A2A 1.0, section 3.3.2 and the operations' own lists of errors; `unavailable.py` for what it has none for."""
 
 
-def wrong(field: str, reason: str) -> A2AError:
+def invalid_field(field: str, reason: str) -> A2AError:
     """The refusal of one field of a request; `reason` says what it must be."""
     return Refusal(InvalidParamsError, f"{field}: {reason}.", ((field, f"{reason}."),)).error()
 
@@ -66,6 +66,6 @@ def to_a2a_error(error: Exception) -> A2AError:
     if isinstance(error, TaskError):
         return ERRORS[type(error)](str(error))
     if isinstance(error, Unavailable):
-        return away(error)
+        return unavailable_error(error)
     logger.error("A request failed", exc_info=error)
     return InternalError("Internal error")

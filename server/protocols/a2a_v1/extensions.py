@@ -21,12 +21,12 @@ HEADERS = ("A2A-Extensions", "X-A2A-Extensions")
 _SERVICE_1_0 = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name
 
 
-def headers_of(version: str) -> tuple[str, ...]:
+def extension_headers(version: str) -> tuple[str, ...]:
     """The headers that activate something in a request of this version; none stands for 0.3."""
     return HEADERS[:1] if version.startswith("1") else HEADERS
 
 
-def activated(values: Iterable[str]) -> str:
+def activated_header(values: Iterable[str]) -> str:
     """The supported ones of the URIs that header values ask for, as a header value; empty for none."""
     asked = {uri.strip() for value in values for uri in value.split(",")}
     return ", ".join(sorted(asked & SUPPORTED))
@@ -53,8 +53,8 @@ class ExtensionsEcho:
 
 
 def _echo(headers: Headers) -> dict[str, str]:
-    names = headers_of(headers.get("A2A-Version", ""))
-    return {name: uris for name in names if (uris := activated(headers.getlist(name)))}
+    names = extension_headers(headers.get("A2A-Version", ""))
+    return {name: uris for name in names if (uris := activated_header(headers.getlist(name)))}
 
 
 class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):
@@ -66,8 +66,8 @@ class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):
         version = "1.0" if handler_call_details.method.startswith(f"/{_SERVICE_1_0}/") else "0.3"
         echo = [
             (name.lower(), uris)
-            for name in headers_of(version)
-            if (uris := activated(str(value) for key, value in metadata if key == name.lower()))
+            for name in extension_headers(version)
+            if (uris := activated_header(str(value) for key, value in metadata if key == name.lower()))
         ]
         if handler is None or not echo:
             return handler

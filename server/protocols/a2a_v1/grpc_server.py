@@ -10,11 +10,11 @@ from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
 
 from a2a_canvas.server.protocols.a2a_v1.extensions import GrpcExtensionsEcho
-from a2a_canvas.server.protocols.guard.bodies import Budget
-from a2a_canvas.server.protocols.guard.grpc import GuardInterceptor
-from a2a_canvas.server.protocols.guard.rules import Limits
+from a2a_canvas.server.protocols.guard.bodies import BodyBudget
+from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
 
-CONNECTION = {
+CONNECTION_OPTIONS = {
     "grpc.max_concurrent_streams": 256,
     "grpc.server_handshake_timeout_ms": 10_000,
     "grpc.keepalive_time_ms": 60_000,
@@ -34,8 +34,8 @@ def grpc_server(
     handler: RequestHandler,
     host: str,
     port: int,
-    limits: Limits,
-    budget: Budget | None = None,
+    limits: BodyLimits,
+    budget: BodyBudget | None = None,
     max_calls: int | None = None,
 ) -> grpc.aio.Server:
     """A server that is bound but not started.
@@ -52,7 +52,7 @@ def grpc_server(
         options=[
             ("grpc.so_reuseport", 0),
             ("grpc.max_receive_message_length", limits.max_body_bytes),
-            *CONNECTION.items(),
+            *CONNECTION_OPTIONS.items(),
         ],
         maximum_concurrent_rpcs=max_calls,
     )

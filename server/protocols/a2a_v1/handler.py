@@ -18,20 +18,20 @@ from google.protobuf.message import Message
 from a2a_canvas.server.agent.events import StatusChanged
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import (
-    NOTHING,
+    EMPTY_PAGE,
     PAGE_BYTES,
     can_match,
-    query_of,
-    token_of,
+    next_page_token,
+    to_query,
     with_history,
 )
 from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_text, user_message
-from a2a_canvas.server.protocols.a2a_v1.projection import Activated, Event, Projection, to_task
-from a2a_canvas.server.protocols.guard.rules import Limits
+from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, StreamEvent, TaskProjection, to_task
+from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, place_of
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
+from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, list_position
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
@@ -55,10 +55,12 @@ def _unary(
 
 
 def _stream(
-    method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[Event, None]],
+    method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[StreamEvent, None]],
 ) -> Callable[Concatenate[A2AHandler, M, P], Any]:
     @wraps(method)
-    async def wrapper(self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Event, None]:
+    async def wrapper(
+        self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs
+    ) -> AsyncGenerator[StreamEvent, None]:
         check_ids(params)
         events = method(self, params, *args, **kwargs)
         try:
@@ -81,10 +83,10 @@ class A2AHandler(RequestHandler):
         limits: how much a message may be.
     """
 
-    def __init__(self, runtime: Runtime, card: pb.AgentCard, limits: Limits | None = None) -> None:
+    def __init__(self, runtime: Runtime, card: pb.AgentCard, limits: BodyLimits | None = None) -> None:
         self._runtime = runtime
         self._card = card
-        self._limits = limits or Limits()
+        self._limits = limits or BodyLimits()
 
     # -------------------------------------------------------------------- messages
 
@@ -100,7 +102,7 @@ class A2AHandler(RequestHandler):
     @_stream
     async def on_message_send_stream(
         self, params: pb.SendMessageRequest, context: ServerCallContext
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[StreamEvent, None]:
         validate_history_length(params.configuration)
         following = await self._send(params, context)
         async for event in self._events(following, context, ends_at_pause=True):
@@ -109,14 +111,14 @@ class A2AHandler(RequestHandler):
     @_stream
     async def on_subscribe_to_task(
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[StreamEvent, None]:
         following = await self._runtime.follow(params.id, _owner(context))
         if following.snapshot.state.terminal:
             raise TaskFinished(params.id, following.snapshot.state)
         async for event in self._events(following, context, ends_at_pause=False):
             yield event
 
-    async def _send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> Following:
+    async def _send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> TaskSubscription:
         if params.configuration.HasField("task_push_notification_config"):
             raise PushNotificationNotSupportedError
         message = params.message
@@ -136,7 +138,7 @@ class A2AHandler(RequestHandler):
                     f"Media type {bare} is not supported. Send text, or one of {', '.join(sorted(taken))}."
                 )
 
-    async def _settled(self, following: Following) -> TaskRecord:
+    async def _settled(self, following: TaskSubscription) -> TaskRecord:
         """The task when it has ended or asks for input."""
         record = following.snapshot
         if not record.state.settled:
@@ -146,15 +148,15 @@ class A2AHandler(RequestHandler):
         return await self._runtime.get(record.task_id, record.owner)
 
     async def _events(
-        self, following: Following, context: ServerCallContext, *, ends_at_pause: bool
-    ) -> AsyncGenerator[Event, None]:
-        projection = Projection(following.snapshot, _activated(context), ends_at_pause=ends_at_pause)
+        self, following: TaskSubscription, context: ServerCallContext, *, ends_at_pause: bool
+    ) -> AsyncGenerator[StreamEvent, None]:
+        projection = TaskProjection(following.snapshot, _activated(context), ends_at_pause=ends_at_pause)
         for event in projection.begin():
             yield event
         if projection.ends(following.snapshot.state):
             return
         async for entry in following:
-            for event in projection.project(entry, behind=following.behind):
+            for event in projection.project(entry, behind=following.has_next):
                 yield event
             if isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state):
                 return
@@ -170,10 +172,10 @@ class A2AHandler(RequestHandler):
     @_unary
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
         validate_history_length(params)
-        query = query_of(params, _owner(context))
-        tasks, page = await self._page(query, params.history_length) if can_match(params) else ([], NOTHING)
+        query = to_query(params, _owner(context))
+        tasks, page = await self._page(query, params.history_length) if can_match(params) else ([], EMPTY_PAGE)
         return pb.ListTasksResponse(
-            tasks=tasks, next_page_token=token_of(page), page_size=query.limit, total_size=page.total
+            tasks=tasks, next_page_token=next_page_token(page), page_size=query.limit, total_size=page.total
         )
 
     async def _page(self, query: TaskQuery, history: int) -> tuple[list[pb.Task], TaskPage]:
@@ -197,7 +199,7 @@ class A2AHandler(RequestHandler):
                 shown.append(record)
             if not page.more or len(tasks) == query.limit:
                 return tasks, TaskPage(tuple(shown), page.total, page.more)
-            rest = replace(query, after=place_of(shown[-1]), limit=query.limit - len(tasks))
+            rest = replace(query, after=list_position(shown[-1]), limit=query.limit - len(tasks))
 
     @_unary
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
@@ -242,5 +244,5 @@ def _owner(context: ServerCallContext) -> str:
     return context.user.user_name if context.user.is_authenticated else ""
 
 
-def _activated(context: ServerCallContext) -> Activated:
-    return Activated.of(context.requested_extensions)
+def _activated(context: ServerCallContext) -> ActivatedExtensions:
+    return ActivatedExtensions.of(context.requested_extensions)

@@ -20,16 +20,16 @@ from a2a.utils.task import (
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_canvas.server.protocols.a2a_v1.projection import STATES
-from a2a_canvas.server.tasks.listing import Place, TaskPage, TaskQuery, place_of
+from a2a_canvas.server.tasks.listing import ListPosition, TaskPage, TaskQuery, list_position
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.store.ids import valid_id
+from a2a_canvas.store.text.unicode import valid_id
 
 PAGE_SIZE = 50
 PAGE_BYTES = 3 * 2**20
 """Bytes of the tasks on one page, unless the first has more. Clients of gRPC take 4 MiB unless they say otherwise."""
 READ_BYTES = 16 * 2**20
 """What may be read at once for a page: more, because histories are read that are not asked for."""
-NOTHING = TaskPage((), 0, more=False)
+EMPTY_PAGE = TaskPage((), 0, more=False)
 
 _OF_STATUS = {status: state for state, status in STATES.items()}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,7 +37,7 @@ _TICK = timedelta(microseconds=1)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
-def query_of(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
+def to_query(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
     """What `params` ask for, of the tasks of `owner`.
 
     Raises:
@@ -67,11 +67,11 @@ def with_history(record: TaskRecord, length: int) -> TaskRecord:
     return replace(record, history=record.history[-length:] if length else ())
 
 
-def token_of(page: TaskPage) -> str:
+def next_page_token(page: TaskPage) -> str:
     """The token of the next page; empty if this is the last."""
     if not page.more:
         return ""
-    at, task_id = place_of(page.records[-1])
+    at, task_id = list_position(page.records[-1])
     return encode_list_tasks_cursor(ListTasksCursor((at - _EPOCH) // _TICK * 1000, task_id))
 
 
@@ -81,7 +81,7 @@ def _since(timestamp: Timestamp) -> datetime:
     return _EPOCH + min(ticks * _TICK, _LAST - _EPOCH)
 
 
-def _place(token: str) -> Place:
+def _place(token: str) -> ListPosition:
     try:
         cursor = decode_list_tasks_cursor(token)
         nanoseconds = cursor.timestamp_ns if cursor else None

@@ -14,9 +14,9 @@ from google.protobuf.struct_pb2 import Struct, Value
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, UserMessage
 from a2a_canvas.server.agent.intent import CANVAS
-from a2a_canvas.server.protocols.a2a_v1.errors import wrong
-from a2a_canvas.store.ids import MAX_ID, valid_id
+from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Part, TextPart, text_part
+from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 
 _IDS = ("id", "message_id", "context_id", "task_id", "reference_task_ids", "message")
 """The fields of a request that are ids, and the one that has more of them."""
@@ -44,7 +44,7 @@ def check_characters(field: str, given: str) -> None:
     try:
         valid_id(given)
     except ValueError as error:
-        raise wrong(field, str(error)) from None
+        raise invalid_field(field, str(error)) from None
 
 
 def user_message(message: pb.Message) -> UserMessage:
@@ -59,7 +59,7 @@ def user_message(message: pb.Message) -> UserMessage:
         ("taskId", message.task_id),
     ):
         if len(given) > MAX_ID:
-            raise wrong(f"message.{name}", f"must not be longer than {MAX_ID} characters")
+            raise invalid_field(f"message.{name}", f"must not be longer than {MAX_ID} characters")
     if message.role != pb.ROLE_USER:
         raise InvalidParamsError("message.role must be ROLE_USER: only users send messages to an agent.")
     parts = tuple(_part(part, f"message.parts[{index}]") for index, part in enumerate(message.parts))
@@ -87,7 +87,7 @@ def check_text(message: UserMessage, limit: int, field: str) -> None:
     size += len(json.dumps(_without_put(message.metadata))) if message.metadata else 0
     if size > limit:
         reason = f"has {size} bytes of text and data with its metadata, and may have {limit}; send it as a file"
-        raise wrong(field, reason)
+        raise invalid_field(field, reason)
 
 
 def _without_put(metadata: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:

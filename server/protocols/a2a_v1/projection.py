@@ -32,7 +32,7 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 from a2a_canvas.store.text.rope import Rope
 
-Event = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
+StreamEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 
 STATES = {
     State.SUBMITTED: pb.TASK_STATE_SUBMITTED,
@@ -46,18 +46,18 @@ STATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Activated:
+class ActivatedExtensions:
     """Which of our extensions a client has activated."""
 
     turn: bool = False
     canvas: bool = False
 
     @classmethod
-    def of(cls, uris: Container[str]) -> Activated:
+    def of(cls, uris: Container[str]) -> ActivatedExtensions:
         return cls(turn_ext.URI in uris, canvas_ext.URI in uris)
 
 
-def to_task(record: TaskRecord, activated: Activated | None = None, *, artifacts: bool = True) -> pb.Task:
+def to_task(record: TaskRecord, activated: ActivatedExtensions | None = None, *, artifacts: bool = True) -> pb.Task:
     """A task as it stands."""
     ids = (record.task_id, record.context_id)
     task = pb.Task(id=record.task_id, context_id=record.context_id)
@@ -73,11 +73,13 @@ def to_task(record: TaskRecord, activated: Activated | None = None, *, artifacts
     return task
 
 
-def _of_snapshot(activated: Activated, record: TaskRecord) -> dict[str, Any]:
+def _of_snapshot(activated: ActivatedExtensions, record: TaskRecord) -> dict[str, Any]:
     # The turn events tell of edits, too, and so of how one goes on that has begun before.
     edits = canvas_ext.open_edits(record) if activated.turn else []
     turn = {"openEdits": edits} if edits else {}
-    return _metadata(activated, record, turn=turn, canvas=canvas_ext.of_snapshot(record) if activated.canvas else {})
+    return _metadata(
+        activated, record, turn=turn, canvas=canvas_ext.snapshot_metadata(record) if activated.canvas else {}
+    )
 
 
 def _status(state: State, message: AgentMessage | None, ids: tuple[str, str]) -> pb.TaskStatus:
@@ -87,7 +89,7 @@ def _status(state: State, message: AgentMessage | None, ids: tuple[str, str]) ->
     return status
 
 
-class Projection:
+class TaskProjection:
     """Turns what one subscriber follows into A2A events.
 
     Args:
@@ -96,7 +98,7 @@ class Projection:
         ends_at_pause: its stream ends when the task asks for input.
     """
 
-    def __init__(self, snapshot: TaskRecord, activated: Activated, *, ends_at_pause: bool) -> None:
+    def __init__(self, snapshot: TaskRecord, activated: ActivatedExtensions, *, ends_at_pause: bool) -> None:
         self._snapshot = snapshot
         self._ids = (snapshot.task_id, snapshot.context_id)
         self._activated = activated
@@ -104,7 +106,7 @@ class Projection:
         self._reply = snapshot.reply
         self._owes_reply = False
 
-    def begin(self) -> Iterator[Event]:
+    def begin(self) -> Iterator[StreamEvent]:
         """The snapshot; with turn events also what a reply that is being written says so far.
 
         An answered task that waits for its turn as `submitted` goes on where it paused.
@@ -112,7 +114,7 @@ class Projection:
         record = self._snapshot
         yield to_task(record, self._activated)
         if self._activated.turn and not record.state.settled and record.progress.phase is Phase.ASSISTANT:
-            yield self._event(record, turn=turn_ext.wire("final_message_start"))
+            yield self._event(record, turn=turn_ext.turn_event("final_message_start"))
             if self._reply:
                 yield self._event(record, turn=turn_ext.assistant(str(self._reply)))
 
@@ -120,7 +122,7 @@ class Projection:
         """Whether the stream ends with a status of `state`."""
         return state.terminal or (self._ends_at_pause and state is State.INPUT_REQUIRED)
 
-    def project(self, entry: Entry, *, behind: bool = False) -> Iterator[Event]:
+    def project(self, entry: Entry, *, behind: bool = False) -> Iterator[StreamEvent]:
         """What the subscriber is sent for an entry.
 
         Args:
@@ -135,7 +137,7 @@ class Projection:
             case StatusChanged():
                 yield self._status_update(event.state, event.message, entry)
             case EditStarted() | EditChunk() | EditCompleted() | EditAborted() if self._activated.canvas:
-                yield self._event(entry, canvas=canvas_ext.edit(event))
+                yield self._event(entry, canvas=canvas_ext.edit_metadata(event))
             case _:
                 pass
 
@@ -143,7 +145,7 @@ class Projection:
 
     def _changed(self, event: ArtifactChanged, entry: Entry) -> pb.TaskArtifactUpdateEvent:
         update = to_update(event, *self._ids)
-        update.metadata.update(_metadata(self._activated, entry, canvas=canvas_ext.of_change(event)))
+        update.metadata.update(_metadata(self._activated, entry, canvas=canvas_ext.change_metadata(event)))
         return update
 
     def _status_update(self, state: State, message: AgentMessage | None, entry: Entry) -> pb.TaskStatusUpdateEvent:
@@ -163,7 +165,7 @@ class Projection:
         self,
         at: Entry | TaskRecord,
         *,
-        turn: turn_ext.Wire | None = None,
+        turn: turn_ext.TurnEventJson | None = None,
         canvas: dict[str, Any] | None = None,
     ) -> pb.TaskStatusUpdateEvent:
         """An event of one of the extensions: only that one's metadata, in a status that says nothing else."""
@@ -171,16 +173,16 @@ class Projection:
         update.status.state = pb.TASK_STATE_WORKING
         if turn is not None:
             update.status.timestamp.FromDatetime(at.at if isinstance(at, Entry) else at.changed_at)
-        of = Activated(turn is not None, canvas is not None)
+        of = ActivatedExtensions(turn is not None, canvas is not None)
         update.metadata.update(_metadata(of, at, turn=turn, canvas=canvas))
         return update
 
-    def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[turn_ext.Wire]:
+    def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[turn_ext.TurnEventJson]:
         event = entry.event
         if self._owes_reply and not isinstance(event, TextAdded | MessageStarted):
             self._owes_reply = False
             yield turn_ext.assistant(str(self._reply))
-        own = turn_ext.to_wire(event)
+        own = turn_ext.to_turn_event(event)
         if own:
             yield own
         match event:
@@ -200,7 +202,7 @@ class Projection:
 
 
 def _metadata(
-    activated: Activated,
+    activated: ActivatedExtensions,
     at: Entry | TaskRecord,
     *,
     turn: Mapping[str, Any] | None = None,

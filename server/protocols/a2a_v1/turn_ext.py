@@ -7,81 +7,85 @@ from typing import Any
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
-from a2a_canvas.tools.part_inputs import MAX_DEPTH, carriable
+from a2a_canvas.tools.part_inputs import MAX_DEPTH, require_portable
 
 URI = "urn:a2a-canvas:turn:v1"
 
-AROUND = 3
+LEVELS_AROUND_INPUT = 3
 """Levels of metadata around the input of a call: the URI, `data`, `input`."""
 
-Wire = dict[str, Any]
+TurnEventJson = dict[str, Any]
 """`{event_type, data}`."""
 
 
-def wire(event_type: str, **data: Any) -> Wire:
+def turn_event(event_type: str, **data: Any) -> TurnEventJson:
     return {"event_type": event_type, "data": data}
 
 
-def assistant(content: str) -> Wire:
+def assistant(content: str) -> TurnEventJson:
     """The whole visible text of the round so far; replaces what was shown."""
-    return wire("assistant", content=content, replace=True)
+    return turn_event("assistant", content=content, replace=True)
 
 
-def completed(content: str) -> Wire:
+def completed(content: str) -> TurnEventJson:
     """The turn has ended, or pauses: every streaming area is to be cleared."""
-    return wire("completed", content=content) if content else wire("completed")
+    return turn_event("completed", content=content) if content else turn_event("completed")
 
 
-STREAM_END = wire("stream_end")
+STREAM_END = turn_event("stream_end")
 
 
-def to_wire(event: ev.TurnEvent) -> Wire | None:
+def to_turn_event(event: ev.TurnEvent) -> TurnEventJson | None:
     """A turn event as a client sees it; None for what standard events already say, and what A2A cannot carry."""
     match event:
         case ev.MessageStarted():
-            return wire("message_start", round=event.round)
+            return turn_event("message_start", round=event.round)
         case ev.MessageDelta():
-            return wire("message_delta", round=event.round)
+            return turn_event("message_delta", round=event.round)
         case ev.TextBlockStarted():
-            return wire("text_block_start", **_place(event.place), type=event.kind)
+            return turn_event("text_block_start", **_place(event.place), type=event.kind)
         case ev.TextAdded():
-            return wire("text_delta", **_place(event.place), text=event.text)
+            return turn_event("text_delta", **_place(event.place), text=event.text)
         case ev.ThinkingAdded():
-            return wire("thinking", **_place(event.place), content=event.content)
+            return turn_event("thinking", **_place(event.place), content=event.content)
         case ev.ToolUseStarted():
-            return wire("tool_use_start", **_place(event.place), **_ids(event.tool_use_id), name=event.name)
+            return turn_event("tool_use_start", **_place(event.place), **_ids(event.tool_use_id), name=event.name)
         case ev.ToolInputAdded():
-            return wire(
+            return turn_event(
                 "tool_use_input_delta",
                 **_place(event.place),
                 tool_use_id=event.tool_use_id,
                 partial_json=event.partial_json,
             )
         case ev.BlockStopped():
-            return wire("content_block_stop", **_place(event.place))
+            return turn_event("content_block_stop", **_place(event.place))
         case _:
             return _result(event)
 
 
-def _result(event: ev.TurnEvent) -> Wire | None:
+def _result(event: ev.TurnEvent) -> TurnEventJson | None:
     match event:
         case ev.ToolInputCompleted() if not _carriable(event.input):
             return None
         case ev.ToolInputCompleted():
-            return wire(
+            return turn_event(
                 "tool_use_input_complete", index=event.index, tool_use_id=event.tool_use_id, input=dict(event.input)
             )
         case ev.ToolSucceeded():
-            return wire("tool_result", index=event.index, tool_use_id=event.tool_use_id, content=event.content)
+            return turn_event("tool_result", index=event.index, tool_use_id=event.tool_use_id, content=event.content)
         case ev.ToolFailed():
-            return wire("tool_execution_error", index=event.index, tool_use_id=event.tool_use_id, error=event.error)
+            return turn_event(
+                "tool_execution_error", index=event.index, tool_use_id=event.tool_use_id, error=event.error
+            )
         case ev.LlmCallCompleted():
-            return wire("llm_call_completed", round=event.round, stop_reason=event.stop_reason, usage=_usage(event))
+            return turn_event(
+                "llm_call_completed", round=event.round, stop_reason=event.stop_reason, usage=_usage(event)
+            )
         case ev.FinalMessageStarted():
-            return wire("final_message_start")
+            return turn_event("final_message_start")
         case EditStarted() | EditChunk() | EditCompleted() | EditAborted():
-            event_type, data = canvas_ext.turn_data(event)
-            return wire(event_type, **data)
+            event_type, data = canvas_ext.edit_turn_event(event)
+            return turn_event(event_type, **data)
         case _:
             return None
 
@@ -89,13 +93,13 @@ def _result(event: ev.TurnEvent) -> Wire | None:
 def _carriable(value: Any) -> bool:
     """A model may write JSON that no transport holds, such as half a surrogate pair or endless nesting."""
     try:
-        carriable(value, MAX_DEPTH - AROUND)
+        require_portable(value, MAX_DEPTH - LEVELS_AROUND_INPUT)
     except ValueError:
         return False
     return True
 
 
-def _place(place: ev.Place) -> dict[str, int]:
+def _place(place: ev.BlockPosition) -> dict[str, int]:
     return {"index": place.index, "round": place.round, "llm_index": place.llm_index}
 
 

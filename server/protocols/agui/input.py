@@ -24,12 +24,12 @@ from pydantic import BaseModel, ValidationError
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS, intent_of
 from a2a_canvas.server.agent.operations import Converse, InvalidOperation
-from a2a_canvas.server.protocols.a2a_v1.errors import wrong
+from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.a2a_v1.parts import check_characters
-from a2a_canvas.server.protocols.guard.rules import MAX_VALUES
-from a2a_canvas.store.ids import MAX_ID
+from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
 from a2a_canvas.store.models import FilePart, JsonValue, Part, Parts, TextPart, text_part
-from a2a_canvas.tools.part_inputs import carriable
+from a2a_canvas.store.text.unicode import MAX_ID
+from a2a_canvas.tools.part_inputs import require_portable
 
 METADATA = "ag-ui"
 """Under it the message's metadata name the run. It makes a new run of the same message a new task."""
@@ -66,7 +66,7 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
         return _resumed(given, given.resume, metadata)
     last = given.messages[-1] if given.messages else None
     if not isinstance(last, core.UserMessage):
-        raise wrong("messages", "the last one must be the user's, or resume must answer an interrupt")
+        raise invalid_field("messages", "the last one must be the user's, or resume must answer an interrupt")
     where = f"messages.{len(given.messages) - 1}"
     check_id(f"{where}.id", last.id)
     message = said(f"{where}.content", last.id, tuple(_parts(last, f"{where}.content")), metadata)
@@ -105,7 +105,7 @@ def read(form: type[F], value: Any, within: str = "") -> F:
         # Of a union every member complains; the one that was meant gets farthest.
         first = max(error.errors(include_url=False, include_context=False), key=lambda found: len(found["loc"]))
     path = map(str, _path(first["loc"], value, missing=first["type"] == "missing"))
-    raise wrong(".".join((within, *path) if within else path), first["msg"].removeprefix("Value error, "))
+    raise invalid_field(".".join((within, *path) if within else path), first["msg"].removeprefix("Value error, "))
 
 
 def _path(loc: Sequence[int | str], value: Any, *, missing: bool) -> Iterator[int | str]:
@@ -125,14 +125,14 @@ def _path(loc: Sequence[int | str], value: Any, *, missing: bool) -> Iterator[in
 def said(field: str, message_id: str, parts: Parts, metadata: Mapping[str, JsonValue]) -> UserMessage:
     """A message. Raises `InvalidParamsError` if there is nothing in it."""
     if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
-        raise wrong(field, "must say something")
+        raise invalid_field(field, "must say something")
     return UserMessage(message_id, parts, metadata)
 
 
 def check_id(field: str, given: str) -> None:
     """Raises `InvalidParamsError` for an id that is empty, or too long to stand in every event, or unfit to be one."""
     if not 0 < len(given) <= MAX_ID:
-        raise wrong(field, f"must have 1 to {MAX_ID} characters")
+        raise invalid_field(field, f"must have 1 to {MAX_ID} characters")
     check_characters(field, given)
 
 
@@ -144,9 +144,9 @@ def _metadata(given: core.RunAgentInput) -> dict[str, JsonValue]:
     told = {uri: forwarded[uri] for uri in (CANVAS, AGENTSTACK) if uri in forwarded}
     _check_count("forwardedProps", _values(told))
     try:
-        return {**carriable(told), METADATA: {"runId": given.run_id}}
+        return {**require_portable(told), METADATA: {"runId": given.run_id}}
     except ValueError as error:
-        raise wrong("forwardedProps", str(error)) from None
+        raise invalid_field("forwardedProps", str(error)) from None
 
 
 def _values(value: JsonValue) -> int:
@@ -161,14 +161,14 @@ def _values(value: JsonValue) -> int:
 
 def _check_count(field: str, count: int) -> None:
     if count > MAX_VALUES:
-        raise wrong(field, f"has {count} values and may have {MAX_VALUES}; send large data as a file")
+        raise invalid_field(field, f"has {count} values and may have {MAX_VALUES}; send large data as a file")
 
 
 def _resumed(
     given: core.RunAgentInput, answers: Sequence[core.ResumeEntry], metadata: dict[str, JsonValue]
 ) -> RunInput:
     if len(answers) > 1:
-        raise wrong("resume", "must answer one interrupt, because a run has no more")
+        raise invalid_field("resume", "must answer one interrupt, because a run has no more")
     answer = answers[0]
     check_id("resume.0.interruptId", answer.interrupt_id)
     if answer.status == "cancelled":
@@ -176,7 +176,7 @@ def _resumed(
     message_id = f"{given.run_id}:{answer.interrupt_id}"[:MAX_ID]
     message = said("resume.0.payload", message_id, (text_part(_words(answer.payload)),), metadata)
     if not isinstance(intent_of(message), Converse):
-        raise wrong("forwardedProps", "must not ask for an operation while resume answers an interrupt")
+        raise invalid_field("forwardedProps", "must not ask for an operation while resume answers an interrupt")
     return RunInput(given.thread_id, given.run_id, message, answer.interrupt_id)
 
 
@@ -209,11 +209,11 @@ def _file(source: core.PartSource, where: str) -> FilePart:
         case core.DataSource():
             return FilePart(_decoded(source.value, f"{where}.value"), media_type=source.mime_type)
         case core.UrlSource() if not source.value:
-            raise wrong(f"{where}.value", "must be a URL")
+            raise invalid_field(f"{where}.value", "must be a URL")
         case core.UrlSource():
             return FilePart(url=source.value, media_type=source.mime_type or "")
         case core.FileSource():
-            raise wrong(where, "is a provider's own file, which cannot be read here; send data or a URL")
+            raise invalid_field(where, "is a provider's own file, which cannot be read here; send data or a URL")
         case _:
             assert_never(source)
 
@@ -222,4 +222,4 @@ def _decoded(value: str, where: str) -> bytes:
     try:
         return b64decode(value, validate=True)
     except ValueError:  # of binascii, and for what is not ASCII
-        raise wrong(where, "must be base64") from None
+        raise invalid_field(where, "must be base64") from None

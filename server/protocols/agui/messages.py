@@ -23,14 +23,14 @@ ENDED = "Not carried out: the task has ended."
 
 
 @dataclass(slots=True)
-class _Call:
+class _OpenToolCall:
     """A tool call without a result yet. `open`: its input is not whole."""
 
     tool_call_id: str
     open: bool = True
 
 
-class Messages:
+class MessageEvents:
     """Follows a turn.
 
     Args:
@@ -49,7 +49,7 @@ class Messages:
         self._message_id = ""
         self._writing = False
         self._reasoning: tuple[int, str] | None = None
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, _OpenToolCall] = {}
 
     def join(self, round_: int, reply: Rope) -> Iterator[core.BaseEvent]:
         """The text of a round that was written before the subscriber came."""
@@ -150,14 +150,14 @@ class Messages:
     # -------------------------------------------------------------------- tool calls
 
     def _begin_call(self, event: ev.ToolUseStarted) -> Iterator[core.BaseEvent]:
-        call = self._calls[event.place.index] = _Call(self._unused(event.tool_use_id))
+        call = self._calls[event.place.index] = _OpenToolCall(self._unused(event.tool_use_id))
         yield core.ToolCallStartEvent(
             tool_call_id=call.tool_call_id,
             tool_call_name=event.name,
             parent_message_id=self._of_round(event.place.round),
         )
 
-    def _end_input(self, call: _Call) -> Iterator[core.BaseEvent]:
+    def _end_input(self, call: _OpenToolCall) -> Iterator[core.BaseEvent]:
         if call.open:
             call.open = False
             yield core.ToolCallEndEvent(tool_call_id=call.tool_call_id)

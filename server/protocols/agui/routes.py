@@ -33,15 +33,15 @@ from a2a_canvas.server.protocols.agui.older.request import (
     is_first_made,
     older_request,
 )
-from a2a_canvas.server.protocols.agui.run_events import Run
+from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.stream import run_stream
 from a2a_canvas.server.protocols.edge.caller import owner_of
-from a2a_canvas.server.protocols.edge.shutdown import GRACE, farewell_of
-from a2a_canvas.server.protocols.guard.answers import rest_response, router_error
-from a2a_canvas.server.protocols.guard.rules import Limits, Refusal, check_content_type, check_json
+from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE, final_event_of
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
+from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
@@ -49,15 +49,15 @@ from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import JsonValue, Ref, Version
 
-MAX_VALUES = 1_000_000
+MAX_BODY_VALUES = 1_000_000
 """Values of JSON in a request. A thread's whole past stands in it; what is new of it is bounded in agui_input.py."""
 
-ALL = 1_000_000
+NO_LIMIT = 1_000_000
 """More tasks than a thread has."""
 
 
 @dataclass(frozen=True, slots=True)
-class AgUi:
+class AgUiConfig:
     """What the route needs.
 
     Attributes:
@@ -68,26 +68,26 @@ class AgUi:
 
     runtime: Runtime
     store: ArtifactStore
-    limits: Limits
+    limits: BodyLimits
     new_id: Callable[[], str]
     expose_thinking: bool = False
     cancel_on_disconnect: bool = False
-    grace: float = GRACE
+    grace: float = SHUTDOWN_GRACE
 
 
-def agui_routes(agui: AgUi) -> list[Route]:
+def agui_routes(agui: AgUiConfig) -> list[Route]:
     """The route. It answers every method, because a mount for tenants stands behind it."""
-    return [Route("/canvas/stream", _Stream(agui))]
+    return [Route("/canvas/stream", _RunEndpoint(agui))]
 
 
-class _Stream:
+class _RunEndpoint:
     """The ASGI application at the route."""
 
-    def __init__(self, agui: AgUi) -> None:
+    def __init__(self, agui: AgUiConfig) -> None:
         self._agui = agui
         self._runtime = agui.runtime
         self._store = agui.store
-        self._watched: dict[str, set[Run]] = {}
+        self._watched: dict[str, set[RunProjection]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -103,11 +103,11 @@ class _Stream:
         self._watched.setdefault(task_id, set()).add(run)
         try:
             left = self._left(run, following.snapshot)
-            await run_stream(run, following, farewell_of(scope), left, self._agui.grace)(scope, receive, send)
+            await run_stream(run, following, final_event_of(scope), left, self._agui.grace)(scope, receive, send)
         finally:
             self._leave(run, task_id)
 
-    async def _asked(self, request: Request) -> tuple[Run, Following]:
+    async def _asked(self, request: Request) -> tuple[RunProjection, TaskSubscription]:
         value = await self._body(request)
         older = "message" in value and "messages" not in value
         return await (self._older if older else self._run)(value, owner_of(request))
@@ -118,14 +118,14 @@ class _Stream:
         if refusal := check_content_type(request.headers.get("content-type")):
             raise refusal.error()
         # Elsewhere, because a long past takes its time.
-        value = await asyncio.to_thread(check_json, await request.body(), self._agui.limits, MAX_VALUES)
+        value = await asyncio.to_thread(check_json, await request.body(), self._agui.limits, MAX_BODY_VALUES)
         if isinstance(value, Refusal):
             raise value.error()
         if not isinstance(value, dict):
             raise InvalidParamsError("Send one JSON object: AG-UI's RunAgentInput.")
         return value
 
-    async def _run(self, value: Mapping[str, JsonValue], owner: str) -> tuple[Run, Following]:
+    async def _run(self, value: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
         try:
             asked = OlderRun(run_input(value), "", ())
             self._check_text(asked, "resume" if value.get("resume") else last_message(value))
@@ -134,7 +134,7 @@ class _Stream:
             raise in_forwarded_props(error, value) from None
         return await self._projection(asked, following), following
 
-    async def _older(self, value: Mapping[str, JsonValue], owner: str) -> tuple[Run, Following]:
+    async def _older(self, value: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
         try:
             asked = await self._older_run(value)
             self._check_text(asked, "message")
@@ -157,11 +157,11 @@ class _Stream:
         versions = await self._store.versions(Ref(older.thread_id, artifact.artifact_id, ""))
         return older.meaning(Canvas(artifact, versions))
 
-    async def _accepted(self, asked: OlderRun, owner: str) -> Following:
+    async def _accepted(self, asked: OlderRun, owner: str) -> TaskSubscription:
         run, message = asked.run, asked.run.message
         if message is None:
             return await self._abandoned(run.task_id, run.thread_id, owner)
-        own = TaskQuery(owner, run.thread_id, limit=ALL, artifacts=False)
+        own = TaskQuery(owner, run.thread_id, limit=NO_LIMIT, artifacts=False)
         tasks = (await self._runtime.journal.list(own)).records
         repeated = next((task for task in tasks if message in task.history), None)
         if repeated:
@@ -178,7 +178,7 @@ class _Stream:
         newest = next((task for task in reversed(tasks) if _converses(_first(task))), None)
         return newest.task_id if newest and newest.state is State.INPUT_REQUIRED else ""
 
-    async def _abandoned(self, task_id: str, thread_id: str, owner: str) -> Following:
+    async def _abandoned(self, task_id: str, thread_id: str, owner: str) -> TaskSubscription:
         record = await self._runtime.get(task_id, owner)
         if record.context_id != thread_id:
             raise ContextMismatch(task_id, thread_id)
@@ -188,14 +188,16 @@ class _Stream:
 
     # ---------------------------------------------------------------------- what is sent
 
-    async def _projection(self, asked: OlderRun, following: Following, legacy: str | None = None) -> Run:
+    async def _projection(
+        self, asked: OlderRun, following: TaskSubscription, legacy: str | None = None
+    ) -> RunProjection:
         context_id = following.snapshot.context_id
         artifacts = await self._store.list(context_id)
         versions: dict[str, tuple[Version, ...]] = {
             artifact.artifact_id: await self._store.versions(Ref(context_id, artifact.artifact_id, ""))
             for artifact in artifacts
         }
-        return Run(
+        return RunProjection(
             following.snapshot,
             thread_id=asked.run.thread_id,
             run_id=asked.run.run_id,
@@ -205,7 +207,7 @@ class _Stream:
             legacy=legacy,
         )
 
-    def _left(self, run: Run, record: TaskRecord) -> Callable[[Message], Awaitable[None]] | None:
+    def _left(self, run: RunProjection, record: TaskRecord) -> Callable[[Message], Awaitable[None]] | None:
         """What to do when the client goes away (rule 2)."""
 
         async def cancel(message: Message) -> None:
@@ -216,7 +218,7 @@ class _Stream:
 
         return cancel if self._agui.cancel_on_disconnect else None
 
-    def _leave(self, run: Run, task_id: str) -> bool:
+    def _leave(self, run: RunProjection, task_id: str) -> bool:
         """Whether nobody follows the task any more."""
         watching = self._watched.get(task_id, set())
         watching.discard(run)

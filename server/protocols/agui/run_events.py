@@ -23,8 +23,8 @@ from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1 import turn_ext
-from a2a_canvas.server.protocols.agui.messages import Messages
-from a2a_canvas.server.protocols.agui.state import CanvasState, Versions
+from a2a_canvas.server.protocols.agui.messages import MessageEvents
+from a2a_canvas.server.protocols.agui.state import CanvasState, VersionsByArtifact
 from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskRecord
 from a2a_canvas.store.edits import EditChunk, EditStarted
 from a2a_canvas.store.models import Artifact
@@ -33,7 +33,7 @@ UNAVAILABLE = "unavailable"
 """The code of an error after which the same run can be sent again. All other codes are states of the task."""
 
 
-class Run:
+class RunProjection:
     """Turns what one subscriber follows into one AG-UI run.
 
     Args:
@@ -55,7 +55,7 @@ class Run:
         thread_id: str,
         run_id: str,
         artifacts: Iterable[Artifact],
-        versions: Versions,
+        versions: VersionsByArtifact,
         expose_thinking: bool,
         legacy: str | None = None,
     ) -> None:
@@ -64,7 +64,7 @@ class Run:
         self._thread_id, self._run_id = thread_id, run_id
         self._expose_thinking = expose_thinking
         self._state = CanvasState(snapshot, artifacts, versions, legacy)
-        self._messages = Messages(snapshot.task_id, expose_thinking=expose_thinking)
+        self._messages = MessageEvents(snapshot.task_id, expose_thinking=expose_thinking)
         self._owes_reply = False
         self._said = 0
         self._seen: set[int] = set()
@@ -85,7 +85,7 @@ class Run:
 
     def _join(self, record: TaskRecord) -> Iterator[core.BaseEvent]:
         if record.progress.phase is Phase.ASSISTANT:
-            yield _custom(turn_ext.wire("final_message_start"))
+            yield _custom(turn_ext.turn_event("final_message_start"))
         if record.reply:
             yield from self._messages.join(record.progress.round, record.reply)
             yield self._assistant()
@@ -194,12 +194,12 @@ def _ends_text(event: ev.TurnEvent) -> bool:
             return False
 
 
-def _custom(wire: turn_ext.Wire) -> core.BaseEvent:
+def _custom(wire: turn_ext.TurnEventJson) -> core.BaseEvent:
     return core.CustomEvent(name=wire["event_type"], value=wire["data"])
 
 
 def _told(event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
-    wire = turn_ext.to_wire(event)
+    wire = turn_ext.to_turn_event(event)
     if wire:
         yield _custom(wire)
 

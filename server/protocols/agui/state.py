@@ -25,15 +25,15 @@ from typing import Any, assert_never
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged, TurnEvent, UserMessage
 from a2a_canvas.server.agent.intent import intent_of
-from a2a_canvas.server.agent.operations import Edit
+from a2a_canvas.server.agent.operations import SelectionEdit
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, differing, put
-from a2a_canvas.server.protocols.agui.older.view import LegacyView
+from a2a_canvas.server.protocols.agui.older.view import OlderArtifactView
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import AppendParts, apply
 from a2a_canvas.store.edits import EditAborted, EditStarted
 from a2a_canvas.store.models import Artifact, Author, Content, DataPart, FilePart, Part, Parts, TextPart, Version
 
-Versions = Mapping[str, Sequence[Version]]
+VersionsByArtifact = Mapping[str, Sequence[Version]]
 """The closed versions of artifacts, by artifact id, oldest first."""
 
 
@@ -57,7 +57,7 @@ def _told(**fields: Any) -> Json:
 
 
 @dataclass(slots=True)
-class _View:
+class _ArtifactView:
     """An artifact as the state shows it.
 
     Attributes:
@@ -152,7 +152,7 @@ class CanvasState:
     """
 
     def __init__(
-        self, record: TaskRecord, artifacts: Iterable[Artifact], versions: Versions, legacy: str | None = None
+        self, record: TaskRecord, artifacts: Iterable[Artifact], versions: VersionsByArtifact, legacy: str | None = None
     ) -> None:
         self._ids = {"taskId": record.task_id, "contextId": record.context_id}
         self._status = _status(record.state, record.message)
@@ -187,15 +187,15 @@ class CanvasState:
         if view:
             ops = view.follow(event)
         else:
-            view = self._views[event.artifact_id] = _View(event.artifact_id)
+            view = self._views[event.artifact_id] = _ArtifactView(event.artifact_id)
             view.follow(event)
             ops = [add(view.json(), "artifacts", event.artifact_id)]
         return ops + (self._legacy.follow(event, view.content) if self._legacy else [])
 
-    def _legacy_view(self, record: TaskRecord, artifact_id: str, versions: Versions) -> LegacyView:
+    def _legacy_view(self, record: TaskRecord, artifact_id: str, versions: VersionsByArtifact) -> OlderArtifactView:
         artifact_id = artifact_id or next(iter(record.artifacts), "")
         view = self._views.get(artifact_id)
-        return LegacyView(
+        return OlderArtifactView(
             artifact_id,
             versions,
             (view.version, view.content) if view else None,
@@ -209,17 +209,17 @@ def _edits(record: TaskRecord, artifact_id: str) -> bool:
     asked = next((message for message in record.history if isinstance(message, UserMessage)), None)
     intent = intent_of(asked) if asked else None
     open_edits = (edit.artifact_id == artifact_id for edit in record.open_edits.values())
-    return (isinstance(intent, Edit) and intent.artifact_id == artifact_id) or any(open_edits)
+    return (isinstance(intent, SelectionEdit) and intent.artifact_id == artifact_id) or any(open_edits)
 
 
 def _status(state: State, message: AgentMessage | None) -> Json:
     return {"phase": state.value, "status": message.text if message and message.label else ""}
 
 
-def _view(artifact_id: str, record: TaskRecord, stored: Artifact | None, versions: Versions) -> _View:
+def _view(artifact_id: str, record: TaskRecord, stored: Artifact | None, versions: VersionsByArtifact) -> _ArtifactView:
     known = {version.number: version for version in versions.get(artifact_id, ())}
     listed = {number: _listed(number, version.author, version.parent) for number, version in known.items()}
-    view = _View(artifact_id, parent=stored.version if stored else max(known, default=0), versions=listed)
+    view = _ArtifactView(artifact_id, parent=stored.version if stored else max(known, default=0), versions=listed)
     changed = record.artifacts.get(artifact_id)
     if changed and stored and stored.changed_by != record.task_id:
         view.overtaken, changed = changed.content.parts, None

@@ -13,11 +13,11 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 from starlette.types import Message
 
-from a2a_canvas.server.protocols.agui.run_events import Run, lost
-from a2a_canvas.server.protocols.edge.shutdown import Farewell
-from a2a_canvas.server.protocols.edge.unavailable import away
+from a2a_canvas.server.protocols.agui.run_events import RunProjection, lost
+from a2a_canvas.server.protocols.edge.shutdown import FinalEvent
+from a2a_canvas.server.protocols.edge.unavailable import unavailable_error
 from a2a_canvas.server.tasks.errors import StreamLost
-from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.store.errors import Unavailable
 
 SEPARATOR = "\n"
@@ -28,9 +28,9 @@ STOPPING = "The server is stopping. Send the run again in a moment to join its t
 
 
 def run_stream(
-    run: Run,
-    following: Following,
-    farewell: Farewell,
+    run: RunProjection,
+    following: TaskSubscription,
+    final_event: FinalEvent,
     left: Callable[[Message], Awaitable[None]] | None,
     grace: float,
 ) -> Response:
@@ -41,7 +41,7 @@ def run_stream(
         grace: seconds that the server has to stop.
     """
     return EventSourceResponse(
-        _events(run, following, farewell),
+        _events(run, following, final_event),
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         sep=SEPARATOR,
         client_close_handler_callable=left,
@@ -49,23 +49,25 @@ def run_stream(
     )
 
 
-async def _events(run: Run, following: Following, farewell: Farewell) -> AsyncIterator[ServerSentEvent]:
-    farewell.text = _sse(lost(STOPPING)).encode()
+async def _events(
+    run: RunProjection, following: TaskSubscription, final_event: FinalEvent
+) -> AsyncIterator[ServerSentEvent]:
+    final_event.text = _sse(lost(STOPPING)).encode()
     try:
         for event in run.begin():
             yield _sse(event)
         if not run.over:
             async for entry in following:
-                for event in run.project(entry, behind=following.behind):
+                for event in run.project(entry, behind=following.has_next):
                     yield _sse(event)
                 if run.over:
                     break
     except StreamLost:
         yield _sse(lost(ELSEWHERE))
     except Unavailable as error:
-        yield _sse(lost(away(error).message))
+        yield _sse(lost(unavailable_error(error).message))
     # What was yielded last has been sent by now.
-    farewell.text = b""
+    final_event.text = b""
 
 
 def _sse(event: BaseEvent) -> ServerSentEvent:

@@ -29,31 +29,31 @@ from starlette.responses import Response
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_update
-from a2a_canvas.server.protocols.artifacts.bare import NO_GUESSING
+from a2a_canvas.server.protocols.artifacts.raw_content import NO_SNIFF
 from a2a_canvas.server.tasks.errors import StreamLost
-from a2a_canvas.server.tasks.journal.context_log import ContextEntry, ContextSnapshot, Standing
-from a2a_canvas.server.tasks.journal.journal import FollowingContext
+from a2a_canvas.server.tasks.journal.context_log import ContextArtifact, ContextEntry, ContextSnapshot
+from a2a_canvas.server.tasks.journal.journal import ContextSubscription
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Author
 
 
-def event_stream(context_id: str, following: FollowingContext, last_event_id: str | None, grace: float) -> Response:
+def event_stream(context_id: str, following: ContextSubscription, last_event_id: str | None, grace: float) -> Response:
     """The answer to whoever has seen everything up to `last_event_id`.
 
     Args:
         grace: seconds that the server has to stop.
     """
     incarnation = following.snapshot.incarnation
-    begin = ((_id(incarnation, each.position), each) for each in missed(following.snapshot, last_event_id))
+    begin = ((_id(incarnation, each.position), each) for each in changed_since(following.snapshot, last_event_id))
     events = _events(context_id, begin, aiter(following))
-    return EventSourceResponse(events, headers=NO_GUESSING, shutdown_grace_period=grace)
+    return EventSourceResponse(events, headers=NO_SNIFF, shutdown_grace_period=grace)
 
 
 async def _events(
-    context_id: str, begin: Iterator[tuple[str, Standing]], changes: AsyncIterator[ContextEntry]
+    context_id: str, begin: Iterator[tuple[str, ContextArtifact]], changes: AsyncIterator[ContextEntry]
 ) -> AsyncIterator[ServerSentEvent]:
     for event_id, standing in begin:
-        yield _sse(event_id, whole(context_id, standing))
+        yield _sse(event_id, snapshot_json(context_id, standing))
         del standing  # an open stream that waits need not hold what it has sent
     with suppress(StreamLost, Unavailable):
         async for change in changes:
@@ -61,7 +61,7 @@ async def _events(
             del change
 
 
-def missed(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[Standing]:
+def changed_since(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[ContextArtifact]:
     """The artifacts that have changed since (rules 2 and 3)."""
     readable = re.fullmatch("(?:([0-9]{1,19})-)?([0-9]{1,18})", last_event_id or "")
     incarnation, seen = (int(readable[1] or 0), int(readable[2])) if readable else (None, 0)
@@ -69,7 +69,7 @@ def missed(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[Sta
     return (standing for standing in snapshot.artifacts.values() if standing.position > since)
 
 
-def whole(context_id: str, standing: Standing) -> dict[str, Any]:
+def snapshot_json(context_id: str, standing: ContextArtifact) -> dict[str, Any]:
     """An artifact as it stands, as the event that replaces it."""
     artifact = standing.artifact
     update = pb.TaskArtifactUpdateEvent(task_id=standing.task_id, context_id=context_id, last_chunk=standing.closed)

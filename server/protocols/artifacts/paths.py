@@ -21,29 +21,29 @@ from urllib.parse import quote, unquote
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ArtifactList:
     context_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class ContextEvents:
     context_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
-    context_id: str
-    artifact_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Versions:
+class CurrentArtifact:
     context_id: str
     artifact_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class OneVersion:
+class VersionList:
+    context_id: str
+    artifact_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactVersion:
     """`number` as it was written."""
 
     context_id: str
@@ -52,7 +52,7 @@ class OneVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Diff:
+class VersionDiff:
     """`number` as it was written."""
 
     context_id: str
@@ -60,10 +60,10 @@ class Diff:
     number: str
 
 
-Resource = Listing | Events | Current | Versions | OneVersion | Diff
+Resource = ArtifactList | ContextEvents | CurrentArtifact | VersionList | ArtifactVersion | VersionDiff
 
 
-def resource_of(raw: str) -> Resource | None:
+def parse_path(raw: str) -> Resource | None:
     """The resource that is named by what follows `/artifacts/`, percent-encoded as it was sent; None for none."""
     pieces = raw.split("/")
     if "" in pieces:
@@ -74,36 +74,36 @@ def resource_of(raw: str) -> Resource | None:
         return None
     match pieces, ids:
         case [_], [context]:
-            return Listing(context)
+            return ArtifactList(context)
         case [_, "events"], [context, _]:
-            return Events(context)
+            return ContextEvents(context)
         case [_, _], [context, artifact]:
-            return Current(context, artifact)
+            return CurrentArtifact(context, artifact)
         case [_, _, "versions"], [context, artifact, _]:
-            return Versions(context, artifact)
+            return VersionList(context, artifact)
         case [_, _, "versions", _], [context, artifact, _, number]:
-            return OneVersion(context, artifact, number)
+            return ArtifactVersion(context, artifact, number)
         case [_, _, "versions", _, "diff"], [context, artifact, _, number, _]:
-            return Diff(context, artifact, number)
+            return VersionDiff(context, artifact, number)
         case _:
             return None
 
 
-def path_of(resource: Resource) -> str:
-    """What follows `/artifacts/` for a resource, so that `resource_of` names it again."""
+def build_path(resource: Resource) -> str:
+    """What follows `/artifacts/` for a resource, so that `parse_path` names it again."""
     context = _piece(resource.context_id)
     match resource:
-        case Listing():
+        case ArtifactList():
             return context
-        case Events():
+        case ContextEvents():
             return f"{context}/events"
-        case Current():
+        case CurrentArtifact():
             return f"{context}/{_artifact(resource.artifact_id)}"
-        case Versions():
+        case VersionList():
             return f"{context}/{_artifact(resource.artifact_id)}/versions"
-        case OneVersion():
+        case ArtifactVersion():
             return f"{context}/{_artifact(resource.artifact_id)}/versions/{_piece(resource.number)}"
-        case Diff():
+        case VersionDiff():
             return f"{context}/{_artifact(resource.artifact_id)}/versions/{_piece(resource.number)}/diff"
 
 

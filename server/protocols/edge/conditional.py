@@ -16,7 +16,7 @@ def etag_of(body: bytes, media_type: str = "") -> str:
     return f'"{hashlib.sha256(media_type.encode() + body).hexdigest()}"'
 
 
-def is_known(request: Request, etag: str, modified: datetime | None = None) -> bool:
+def is_not_modified(request: Request, etag: str, modified: datetime | None = None) -> bool:
     """Whether the client has the body already (section 13.2.2: an ETag beats a date)."""
     tags = request.headers.get("if-none-match")
     if tags is not None:
@@ -28,9 +28,9 @@ def is_known(request: Request, etag: str, modified: datetime | None = None) -> b
         return False
 
 
-def conditional(request: Request, body: bytes, media_type: str, headers: Mapping[str, str]) -> Response:
+def conditional_response(request: Request, body: bytes, media_type: str, headers: Mapping[str, str]) -> Response:
     """`body` with its ETag, or 304. `media_type` is the whole header Content-Type."""
     tagged = {**headers, "ETag": etag_of(body, media_type)}
-    if is_known(request, tagged["ETag"]):
+    if is_not_modified(request, tagged["ETag"]):
         return Response(status_code=304, headers=tagged)
     return Response(body, headers={**tagged, "Content-Type": media_type})

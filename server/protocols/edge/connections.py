@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY
+from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER
 
 MAX_HEAD: Final = 32 * 1024
 """Bytes of a request's line and header fields together."""
@@ -69,8 +69,8 @@ def _check_head(request: h11.Request) -> None:
         raise _Refused(_TWO_LENGTHS, error_status_hint=400)
 
 
-class Connection(H11Protocol):
-    """One connection. `with_limits` makes the class that a server is given."""
+class LimitedConnection(H11Protocol):
+    """One connection. `limited_connection` makes the class that a server is given."""
 
     limits: ClassVar[ConnectionLimits]
 
@@ -91,7 +91,7 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._crowded:
-            self._refuse(503, _CROWDED, RETRY)
+            self._refuse(503, _CROWDED, RETRY_AFTER)
             return
         before = self.conn.their_state
         super().data_received(data)
@@ -153,6 +153,6 @@ class Connection(H11Protocol):
         self.transport.close()
 
 
-def with_limits(limits: ConnectionLimits) -> type[Connection]:
+def limited_connection(limits: ConnectionLimits) -> type[LimitedConnection]:
     """The class of connections for `uvicorn.Config(http=...)`."""
-    return type("LimitedConnection", (Connection,), {"limits": limits})
+    return type("LimitedConnection", (LimitedConnection,), {"limits": limits})

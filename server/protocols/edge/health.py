@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY
+from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER
 
-FRESH = {"Cache-Control": "no-store"}
+NO_STORE = {"Cache-Control": "no-store"}
 
-Check = Callable[[], Awaitable[str | None]]
+ReadinessCheck = Callable[[], Awaitable[str | None]]
 """Why the server cannot be used just now, in words for an operator; None if it can."""
 
 
@@ -21,14 +21,14 @@ def health_route() -> Route:
     return Route("/healthz", _healthy, methods=["GET"])
 
 
-def ready_route(check: Check) -> Route:
+def ready_route(check: ReadinessCheck) -> Route:
     """`GET /readyz`: 200 and `{"status": "ok"}`, or 503 and `{"status": "unavailable", "reason": …}`."""
 
     async def ready(request: Request) -> Response:
         reason = await check()
         if reason is None:
-            return JSONResponse({"status": "ok"}, headers=FRESH)
-        return JSONResponse({"status": "unavailable", "reason": reason}, 503, {**FRESH, **RETRY})
+            return JSONResponse({"status": "ok"}, headers=NO_STORE)
+        return JSONResponse({"status": "unavailable", "reason": reason}, 503, {**NO_STORE, **RETRY_AFTER})
 
     return Route("/readyz", ready, methods=["GET"])
 

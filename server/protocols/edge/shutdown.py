@@ -5,7 +5,7 @@ Rules:
 2. The stop takes `grace` seconds at most: the runtime has all but the last of them, and what it has not done by then
    is left undone.
 3. An answer that outlives the runtime (its task goes on elsewhere or waits for input, its reader is slow) is given
-   LINGER to end by itself, and is then cut. What has begun over HTTP is complete all the same, with a last word where
+   DRAIN_SHARE to end, and is then cut. What has begun over HTTP is complete all the same, with a last word where
    its protocol has one: a reader can tell a server that stopped from a connection that broke, and comes back.
 """
 
@@ -25,25 +25,25 @@ from anyio import CancelScope
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY
+from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER
 
 logger = logging.getLogger(__name__)
 
-GRACE: Final = 5.0
+SHUTDOWN_GRACE: Final = 5.0
 """Seconds that a server has to stop, unless its operator says otherwise."""
 
-LAST: Final = 1.0
+ANSWER_GRACE: Final = 1.0
 """Seconds of the grace, but never more than half of it, that are kept for the answers."""
 
-LINGER: Final = 0.8
+DRAIN_SHARE: Final = 0.8
 """Which part of that an answer has to end by itself. The rest is for the connections to close."""
 
-_FAREWELL: Final = "a2a_canvas.farewell"
+_FINAL_EVENT: Final = "a2a_canvas.final_event"
 _STOPPING: Final = "The server is stopping. Send it again in a moment."
 _REFUSAL: Final = {"error": {"code": 503, "status": "UNAVAILABLE", "message": _STOPPING}}
 
 
-class Stop:
+class Shutdown:
     """The stop of one application. A second call ends what the first one still let in.
 
     Args:
@@ -55,12 +55,12 @@ class Stop:
         rpc: the application's gRPC server while there is one.
     """
 
-    def __init__(self, close: Callable[[], Awaitable[None]], grace: float = GRACE) -> None:
+    def __init__(self, close: Callable[[], Awaitable[None]], grace: float = SHUTDOWN_GRACE) -> None:
         self.begun = False
         self.rpc: grpc.aio.Server | None = None
         self._close = close
         self._grace = grace
-        self._last = min(LAST, grace / 2)
+        self._last = min(ANSWER_GRACE, grace / 2)
         self._calls = asyncio.Lock()
         self._answers: set[CancelScope] = set()
         self._none_open = asyncio.Event()
@@ -79,7 +79,7 @@ class Stop:
         calls = [asyncio.ensure_future(self.rpc.stop(self._grace))] if self.rpc else []
         await self._runtime_closed(self._grace - self._last)
         ends = [*calls, asyncio.ensure_future(self._none_open.wait())]
-        await asyncio.wait(ends, timeout=self._last * LINGER)
+        await asyncio.wait(ends, timeout=self._last * DRAIN_SHARE)
         ends[-1].cancel()
         for answer in tuple(self._answers):
             answer.cancel()
@@ -111,22 +111,22 @@ class Stop:
 
 
 @dataclass(slots=True)
-class Farewell:
+class FinalEvent:
     """What an answer that has begun ends with if the stop cuts it: the last event of its protocol, or nothing."""
 
     text: bytes = b""
 
 
-def farewell_of(scope: Scope) -> Farewell:
-    """The farewell of the answer to this request; nobody reads it where there is no `Stopping`."""
-    farewell = scope.get(_FAREWELL)
-    return farewell if isinstance(farewell, Farewell) else Farewell()
+def final_event_of(scope: Scope) -> FinalEvent:
+    """The final event of the answer to this request; nobody reads it where there is no `ShutdownMiddleware`."""
+    final_event = scope.get(_FINAL_EVENT)
+    return final_event if isinstance(final_event, FinalEvent) else FinalEvent()
 
 
-class Stopping:
+class ShutdownMiddleware:
     """ASGI middleware that keeps the rules for HTTP. It stands inside the guard: a body may take its time."""
 
-    def __init__(self, app: ASGIApp, *, stop: Stop) -> None:
+    def __init__(self, app: ASGIApp, *, stop: Shutdown) -> None:
         self._app = app
         self._stop = stop
 
@@ -140,7 +140,7 @@ class Stopping:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = _Answer(send)
-        scope[_FAREWELL] = answer.farewell
+        scope[_FINAL_EVENT] = answer.final_event
         with self._stop.cuts() as cut:
             await self._app(scope, receive, answer.send)
         if cut.cancelled_caught and not answer.begun:
@@ -156,7 +156,7 @@ class _Answer:
     def __init__(self, send: Send) -> None:
         self.begun = False
         self.open = False
-        self.farewell = Farewell()
+        self.final_event = FinalEvent()
         self._send = send
 
     async def send(self, message: Message) -> None:
@@ -166,15 +166,15 @@ class _Answer:
         self.open = message.get("more_body", message["type"] == "http.response.start")
 
     async def end(self, *, stopped: bool) -> None:
-        body = self.farewell.text if stopped else b""
+        body = self.final_event.text if stopped else b""
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    await JSONResponse(_REFUSAL, 503, {**RETRY, "Connection": "close"})(scope, receive, send)
+    await JSONResponse(_REFUSAL, 503, {**RETRY_AFTER, "Connection": "close"})(scope, receive, send)
 
 
-class Server(uvicorn.Server):
+class GracefulServer(uvicorn.Server):
     """uvicorn, but the application stops while the server waits for its answers, and not after it.
 
     Args:

@@ -19,17 +19,17 @@ from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 
-AWAY: Final = "The database cannot be used just now. Try again in a moment."
+DATABASE_UNAVAILABLE: Final = "The database cannot be used just now. Try again in a moment."
 
-RETRY_SECONDS: Final = 1
-RETRY: Final[Mapping[str, str]] = {"Retry-After": str(RETRY_SECONDS)}
+RETRY_AFTER_SECONDS: Final = 1
+RETRY_AFTER: Final[Mapping[str, str]] = {"Retry-After": str(RETRY_AFTER_SECONDS)}
 """The header of every 503."""
 
 
 class UnavailableError(A2AError):
     """The request may go well in a moment. Its data is always `{"retryable": true}`."""
 
-    message = AWAY
+    message = DATABASE_UNAVAILABLE
 
     def __init__(self, message: str | None = None, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(message, {**(data or {}), "retryable": True})
@@ -45,7 +45,7 @@ for _kind, _status in ((UnavailableError, "UNAVAILABLE"), (OverloadedError, "RES
     A2A_ERROR_MAPPING[_kind] = ErrorMapping(503, _status, A2A_ERROR_REASONS[_kind])
 
 
-def away(error: Unavailable) -> UnavailableError:
+def unavailable_error(error: Unavailable) -> UnavailableError:
     """What a client is told of it; the operator is told why (rule 3)."""
     logger.warning("A request could not be answered. %s", error)
-    return UnavailableError(AWAY)
+    return UnavailableError(DATABASE_UNAVAILABLE)

@@ -26,13 +26,20 @@ from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 from pydantic import ValidationError
 
-from a2a_canvas.server.protocols.guard.rules import Limits, Refusal, check_json, check_message, check_version, invalid
+from a2a_canvas.server.protocols.guard.checks import (
+    BodyLimits,
+    Refusal,
+    check_json,
+    check_message,
+    check_version,
+    invalid,
+)
 
 RequestId: TypeAlias = str | int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RpcCall:
     """A JSON-RPC request that may pass. `legacy`: its method is one of A2A 0.3."""
 
     id: RequestId
@@ -41,7 +48,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedCall:
     """A JSON-RPC request that may not: the id to answer with, and whether to answer as the 0.3 adapter does."""
 
     refusal: Refusal
@@ -69,34 +76,34 @@ _TO_CORE: Mapping[str, Callable[[Any], Message]] = {
 _BASE64 = re.compile(r"(?:[\w+/-]{4})*(?:[\w+/-]{2,3}={0,2})?", re.ASCII)
 
 
-def check_jsonrpc(body: bytes, version: str | None, limits: Limits) -> Call | Rejected:
+def check_jsonrpc(body: bytes, version: str | None, limits: BodyLimits) -> RpcCall | RejectedCall:
     """A JSON-RPC request, from its bytes and its A2A-Version header to the params of its method."""
     request = check_json(body, limits)
     if isinstance(request, Refusal):
-        return Rejected(request)
+        return RejectedCall(request)
     call = _envelope(request)
-    if isinstance(call, Rejected):
+    if isinstance(call, RejectedCall):
         return call
     assert isinstance(request, dict)
     if refusal := check_version(version):
-        return Rejected(refusal, call.id)
+        return RejectedCall(refusal, call.id)
     refusal = _check_method(call, request, version, limits)
-    return call if refusal is None else Rejected(refusal, call.id, call.legacy)
+    return call if refusal is None else RejectedCall(refusal, call.id, call.legacy)
 
 
-def _envelope(request: object) -> Call | Rejected:
+def _envelope(request: object) -> RpcCall | RejectedCall:
     """The members of a JSON-RPC 2.0 request, which has no others."""
     if isinstance(request, list):
-        return Rejected(_not_a_call("Batches are not supported; send one request at a time"))
+        return RejectedCall(_not_a_call("Batches are not supported; send one request at a time"))
     if not isinstance(request, dict):
-        return Rejected(_not_a_call("Send one JSON object with jsonrpc, id, method and params"))
+        return RejectedCall(_not_a_call("Send one JSON object with jsonrpc, id, method and params"))
     id_ = request.get("id")
     if isinstance(id_, bool) or not isinstance(id_, str | int | None):
-        return Rejected(_not_a_call("id must be a string, a whole number or null"))
+        return RejectedCall(_not_a_call("id must be a string, a whole number or null"))
     if text := _wrong_members(request):
-        return Rejected(_not_a_call(text), id_)
+        return RejectedCall(_not_a_call(text), id_)
     method = request["method"]
-    return Call(id_, method, method in JSONRPC03Adapter.METHOD_TO_MODEL)
+    return RpcCall(id_, method, method in JSONRPC03Adapter.METHOD_TO_MODEL)
 
 
 def _wrong_members(request: Mapping[str, Any]) -> str:
@@ -116,7 +123,7 @@ def _not_a_call(text: str) -> Refusal:
     return Refusal(InvalidRequestError, f"Invalid request: {text}")
 
 
-def _check_method(call: Call, request: Mapping[str, Any], version: str | None, limits: Limits) -> Refusal | None:
+def _check_method(call: RpcCall, request: Mapping[str, Any], version: str | None, limits: BodyLimits) -> Refusal | None:
     model = dispatcher.JsonRpcDispatcher.METHOD_TO_MODEL.get(call.method)
     if call.legacy:
         return check_version(version, "0.3") or _check_legacy(call.method, request, limits)
@@ -125,15 +132,15 @@ def _check_method(call: Call, request: Mapping[str, Any], version: str | None, l
     return check_version(version, "1.0") or check_params(request.get("params", {}), model(), limits)
 
 
-def check_params(params: object, scratch: Message, limits: Limits) -> Refusal | None:
+def check_params(params: object, scratch: Message, limits: BodyLimits) -> Refusal | None:
     """An object of JSON against the protobuf message that the SDK parses it into. `scratch` is filled."""
     if not isinstance(params, dict):
         return Refusal(InvalidParamsError, "Invalid params: send an object")
     refusal = try_parse(lambda: ParseDict(params, scratch, ignore_unknown_fields=True), scratch, limits)
-    return refusal or check_taken(params, scratch)
+    return refusal or check_enums_and_bytes(params, scratch)
 
 
-def check_taken(params: Mapping[str, Any], scratch: Message) -> Refusal | None:
+def check_enums_and_bytes(params: Mapping[str, Any], scratch: Message) -> Refusal | None:
     """What the lenient parser would take for something else: an enum's unknown name for its zero, and bytes that
     are not base64 for fewer bytes."""
     fault = next(_misread(params, cast(Descriptor, scratch.DESCRIPTOR), ""), None)
@@ -157,7 +164,7 @@ def _names(enum: EnumDescriptor, value: str) -> bool:
     return value in enum.values_by_name or (value.isdecimal() and int(value) in enum.values_by_number)
 
 
-def try_parse(parse: Callable[[], object], scratch: Message, limits: Limits) -> Refusal | None:
+def try_parse(parse: Callable[[], object], scratch: Message, limits: BodyLimits) -> Refusal | None:
     """Runs a parser that fills `scratch`; what it fails on, and what `check_message` finds in the result."""
     try:
         parse()
@@ -184,7 +191,7 @@ def _field(text: str, root: str) -> str:
 # ---------------------------------------------------------------- A2A 0.3
 
 
-def _check_legacy(method: str, request: Mapping[str, Any], limits: Limits) -> Refusal | None:
+def _check_legacy(method: str, request: Mapping[str, Any], limits: BodyLimits) -> Refusal | None:
     model: Any = JSONRPC03Adapter.METHOD_TO_MODEL[method]
     try:
         parsed = model.model_validate(request)
@@ -215,7 +222,7 @@ def _path(loc: tuple[int | str, ...]) -> tuple[str, bool]:
     return path, False
 
 
-def _convert(convert: Callable[[], Message], limits: Limits) -> Refusal | None:
+def _convert(convert: Callable[[], Message], limits: BodyLimits) -> Refusal | None:
     """A 0.3 request on its way to 1.0. `convert` fails on base64, 32-bit ranges and the like."""
     try:
         core = convert()
@@ -226,7 +233,7 @@ def _convert(convert: Callable[[], Message], limits: Limits) -> Refusal | None:
     return check_message(core, limits, from_json=True)
 
 
-def check_legacy_proto(message: Message, limits: Limits) -> Refusal | None:
+def check_legacy_proto(message: Message, limits: BodyLimits) -> Refusal | None:
     """A protobuf message of A2A 0.3, as REST and gRPC carry it: itself, and what the SDK makes of it."""
     if refusal := check_message(message, limits):
         return refusal

@@ -22,8 +22,8 @@ from a2a.utils.errors import InvalidRequestError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.guard.answers import rest_response
-from a2a_canvas.server.protocols.guard.rules import Refusal
+from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.error_forms import rest_response
 from a2a_canvas.server.settings import EVERYWHERE
 
 LOCALHOST = ("localhost", "127.0.0.1", "::1")

@@ -17,8 +17,8 @@ from a2a.utils.proto_utils import parse_params
 from google.protobuf.message import Message
 from starlette.datastructures import QueryParams
 
-from a2a_canvas.server.protocols.guard.calls import check_legacy_proto, check_params, check_taken, try_parse
-from a2a_canvas.server.protocols.guard.rules import Limits, Refusal, check_json, check_version, invalid
+from a2a_canvas.server.protocols.guard.calls import check_enums_and_bytes, check_legacy_proto, check_params, try_parse
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version, invalid
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class RestRoute:
     query: type[Message] | None = None
 
 
-TENANT = "(?:/(?!artifacts/)[^/]+)?"
+TENANT_PATTERN = "(?:/(?!artifacts/)[^/]+)?"
 """What may stand before the prefix: a tenant. `/artifacts/rest/…` is a context of that name, not a tenant."""
 
 _PUSH = "tasks/[^/]+/pushNotificationConfigs"
@@ -73,12 +73,12 @@ def allowed_methods(path: str, prefix: str) -> tuple[str, ...]:
 
 
 def _stands_at(route: RestRoute, path: str, prefix: str) -> bool:
-    tenant = TENANT if route.version == "1.0" else ""
+    tenant = TENANT_PATTERN if route.version == "1.0" else ""
     return re.fullmatch(f"{tenant}{re.escape(prefix)}/{route.path}", path) is not None
 
 
 def check_rest(
-    route: RestRoute, query: QueryParams, body: bytes, version: str | None, limits: Limits
+    route: RestRoute, query: QueryParams, body: bytes, version: str | None, limits: BodyLimits
 ) -> Refusal | None:
     """A REST request against its route: version, query parameters, body."""
     if refusal := check_version(version) or check_version(version, route.version):
@@ -92,8 +92,10 @@ def check_rest(
     return _check_body(route, body, limits)
 
 
-def _check_query(query: QueryParams, scratch: Message, limits: Limits) -> Refusal | None:
-    return try_parse(lambda: parse_params(query, scratch), scratch, limits) or check_taken(dict(query), scratch)
+def _check_query(query: QueryParams, scratch: Message, limits: BodyLimits) -> Refusal | None:
+    return try_parse(lambda: parse_params(query, scratch), scratch, limits) or check_enums_and_bytes(
+        dict(query), scratch
+    )
 
 
 def _check_legacy_query(query: QueryParams) -> Refusal | None:
@@ -112,7 +114,7 @@ def check_encoding(raw_path: bytes, query: bytes) -> Refusal | None:
     return None
 
 
-def _check_body(route: RestRoute, body: bytes, limits: Limits) -> Refusal | None:
+def _check_body(route: RestRoute, body: bytes, limits: BodyLimits) -> Refusal | None:
     value = check_json(body, limits)
     if isinstance(value, Refusal):
         return value

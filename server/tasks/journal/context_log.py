@@ -31,7 +31,7 @@ class ContextEntry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ContextArtifact:
     """An artifact of a context as it stands.
 
     Attributes:
@@ -54,7 +54,7 @@ class ContextSnapshot:
     """
 
     position: int
-    artifacts: Mapping[str, Standing]
+    artifacts: Mapping[str, ContextArtifact]
     incarnation: int | None
 
 
@@ -65,7 +65,7 @@ class ContextLog(Log[ContextEntry]):
         super().__init__()
         self._incarnation = new_incarnation()
         self._position = 0
-        self._artifacts: dict[str, Standing] = {}
+        self._artifacts: dict[str, ContextArtifact] = {}
 
     @property
     def snapshot(self) -> ContextSnapshot:
@@ -76,7 +76,7 @@ class ContextLog(Log[ContextEntry]):
         self._position += 1
         artifact = record.artifacts[event.artifact_id]
         self._artifacts.pop(event.artifact_id, None)
-        standing = Standing(artifact, record.task_id, self._position, event.last_chunk)
+        standing = ContextArtifact(artifact, record.task_id, self._position, event.last_chunk)
         self._artifacts[event.artifact_id] = standing
         self.append(ContextEntry(self._position, record.task_id, entry, self._incarnation))
         self.wake()

@@ -30,7 +30,7 @@ class Log(Generic[T]):
 
     def __init__(self) -> None:
         self.end: _Link[T] = _Link()
-        self.broken: Exception | None = None
+        self.failure: Exception | None = None
         self._waiting: set[asyncio.Future[None]] = set()
 
     def append(self, item: T) -> None:
@@ -38,9 +38,9 @@ class Log(Generic[T]):
         filled, self.end = self.end, _Link()
         filled.filled = item, self.end
 
-    def break_off(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Nothing will follow; readers get `error` when they have read everything."""
-        self.broken = error
+        self.failure = error
         self.wake()
 
     def wake(self) -> None:
@@ -48,7 +48,7 @@ class Log(Generic[T]):
             if not future.done():
                 future.set_result(None)
 
-    async def news(self) -> None:
+    async def wait(self) -> None:
         """Wait until `wake` is called."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.add(future)
@@ -66,7 +66,7 @@ class Cursor(Generic[T]):
         self._at = log.end
 
     @property
-    def behind(self) -> bool:
+    def has_next(self) -> bool:
         """Whether the next item is there already."""
         return self._at.filled is not None
 
@@ -75,8 +75,8 @@ class Cursor(Generic[T]):
 
     async def __anext__(self) -> T:
         while (filled := self._at.filled) is None:
-            if self._log.broken:
-                raise self._log.broken
-            await self._log.news()
+            if self._log.failure:
+                raise self._log.failure
+            await self._log.wait()
         item, self._at = filled
         return item

@@ -9,17 +9,17 @@ from __future__ import annotations
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
     MessageReceived,
-    Remembered,
     State,
     StatusChanged,
     ToolFailed,
     ToolSucceeded,
+    TranscriptAppended,
     TurnEvent,
 )
 from a2a_canvas.store.edits import EditCompleted
 
 
-def lasting(state: State, event: TurnEvent) -> bool:
+def is_durable(state: State, event: TurnEvent) -> bool:
     """Whether an entry must be durable before it is seen.
 
     Args:
@@ -30,7 +30,7 @@ def lasting(state: State, event: TurnEvent) -> bool:
             return event.state is not state or (message is not None and not message.label)
         case ArtifactChanged():
             return event.last_chunk
-        case MessageReceived() | Remembered() | ToolSucceeded() | ToolFailed() | EditCompleted():
+        case MessageReceived() | TranscriptAppended() | ToolSucceeded() | ToolFailed() | EditCompleted():
             return True
         case _:
             return False

@@ -17,29 +17,29 @@ from weakref import WeakValueDictionary
 
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent
 from a2a_canvas.server.tasks.errors import TaskNotFound
-from a2a_canvas.server.tasks.history import earlier
-from a2a_canvas.server.tasks.incoming import Repeats
+from a2a_canvas.server.tasks.history import earlier_transcripts
+from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.context_log import ContextCursor, ContextEntry, ContextLog, ContextSnapshot
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, page_of
+from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, make_page
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 
 
-class Following(Protocol):
+class TaskSubscription(Protocol):
     """A subscriber's place in a journal: async-iterates the entries after `snapshot`, and ends with the task."""
 
     @property
     def snapshot(self) -> TaskRecord: ...
 
     @property
-    def behind(self) -> bool:
+    def has_next(self) -> bool:
         """Whether the next entry is there already."""
         ...
 
     def __aiter__(self) -> AsyncIterator[Entry]: ...
 
 
-class FollowingContext(Protocol):
+class ContextSubscription(Protocol):
     """A subscriber's place in a context: async-iterates the artifact changes after `snapshot`, and never ends.
 
     The iterator does not keep the snapshot: who reads on for long need not hold what the context once was.
@@ -58,7 +58,7 @@ class Journal(Protocol):
     Rule 5: what lasts (`durability.py`) is visible when it is durable, and with it everything before it.
     """
 
-    async def accepted(self, key: str) -> str:
+    async def find_duplicate(self, key: str) -> str:
         """The id of the task that a message with this key went to, within 24 hours; empty if it is the first."""
         ...
 
@@ -77,28 +77,28 @@ class Journal(Protocol):
         """Add entries; they are visible together.
 
         Raises:
-            Abandoned: the task is not this replica's any more.
+            Detached: the task is not this replica's any more.
         """
         ...
 
-    def check(self, task_id: str) -> None:
-        """Raises `Abandoned` if the task is not this replica's any more."""
+    def check_owned(self, task_id: str) -> None:
+        """Raises `Detached` if the task is not this replica's any more."""
         ...
 
-    async def remember(self, key: str, task_id: str) -> None:
+    async def remember_message(self, key: str, task_id: str) -> None:
         """A message with this key went to a task that was there already."""
         ...
 
-    async def durable(self, task_id: str) -> None:
+    async def flushed(self, task_id: str) -> None:
         """Wait until everything said so far is durable, and so visible.
 
         Raises:
-            Repeated: another replica has accepted the message that began the task; this task does not exist.
+            DuplicateMessage: another replica has accepted the message that began the task; this task does not exist.
             Unavailable: it takes too long.
         """
         ...
 
-    async def room(self) -> None:
+    async def wait_writable(self) -> None:
         """Wait while the database is far behind: who writes is not to fill the memory."""
         ...
 
@@ -110,7 +110,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def follow(self, task_id: str) -> Following:
+    async def follow(self, task_id: str) -> TaskSubscription:
         """A snapshot and what comes after it.
 
         Raises:
@@ -118,7 +118,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def follow_context(self, context_id: str) -> FollowingContext:
+    async def follow_context(self, context_id: str) -> ContextSubscription:
         """The artifacts of a context, and what any of its tasks changes after that."""
         ...
 
@@ -126,15 +126,15 @@ class Journal(Protocol):
         """The tasks of a context, oldest first."""
         ...
 
-    async def knows(self, context_id: str, owner: str) -> bool:
+    async def has_context(self, context_id: str, owner: str) -> bool:
         """Whether an owner has a task in a context."""
         ...
 
-    async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
+    async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
         """What the model is told of the earlier tasks of a task's context (`history.py`)."""
         ...
 
-    async def later(self, record: TaskRecord) -> frozenset[str]:
+    async def later_tasks(self, record: TaskRecord) -> frozenset[str]:
         """The ids of the context's tasks that began after a task."""
         ...
 
@@ -173,8 +173,8 @@ class TaskCursor:
         self._ended = log.record.state.terminal
 
     @property
-    def behind(self) -> bool:
-        return self._cursor.behind
+    def has_next(self) -> bool:
+        return self._cursor.has_next
 
     def __aiter__(self) -> AsyncIterator[Entry]:
         return self
@@ -201,16 +201,16 @@ class InMemoryJournal:
         # Kept by the tasks of the context and by its followers.
         self._context_logs: WeakValueDictionary[str, ContextLog] = WeakValueDictionary()
         self._owners: dict[str, list[str]] = {}
-        self._repeats = Repeats(now)
+        self._recent = RecentMessages(now)
 
-    async def accepted(self, key: str) -> str:
-        return self._repeats.task_of(key)
+    async def find_duplicate(self, key: str) -> str:
+        return self._recent.task_of(key)
 
     async def create(self, record: TaskRecord, key: str = "") -> None:
         self._logs[record.task_id] = _TaskLog(record, self._context_log(record.context_id))
         self._contexts.setdefault(record.context_id, []).append(record.task_id)
         self._owners.setdefault(record.owner, []).append(record.task_id)
-        self._repeats.remember(key, record.task_id)
+        self._recent.remember(key, record.task_id)
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
         log = self._log(task_id)
@@ -219,42 +219,42 @@ class InMemoryJournal:
             log.add(event, at)
         log.wake()
 
-    def check(self, task_id: str) -> None:
+    def check_owned(self, task_id: str) -> None:
         pass  # there is nobody else
 
-    async def remember(self, key: str, task_id: str) -> None:
-        self._repeats.remember(key, task_id)
+    async def remember_message(self, key: str, task_id: str) -> None:
+        self._recent.remember(key, task_id)
 
-    async def durable(self, task_id: str) -> None:
+    async def flushed(self, task_id: str) -> None:
         pass
 
-    async def room(self) -> None:
+    async def wait_writable(self) -> None:
         pass
 
     async def get(self, task_id: str) -> TaskRecord:
         return self._log(task_id).record
 
-    async def follow(self, task_id: str) -> Following:
+    async def follow(self, task_id: str) -> TaskSubscription:
         return TaskCursor(self._log(task_id))
 
-    async def follow_context(self, context_id: str) -> FollowingContext:
+    async def follow_context(self, context_id: str) -> ContextSubscription:
         return ContextCursor(self._context_log(context_id))
 
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
         return tuple(self._logs[task_id].record for task_id in self._contexts.get(context_id, ()))
 
-    async def knows(self, context_id: str, owner: str) -> bool:
+    async def has_context(self, context_id: str, owner: str) -> bool:
         return any(task.owner == owner for task in await self.context(context_id))
 
-    async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
-        return earlier(await self.context(record.context_id), record)
+    async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
+        return earlier_transcripts(await self.context(record.context_id), record)
 
-    async def later(self, record: TaskRecord) -> frozenset[str]:
+    async def later_tasks(self, record: TaskRecord) -> frozenset[str]:
         ids = self._contexts[record.context_id]
         return frozenset(ids[ids.index(record.task_id) + 1 :])
 
     async def list(self, query: TaskQuery) -> TaskPage:
-        return page_of((self._logs[task_id].record for task_id in self._owners.get(query.owner, ())), query)
+        return make_page((self._logs[task_id].record for task_id in self._owners.get(query.owner, ())), query)
 
     def _log(self, task_id: str) -> _TaskLog:
         try:

@@ -4,9 +4,9 @@ Rule 1: at most `max_turns` turns run; which one is next is `fair_queue.py`'s.
 Rule 2: what is beyond `max_queued` is refused before anything of it is kept. What has been accepted once (by a server
         that is gone) is never refused: it waits, too.
 Rule 3: a turn is told its place when it has begun to wait, and then when it has become half of what was told, or one of
-        the first `NEAR`. So a turn that ends is news for about `NEAR` of those that wait, and a few more, however many
-        there are. All this is told every `INTERVAL`: who waits for less than that is told nothing, and when many come
-        at once, those that run do not wait for all the others to be told.
+        the first `EXACT_POSITIONS`. So a turn that ends concerns about `EXACT_POSITIONS` of those that wait, and
+        a few more, however many there are. All this is told every `NOTIFY_INTERVAL`: who waits for less than that is
+        told nothing, and when many come at once, those that run do not wait for all the others to be told.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MAX_TURNS = 40
 """What one core carries."""
 MAX_QUEUED = 1000
 
-NEAR = 10
+EXACT_POSITIONS = 10
 """Places that are told one by one."""
-INTERVAL = 0.5
+NOTIFY_INTERVAL = 0.5
 """Seconds from one telling to the next."""
 
 
@@ -42,7 +42,7 @@ class Ticket:
 
     def move(self, place: int) -> None:
         """Tell the place, if it is to be told (rule 3)."""
-        near = place < self._place and place <= NEAR
+        near = place < self._place and place <= EXACT_POSITIONS
         if not self._place or near or place * 2 <= self._place:
             self._place = place
             self._news.set()
@@ -57,7 +57,9 @@ class Ticket:
 class Admission:
     """The turns of this process, those that run and those that wait."""
 
-    def __init__(self, max_turns: int = MAX_TURNS, max_queued: int = MAX_QUEUED, interval: float = INTERVAL) -> None:
+    def __init__(
+        self, max_turns: int = MAX_TURNS, max_queued: int = MAX_QUEUED, interval: float = NOTIFY_INTERVAL
+    ) -> None:
         self._max_turns = max_turns
         self._max_queued = max_queued
         self._interval = interval
@@ -67,7 +69,7 @@ class Admission:
         self._telling = False
 
     @contextmanager
-    def expected(self) -> Iterator[bool]:
+    def reserve(self) -> Iterator[bool]:
         """A turn is about to be accepted; whether it will have to wait, as things stand.
 
         Raises:

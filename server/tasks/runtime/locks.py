@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
 
-class Locks:
-    """Locks by name; the empty name locks nothing."""
+class NamedLocks:
+    """NamedLocks by name; the empty name locks nothing."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
-    async def holding(self, name: str) -> AsyncIterator[None]:
+    async def hold(self, name: str) -> AsyncIterator[None]:
         lock = (self._locks.get(name) if name else None) or asyncio.Lock()
         if name:
             self._locks[name] = lock

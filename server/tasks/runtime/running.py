@@ -11,13 +11,13 @@ from a2a_canvas.server.tasks.runtime.admission import Ticket
 
 
 @dataclass(slots=True)
-class Running:
+class TurnHandle:
     """What runs.
 
     Attributes:
         ticket: its place among the turns; None for what is done at once.
         closed: it takes no more messages.
-        abandoned: its task is not this process's any more, or not for this run.
+        detached: its task is not this process's any more, or not for this run.
         ending: what its task becomes if it is stopped.
     """
 
@@ -28,7 +28,7 @@ class Running:
     inbox: list[UserMessage] = field(default_factory=list)
     closed: bool = False
     stopping: bool = False
-    abandoned: bool = False
+    detached: bool = False
     ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
 
     async def stop(self, ending: StatusChanged | None = None) -> None:
@@ -42,9 +42,9 @@ class Running:
             self.stopping, self.ending = True, ending or self.ending
             self._cancel()
 
-    def abandon(self) -> None:
+    def detach(self) -> None:
         """Cancel the turn, even if it is being cancelled already; it is not heard any more."""
-        self.stopping, self.closed, self.abandoned = True, True, True
+        self.stopping, self.closed, self.detached = True, True, True
         self._cancel()
 
     def _cancel(self) -> None:

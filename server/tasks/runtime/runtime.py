@@ -15,14 +15,21 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
-from a2a_canvas.server.agent.edit.run import check
-from a2a_canvas.server.agent.events import AgentMessage, MessageReceived, Remembered, State, StatusChanged, UserMessage
+from a2a_canvas.server.agent.edit.run import check_operation
+from a2a_canvas.server.agent.events import (
+    AgentMessage,
+    MessageReceived,
+    State,
+    StatusChanged,
+    TranscriptAppended,
+    UserMessage,
+)
 from a2a_canvas.server.agent.intent import intent_of
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.operations import Converse, InvalidOperation, Operation
-from a2a_canvas.server.agent.turn.history import user_said
+from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
-from a2a_canvas.server.tasks.alone import Alone
+from a2a_canvas.server.tasks.alone import LocalOwnership
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
     TaskFinished,
@@ -31,24 +38,24 @@ from a2a_canvas.server.tasks.errors import (
     TaskTakesNoMessages,
 )
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following, Journal
-from a2a_canvas.server.tasks.ownership import Orphan, Ownership, Repeated
+from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
+from a2a_canvas.server.tasks.ownership import DuplicateMessage, Orphan, Ownership
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
-from a2a_canvas.server.tasks.runtime.locks import Locks
-from a2a_canvas.server.tasks.runtime.running import Running
-from a2a_canvas.server.tasks.runtime.starts import PAUSE, Starts
+from a2a_canvas.server.tasks.runtime.locks import NamedLocks
+from a2a_canvas.server.tasks.runtime.running import TurnHandle
+from a2a_canvas.server.tasks.runtime.starts import POLL_INTERVAL, Starts
 from a2a_canvas.server.tasks.runtime.turns import Turns, operation_of
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.tools.base import Tool
 
 logger = logging.getLogger(__name__)
 
-STOPPED = "The server was stopped before the task was done. Send it again."
+SERVER_STOPPED = "The server was stopped before the task was done. Send it again."
 
 
 class Runtime:
-    """Runs the tasks of this process. It is the `Owner` that the keeper of leases knows.
+    """Runs the tasks of this process. It is the `TaskRunner` that the keeper of leases knows.
 
     Args:
         ownership: who runs which task; None if there is nobody else, and nothing outlives the process.
@@ -76,7 +83,7 @@ class Runtime:
         self._now = now
         self._new_id = new_id
         self._lasting = ownership is not None
-        self._ownership = ownership or Alone(journal)
+        self._ownership = ownership or LocalOwnership(journal)
         self._turns = Turns(
             journal=journal,
             store=store,
@@ -87,7 +94,7 @@ class Runtime:
             sleep=sleep,
             admission=admission or Admission(),
         )
-        self._locks = Locks()
+        self._locks = NamedLocks()
         self._starts = Starts(journal, store, self._turns, new_id)
 
     # ---------------------------------------------------------------- reading
@@ -103,7 +110,7 @@ class Runtime:
             raise TaskNotFound(task_id)
         return record
 
-    async def follow(self, task_id: str, owner: str) -> Following:
+    async def follow(self, task_id: str, owner: str) -> TaskSubscription:
         """A snapshot of the task and everything after it.
 
         Raises:
@@ -116,7 +123,7 @@ class Runtime:
 
     # --------------------------------------------------------------- accepting
 
-    async def send(self, incoming: Incoming) -> Following:
+    async def send(self, incoming: Incoming) -> TaskSubscription:
         """Accept a message; what comes back begins with the task it belongs to.
 
         Raises:
@@ -126,17 +133,17 @@ class Runtime:
             Unavailable: nobody can tell whether it was; the same again joins the task, if it was.
         """
         key = incoming.key
-        async with self._locks.holding(incoming.task_id or key):
+        async with self._locks.hold(incoming.task_id or key):
             try:
-                joined = await self.journal.accepted(key)
+                joined = await self.journal.find_duplicate(key)
                 if joined:
-                    await self.journal.durable(joined)
+                    await self.journal.flushed(joined)
                     return await self.journal.follow(joined)
                 return await self._accept(incoming, key)
-            except Repeated as repeated:
+            except DuplicateMessage as repeated:
                 return await self.journal.follow(repeated.task_id)
 
-    async def _accept(self, incoming: Incoming, key: str) -> Following:
+    async def _accept(self, incoming: Incoming, key: str) -> TaskSubscription:
         """The task that has taken the message, before anything has come of it."""
         intent = intent_of(incoming.message)
         if not isinstance(intent, Converse) and not incoming.changes:
@@ -152,7 +159,7 @@ class Runtime:
             if following := await self._taken(record, incoming, key):
                 return following
 
-    async def _taken(self, record: TaskRecord, incoming: Incoming, key: str) -> Following | None:
+    async def _taken(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
         """The task, if it has taken the message as it stood; else it has gone on meanwhile."""
         running = self._turns.get(record.task_id)
         if running is None and record.state is State.INPUT_REQUIRED:
@@ -163,8 +170,8 @@ class Runtime:
             posted = await self._ownership.post(record.task_id, incoming.message, key)
             return await self.journal.follow(record.task_id) if posted else None
         if await self._add(record.task_id, running, incoming.message):
-            await self.journal.remember(key, record.task_id)
-            await self.journal.durable(record.task_id)
+            await self.journal.remember_message(key, record.task_id)
+            await self.journal.flushed(record.task_id)
             return await self.journal.follow(record.task_id)
         await running.ended()
         return None
@@ -174,31 +181,31 @@ class Runtime:
             raise InvalidOperation("message.taskId", "must be left out: an operation is a task of its own")
         if not incoming.context_id:
             raise InvalidOperation("message.contextId", "is missing: say in which context the artifact is")
-        await check(operation, incoming.context_id, self._store)
+        await check_operation(operation, incoming.context_id, self._store)
 
-    async def _begin(self, incoming: Incoming, key: str) -> Following:
+    async def _begin(self, incoming: Incoming, key: str) -> TaskSubscription:
         record = TaskRecord(
             task_id=self._new_id(),
             context_id=incoming.context_id or self._new_id(),
             owner=incoming.owner,
             changed_at=self._now(),
             history=(incoming.message,),
-            transcript=(user_said(incoming.message),),
+            transcript=(to_user_input(incoming.message),),
         )
-        with self._turns.expected(operation_of(record)):
+        with self._turns.reserve(operation_of(record)):
             await self._starts.prepare(incoming, record)
-            if incoming.changes and (joined := await self.journal.accepted(key)):
+            if incoming.changes and (joined := await self.journal.find_duplicate(key)):
                 # Whoever took it elsewhere has made the changes before it let go of the artifacts.
-                raise Repeated(joined)
+                raise DuplicateMessage(joined)
             return await self._starts.go_on(record, incoming, partial(self.journal.create, record, key))
 
-    async def _answer(self, record: TaskRecord, incoming: Incoming, key: str) -> Following | None:
+    async def _answer(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
         """The task waits for input: its turn goes on, here."""
-        with self._turns.expected(None) as waits:
+        with self._turns.reserve(None) as waits:
             await self._starts.prepare(incoming, record)
             acquired = await self._ownership.acquire(record.task_id)
             if acquired is None:
-                await asyncio.sleep(PAUSE)  # somebody is about to say that it works again
+                await asyncio.sleep(POLL_INTERVAL)  # somebody is about to say that it works again
             if acquired is None or acquired.state is not State.INPUT_REQUIRED:
                 return None
             goes_on = StatusChanged(State.SUBMITTED if waits else State.WORKING)
@@ -206,10 +213,12 @@ class Runtime:
             return await self._starts.go_on(acquired, incoming, accept)
 
     async def _say_answer(self, task_id: str, message: UserMessage, goes_on: StatusChanged, key: str) -> None:
-        await self.journal.append(task_id, MessageReceived(message), Remembered((user_said(message),)), goes_on)
-        await self.journal.remember(key, task_id)
+        await self.journal.append(
+            task_id, MessageReceived(message), TranscriptAppended((to_user_input(message),)), goes_on
+        )
+        await self.journal.remember_message(key, task_id)
 
-    async def _add(self, task_id: str, running: Running, message: UserMessage) -> bool:
+    async def _add(self, task_id: str, running: TurnHandle, message: UserMessage) -> bool:
         """The task is working here: its turn is given the message before its next round, if there is one."""
         if running.operation or running.closed:
             return False
@@ -231,8 +240,8 @@ class Runtime:
         if running := self._turns.get(task_id):
             running.interrupt()
 
-    def abandon(self, task_ids: Iterable[str] | None = None) -> None:
-        self._turns.abandon(task_ids)
+    def detach(self, task_ids: Iterable[str] | None = None) -> None:
+        self._turns.detach(task_ids)
 
     # ---------------------------------------------------------------- stopping
 
@@ -250,10 +259,10 @@ class Runtime:
         while await self._is_running(task_id):
             if running := self._turns.get(task_id):
                 await running.stop()
-                if running.abandoned:
+                if running.detached:
                     continue  # it is taken up again, here or elsewhere, and has to be told so there
             else:
-                await self._ownership.ask_to_cancel(task_id)
+                await self._ownership.request_cancel(task_id)
             await _settled(await self.journal.follow(task_id))
         record = await self.journal.get(task_id)
         if record.state is not State.CANCELED:
@@ -262,30 +271,32 @@ class Runtime:
 
     async def _is_running(self, task_id: str) -> bool:
         """Whether somebody works on the task; one that waits for input has been cancelled by now."""
-        async with self._locks.holding(task_id):  # a message may just be making it work again
+        async with self._locks.hold(task_id):  # a message may just be making it work again
             record = await self.journal.get(task_id)
             if self._turns.get(task_id) or record.state is not State.INPUT_REQUIRED:
                 return not record.state.terminal
             acquired = await self._ownership.acquire(task_id)
             if acquired is None:
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(POLL_INTERVAL)
                 return True
             if acquired.state is State.INPUT_REQUIRED:
                 await self.journal.append(task_id, StatusChanged(State.CANCELED))
-                await self.journal.durable(task_id)
+                await self.journal.flushed(task_id)
             return False
 
     async def close(self) -> None:
         """Stop every turn: the server is going down. Where tasks last, somebody else goes on with them."""
         if self._lasting:
-            self._turns.abandon()  # they stop when they are next waited for: by then nobody hears them
-            await self._ownership.hand_over()
+            self._turns.detach()  # they stop when they are next waited for: by then nobody hears them
+            await self._ownership.resign()
             await self._turns.ended()
         else:
-            await self._turns.stop_all(lambda: StatusChanged(State.FAILED, AgentMessage(self._new_id(), STOPPED)))
+            await self._turns.stop_all(
+                lambda: StatusChanged(State.FAILED, AgentMessage(self._new_id(), SERVER_STOPPED))
+            )
 
 
-async def _settled(following: Following) -> None:
+async def _settled(following: TaskSubscription) -> None:
     """Wait until the task ends, or pauses: then nobody hears any more that it is to be cancelled."""
     if following.snapshot.state.settled:
         return

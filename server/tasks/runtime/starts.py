@@ -13,13 +13,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from a2a_canvas.server.agent.edit.run import save
-from a2a_canvas.server.agent.endings import LOST, Ending
+from a2a_canvas.server.agent.edit.run import apply_user_changes
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.errors import TaskNotFound, Unwritable
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following, Journal
-from a2a_canvas.server.tasks.ownership import Abandoned, Repeated
+from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
+from a2a_canvas.server.tasks.ownership import Detached, DuplicateMessage
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.turns import Turns
 from a2a_canvas.store.base import ArtifactStore
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PAUSE = 0.05
+POLL_INTERVAL = 0.05
 """Seconds between two looks at what another replica is about to finish."""
 
 Accept = Callable[[], Awaitable[None]]
@@ -56,11 +56,11 @@ class Starts:
         for artifact_id, _ in incoming.changes:
             await self._store.prepare(Ref(record.context_id, artifact_id, record.task_id, "user"))
 
-    async def go_on(self, record: TaskRecord, incoming: Incoming, accept: Accept) -> Following:
+    async def go_on(self, record: TaskRecord, incoming: Incoming, accept: Accept) -> TaskSubscription:
         """Accept a message, save what came with it, and start the turn once all of that is durable.
 
         Raises:
-            Repeated: another replica has accepted the message.
+            DuplicateMessage: another replica has accepted the message.
             Unavailable: nobody can tell yet whether it was accepted.
         """
         if incoming.changes:
@@ -75,18 +75,18 @@ class Starts:
         task.add_done_callback(self._underway.discard)
         return task
 
-    async def _save_and_start(self, record: TaskRecord, incoming: Incoming, accept: Accept) -> Following:
+    async def _save_and_start(self, record: TaskRecord, incoming: Incoming, accept: Accept) -> TaskSubscription:
         refused = await self._save(record, incoming, accept)
         if refused:
             await self._journal.append(record.task_id, refused.status(self._new_id))
-            await self._journal.durable(record.task_id)
+            await self._journal.flushed(record.task_id)
             return await self._journal.follow(record.task_id)
         return await self._started(record.task_id)
 
-    async def _started(self, task_id: str) -> Following:
+    async def _started(self, task_id: str) -> TaskSubscription:
         try:
             return await self._start(task_id)
-        except Abandoned:  # a cancel, but not of this request
+        except Detached:  # a cancel, but not of this request
             raise Unavailable("another server has taken over") from None
         except (Unavailable, asyncio.CancelledError):
             # It is on its way to the database, and nobody else will carry it out.
@@ -99,19 +99,19 @@ class Starts:
         store = self._turns.store_of(record.task_id)
         try:
             await accept()
-            return await save(incoming.changes, record.context_id, record.task_id, store, emit)
-        except Abandoned:
+            return await apply_user_changes(incoming.changes, record.context_id, record.task_id, store, emit)
+        except Detached:
             raise Unavailable("another server has taken over") from None
         except Unavailable:
             raise  # it was not even accepted
         except Exception:
             logger.exception("What came with task %s was lost", record.task_id)
-            return Ending(State.FAILED, LOST)
+            return Ending(State.FAILED, INTERNAL_ERROR)
 
-    async def _start(self, task_id: str) -> Following:
-        self._journal.check(task_id)
-        await self._journal.durable(task_id)
-        self._journal.check(task_id)
+    async def _start(self, task_id: str) -> TaskSubscription:
+        self._journal.check_owned(task_id)
+        await self._journal.flushed(task_id)
+        self._journal.check_owned(task_id)
         following = await self._journal.follow(task_id)
         if self._turns.get(task_id) is None:  # else it was lost, and taken up again, meanwhile
             self._turns.start(following.snapshot)
@@ -119,10 +119,10 @@ class Starts:
 
     async def _start_later(self, task_id: str) -> None:
         while True:
-            with suppress(Repeated, Abandoned, TaskNotFound, Unwritable):
+            with suppress(DuplicateMessage, Detached, TaskNotFound, Unwritable):
                 try:
                     await self._start(task_id)
                 except Unavailable:
-                    await asyncio.sleep(PAUSE)
+                    await asyncio.sleep(POLL_INTERVAL)
                     continue
             return

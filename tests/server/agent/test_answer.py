@@ -2,14 +2,14 @@
 
 import pytest
 
-from a2a_canvas.server.agent.answer import Answer, Block
+from a2a_canvas.server.agent.answer import Answer, AnswerBlock
 from a2a_canvas.server.agent.blocks import BlockError
 from a2a_canvas.server.agent.events import (
+    BlockPosition,
     BlockStopped,
     LlmCallCompleted,
     MessageDelta,
     MessageStarted,
-    Place,
     TextBlockStarted,
     ThinkingAdded,
 )
@@ -28,14 +28,14 @@ from a2a_canvas.server.agent.progress import Progress
 from tests.fakes import EventRecorder, answer, broken, text, thinking, tool
 
 
-class Reader(Answer[Block]):
+class Reader(Answer[AnswerBlock]):
     """Remembers what it is given."""
 
     def __init__(self, emit, mode="delta") -> None:
-        super().__init__(Progress(round=1), emit, mode, Block)
+        super().__init__(Progress(round=1), emit, mode, AnswerBlock)
         self.given: list[tuple[int, str]] = []
 
-    async def _text(self, block: Block, delta: str) -> None:
+    async def _text(self, block: AnswerBlock, delta: str) -> None:
         self.given.append((block.place.index, delta))
 
     _input = _text
@@ -50,7 +50,7 @@ async def test_what_is_told_of_an_answer_and_in_which_order() -> None:
     told, usage = EventRecorder(), Usage(3, 4)
     steps = broken(thinking("hm"), tool("T1", "artifact_list", at=1), text("Hi", at=2))
     reader = await Reader(told).play([*steps, *answer(reason="stop_sequence")[1:-1], MessageStop("end_turn", usage)])
-    first, third = Place(0, 1, 0), Place(2, 1, 2)
+    first, third = BlockPosition(0, 1, 0), BlockPosition(2, 1, 2)
     assert told.events == [
         MessageStarted(1),
         TextBlockStarted(first, "thinking"),

@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS, instruction_of, intent_of
-from a2a_canvas.server.agent.operations import Converse, Edit, Focus, Go, InvalidOperation, Marked, Put
+from a2a_canvas.server.agent.operations import (
+    Converse,
+    Focus,
+    InvalidOperation,
+    Put,
+    SelectionEdit,
+    SelectionRequest,
+    VersionStep,
+)
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, Parts, text_part
 
@@ -41,36 +49,36 @@ def test_metadata_of_others_is_none_of_ours() -> None:
 def test_without_an_operation_ours_says_what_the_user_is_looking_at() -> None:
     assert intent_of(message({"artifactId": "doc"})) == Converse(Focus("doc"))
     looking = {"artifactId": "doc", "baseVersion": 2, "selection": {**RANGE, "text": "abc"}}
-    assert intent_of(message(looking)) == Converse(Focus("doc", 2, Marked(2, 5, "utf16", "abc")))
+    assert intent_of(message(looking)) == Converse(Focus("doc", 2, SelectionRequest(2, 5, "utf16", "abc")))
 
 
 # --------------------------------------------------------------------------- an edit
 
 
 def test_an_edit_in_its_shortest_form() -> None:
-    assert intent_of(message(EDIT)) == Edit("doc", Marked(2, 5), "replace", "Shorter", None)
+    assert intent_of(message(EDIT)) == SelectionEdit("doc", SelectionRequest(2, 5), "replace", "Shorter", None)
 
 
 def test_an_edit_with_everything() -> None:
     selection = {**RANGE, "unit": "codepoint", "text": "abc", "lineStart": 1, "lineEnd": 2}
     whole = {**EDIT, "baseVersion": 3, "selection": selection, "strategy": "insert_after"}
-    marked = Marked(2, 5, "codepoint", "abc", 1, 2)
-    assert intent_of(message(whole)) == Edit("doc", marked, "insert_after", "Shorter", 3)
+    selection = SelectionRequest(2, 5, "codepoint", "abc", 1, 2)
+    assert intent_of(message(whole)) == SelectionEdit("doc", selection, "insert_after", "Shorter", 3)
 
 
 def test_lines_alone_are_enough_and_one_line_is_named_once() -> None:
     edit = intent_of(message({**EDIT, "selection": {"lineStart": 3}}))
-    assert edit.marked == Marked(line_start=3, line_end=3)
+    assert edit.selection == SelectionRequest(line_start=3, line_end=3)
 
 
 def test_an_empty_selection_is_one() -> None:
-    assert intent_of(message({**EDIT, "selection": {"start": 0, "end": 0}})).marked == Marked(0, 0)
+    assert intent_of(message({**EDIT, "selection": {"start": 0, "end": 0}})).selection == SelectionRequest(0, 0)
 
 
 @given(st.text(min_size=1).filter(str.strip))
 def test_metadata_wins_over_any_wording(words) -> None:
     edit = intent_of(message(EDIT, parts=(text_part(words),)))
-    assert isinstance(edit, Edit)
+    assert isinstance(edit, SelectionEdit)
     assert edit.instruction == text_part(words).text
 
 
@@ -88,8 +96,8 @@ def test_an_edit_without_an_instruction_is_refused(parts) -> None:
 
 
 def test_an_edit_of_agentstack_is_an_edit_by_utf16_offsets() -> None:
-    assert intent_of(message(theirs=THEIRS)) == Edit(
-        "doc", Marked(2, 5, fields=("start_index", "end_index")), "replace", "Shorter", None
+    assert intent_of(message(theirs=THEIRS)) == SelectionEdit(
+        "doc", SelectionRequest(2, 5, fields=("start_index", "end_index")), "replace", "Shorter", None
     )
 
 
@@ -106,7 +114,7 @@ def test_its_description_may_be_missing_but_not_both() -> None:
 
 
 def test_what_else_it_holds_does_not_matter() -> None:
-    assert isinstance(intent_of(message(theirs={**THEIRS, "colour": "red"})), Edit)
+    assert isinstance(intent_of(message(theirs={**THEIRS, "colour": "red"})), SelectionEdit)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +130,7 @@ def test_a_wrong_field_of_it_is_named(wrong, field) -> None:
 
 
 def test_ours_comes_before_theirs() -> None:
-    assert intent_of(message({"op": "undo", "artifactId": "doc"}, THEIRS)) == Go("doc", Undo())
+    assert intent_of(message({"op": "undo", "artifactId": "doc"}, THEIRS)) == VersionStep("doc", Undo())
     assert intent_of(message({"artifactId": "doc"}, THEIRS)) == Converse(Focus("doc"))
     assert refused(ours={"op": "edit"}, theirs=THEIRS).field == "artifactId"
 
@@ -133,15 +141,15 @@ def test_ours_comes_before_theirs() -> None:
 @pytest.mark.parametrize(
     ("given", "intent"),
     [
-        ({"op": "undo"}, Go("doc", Undo())),
-        ({"op": "undo", "baseVersion": 4}, Go("doc", Undo(4))),
-        ({"op": "undo", "group": True}, Go("doc", Undo(group=True))),
-        ({"op": "undo", "group": False, "baseVersion": 4}, Go("doc", Undo(4))),
-        ({"op": "redo", "group": True, "baseVersion": 4}, Go("doc", Redo(4, group=True))),
-        ({"op": "redo"}, Go("doc", Redo())),
-        ({"op": "redo", "baseVersion": 4}, Go("doc", Redo(4))),
-        ({"op": "restore", "version": 2}, Go("doc", Restore(2))),
-        ({"op": "restore", "version": 2, "baseVersion": 4}, Go("doc", Restore(2, 4))),
+        ({"op": "undo"}, VersionStep("doc", Undo())),
+        ({"op": "undo", "baseVersion": 4}, VersionStep("doc", Undo(4))),
+        ({"op": "undo", "group": True}, VersionStep("doc", Undo(group=True))),
+        ({"op": "undo", "group": False, "baseVersion": 4}, VersionStep("doc", Undo(4))),
+        ({"op": "redo", "group": True, "baseVersion": 4}, VersionStep("doc", Redo(4, group=True))),
+        ({"op": "redo"}, VersionStep("doc", Redo())),
+        ({"op": "redo", "baseVersion": 4}, VersionStep("doc", Redo(4))),
+        ({"op": "restore", "version": 2}, VersionStep("doc", Restore(2))),
+        ({"op": "restore", "version": 2, "baseVersion": 4}, VersionStep("doc", Restore(2, 4))),
         ({"op": "put", "text": "New"}, Put("doc", "New", None)),
         ({"op": "put", "text": "", "baseVersion": 4}, Put("doc", "", 4)),
     ],
@@ -280,4 +288,4 @@ def test_whatever_the_metadata_it_is_read_or_refused_by_a_field(ours, theirs) ->
         assert intent.field
         assert intent.reason
     else:
-        assert isinstance(intent, Converse | Edit | Go | Put)
+        assert isinstance(intent, Converse | SelectionEdit | VersionStep | Put)

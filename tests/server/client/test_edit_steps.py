@@ -28,7 +28,7 @@ def task(canvas: Any) -> pb.StreamResponse:
 
 
 def read(event: EditEvent) -> list[Step]:
-    return steps(status(canvas_ext.edit(event)))
+    return steps(status(canvas_ext.edit_metadata(event)))
 
 
 def test_a_passage_begins_grows_and_is_complete() -> None:

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.intent import intent_of
-from a2a_canvas.server.agent.operations import Edit as EditIntent
-from a2a_canvas.server.agent.operations import Go, Marked, Put
+from a2a_canvas.server.agent.operations import Put, SelectionEdit, SelectionRequest, VersionStep
 from a2a_canvas.server.client.connection import CannotBeDone
 from a2a_canvas.server.client.operations import (
     REDO,
@@ -41,11 +40,11 @@ def read(operation: Operation) -> Any:
 @pytest.mark.parametrize(
     ("operation", "intent"),
     [
-        (UNDO, Go("doc", Undo(group=True))),
-        (REDO, Go("doc", Redo(group=True))),
-        (UNDO_STEP, Go("doc", Undo())),
-        (REDO_STEP, Go("doc", Redo())),
-        (restore(3), Go("doc", Restore(3))),
+        (UNDO, VersionStep("doc", Undo(group=True))),
+        (REDO, VersionStep("doc", Redo(group=True))),
+        (UNDO_STEP, VersionStep("doc", Undo())),
+        (REDO_STEP, VersionStep("doc", Redo())),
+        (restore(3), VersionStep("doc", Restore(3))),
         (put("new", None), Put("doc", "new", None)),
         (put("", 2), Put("doc", "", 2)),
     ],
@@ -58,20 +57,20 @@ def test_lines_are_sent_as_lines_with_a_version_only_if_one_is_given() -> None:
     lines = Lines(3, 5)
     for base in (None, 4):
         sent = read(edit_lines(Edit("shorter", lines, base=base), lines))
-        assert sent == EditIntent("doc", Marked(line_start=3, line_end=5), "replace", "shorter", base)
+        assert sent == SelectionEdit("doc", SelectionRequest(line_start=3, line_end=5), "replace", "shorter", base)
 
 
 def test_a_match_is_sent_as_a_range_of_code_points_with_its_text_and_version() -> None:
     match = Match("two\nthree")
     sent = read(edit_match(Edit("shorter", match, "insert_after"), match, TEXT, 7))
-    marked = Marked(start=10, end=19, unit="codepoint", text="two\nthree")
-    assert sent == EditIntent("doc", marked, "insert_after", "shorter", 7)
+    selection = SelectionRequest(start=10, end=19, unit="codepoint", text="two\nthree")
+    assert sent == SelectionEdit("doc", selection, "insert_after", "shorter", 7)
 
 
 def test_line_breaks_match_those_of_the_text_and_its_own_are_sent() -> None:
     match = Match("two\nthree\n")
     sent = read(edit_match(Edit("shorter", match), match, "one\r\ntwo\r\nthree\r\n", 7))
-    assert sent.marked == Marked(start=5, end=17, unit="codepoint", text="two\r\nthree\r\n")
+    assert sent.selection == SelectionRequest(start=5, end=17, unit="codepoint", text="two\r\nthree\r\n")
 
 
 def test_a_text_that_stands_there_as_it_was_given_is_taken_so() -> None:

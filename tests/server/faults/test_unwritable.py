@@ -11,7 +11,7 @@ import pytest
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 
-from a2a_canvas.server.tasks.runtime.turns import UNWRITABLE
+from a2a_canvas.server.tasks.runtime.turns import NOT_STORED
 from tests.database_fixtures import sqlite_url
 from tests.server.app_server import HTTP, Stream, asking, said, stoppable
 from tests.server.faults.server_processes import eventually
@@ -48,5 +48,5 @@ async def test_one_task_fails_with_a_reason_and_the_others_end_as_ever(tmp_path:
             return (await client.get_task(asked)).status.state == pb.TASK_STATE_FAILED
 
         await eventually(failed)
-        assert said((await client.get_task(asked)).status) == UNWRITABLE
+        assert said((await client.get_task(asked)).status) == NOT_STORED
         assert (await served.http.get("/readyz")).status_code == 200

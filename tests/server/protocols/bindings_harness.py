@@ -26,13 +26,13 @@ from starlette.middleware import Middleware
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
-from a2a_canvas.server.protocols.agui.routes import AgUi, agui_routes
-from a2a_canvas.server.protocols.artifacts.artifact_routes import artifact_routes
-from a2a_canvas.server.protocols.edge.shutdown import Server, Stop, Stopping
-from a2a_canvas.server.protocols.guard.http import Guard
-from a2a_canvas.server.protocols.guard.rules import Limits
+from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
+from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
+from a2a_canvas.server.protocols.edge.shutdown import GracefulServer, Shutdown, ShutdownMiddleware
+from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following, FollowingContext, InMemoryJournal
+from a2a_canvas.server.tasks.journal.journal import ContextSubscription, InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
@@ -65,29 +65,29 @@ class FailingJournal(InMemoryJournal):
         super().__init__(lambda: datetime(2026, 1, 1, tzinfo=UTC))
         self.error: BaseException | None = None
 
-    def break_off(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Whoever follows anything gets `error` when they have read everything."""
         for log in (*self._logs.values(), *self._context_logs.values()):
-            log.break_off(error)
+            log.fail(error)
 
     def mend(self) -> None:
         """Whoever follows anew reads on."""
         for log in (*self._logs.values(), *self._context_logs.values()):
-            log.broken = None
+            log.failure = None
 
-    async def accepted(self, key: str) -> str:
+    async def find_duplicate(self, key: str) -> str:
         self._fail()
-        return await super().accepted(key)
+        return await super().find_duplicate(key)
 
     async def get(self, task_id: str) -> TaskRecord:
         self._fail()
         return await super().get(task_id)
 
-    async def follow(self, task_id: str) -> Following:
+    async def follow(self, task_id: str) -> TaskSubscription:
         self._fail()
         return await super().follow(task_id)
 
-    async def follow_context(self, context_id: str) -> FollowingContext:
+    async def follow_context(self, context_id: str) -> ContextSubscription:
         self._fail()
         return await super().follow_context(context_id)
 
@@ -112,7 +112,7 @@ class Edge:
     journal: FailingJournal
     hold: Hold
     app: Starlette
-    server: Server
+    server: GracefulServer
     http: httpx.AsyncClient
     grpc10: Any
     grpc03: Any
@@ -133,7 +133,11 @@ def edge_app(world: ScriptedRuntime, stop: Stop, handler: A2AHandler) -> Starlet
             *agui_routes(agui),
             *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix="/rest", shutdown_grace_period=5),
         ],
-        middleware=[Middleware(Guard, limits=Limits()), Middleware(Stopping, stop=stop), Middleware(ExtensionsEcho)],
+        middleware=[
+            Middleware(Guard, limits=BodyLimits()),
+            Middleware(ShutdownMiddleware, stop=stop),
+            Middleware(ExtensionsEcho),
+        ],
     )
 
 
@@ -151,16 +155,16 @@ async def edge(
     calls = [answer(*write("T1", "Half")), answer(*text("Done."), hold), answer(*text("Hello."))]
     world = ScriptedRuntime(calls, journal=journal, admission=admission)
     handler = A2AHandler(world.runtime, pb.AgentCard(default_input_modes=["text/plain"]))
-    stop = Stop(close or world.runtime.close, grace)
+    stop = Shutdown(close or world.runtime.close, grace)
     port = free_port()
-    stop.rpc = grpc_server(handler, "127.0.0.1", port, Limits(max_body_bytes=2**20))
+    stop.rpc = grpc_server(handler, "127.0.0.1", port, BodyLimits(max_body_bytes=2**20))
     await stop.rpc.start()
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         app, last = edge_app(world, stop, handler), max(1, ceil(grace))
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=last, lifespan="off")
-        server = Server(config, stop)
+        server = GracefulServer(config, stop)
         running = asyncio.create_task(server.serve(sockets=[listener]))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with (

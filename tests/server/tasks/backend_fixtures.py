@@ -11,7 +11,7 @@ from pathlib import Path
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.ownership import Ownership
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
-from a2a_canvas.server.tasks.sql.replica.sql_backend import House
+from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
@@ -39,7 +39,7 @@ async def on_sqlite(folder: Path) -> AsyncIterator[MakeBackend]:
     database = Database(sqlite_url(folder))
     async with database.write() as connection:
         await connection.run_sync(metadata.create_all)
-    houses: list[House] = []
+    backends: list[SqlBackend] = []
 
     def make(now: Callable[[], datetime]) -> BackendParts:
         house = House(database, now, Limits(), spacing=0)
@@ -50,6 +50,6 @@ async def on_sqlite(folder: Path) -> AsyncIterator[MakeBackend]:
     try:
         yield make
     finally:
-        for house in houses:
-            await house.stop()
+        for backend in backends:
+            await backend.stop()
         await database.close()

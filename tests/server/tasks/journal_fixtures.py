@@ -12,8 +12,8 @@ from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
-from a2a_canvas.server.tasks.sql.replica.lease import Lease, Timing
-from a2a_canvas.server.tasks.sql.replica.notifications import News, tell
+from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.commit import GroupCommit
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
@@ -26,13 +26,13 @@ class PromptJournal(SqlJournal):
 
     async def create(self, record: TaskRecord, key: str = "") -> None:
         await super().create(record, key)
-        await self.durable(record.task_id)
+        await self.flushed(record.task_id)
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
         if not self.owns(task_id):
             await self.get(task_id)
         await super().append(task_id, *events)
-        await self.durable(task_id)
+        await self.flushed(task_id)
 
 
 @asynccontextmanager
@@ -68,13 +68,13 @@ async def _in(url: str) -> AsyncIterator[Make]:
             for table in metadata.sorted_tables:
                 await connection.execute(table.delete())
         commits = GroupCommit(database, _unexpected, _unwritable, spacing=0)
-        lease = Lease(database, Timing())
+        lease = Lease(database, LeaseTiming())
         commits.join(lease)
-        await lease.begin()
+        await lease.register()
         commits.start()
         open_commits.append(commits)
         return PromptJournal(
-            database, commits, lease, lambda connection, tasks, contexts: tell(connection, News()), now
+            database, commits, lease, lambda connection, tasks, contexts: notify(connection, Notification()), now
         )
 
     async def close() -> None:

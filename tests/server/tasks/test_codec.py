@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.agent.model import Text, Thinking, ToolResult, ToolUse, Usage
+from a2a_canvas.server.agent.model import ModelText, Thinking, ToolResult, ToolUse, Usage
 from a2a_canvas.server.tasks import codec
 from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskArtifact, TaskRecord
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
@@ -16,14 +16,16 @@ from a2a_canvas.store.text.rope import Rope
 from tests.store.artifact_builders import PART_TUPLES
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
-PLACE = ev.Place(3, 2, 1)
+PLACE = ev.BlockPosition(3, 2, 1)
 SELECTION = Selection(1, 2, "codepoint")
 MESSAGE = ev.UserMessage(
     "m", (text_part("Go", "text/plain", {"k": [1, None]}), FilePart(b"\0\xff"), DataPart({})), {"a": 1}
 )
 TRANSCRIPT = (
-    ev.UserSaid("m", (Text("Go"),)),
-    ev.AssistantSaid(1, (Thinking("hm", "sealed"), Text("I"), ToolUse("T1", "artifact_list", {"a": [1.5, "x"]}))),
+    ev.UserInput("m", (ModelText("Go"),)),
+    ev.AssistantOutput(
+        1, (Thinking("hm", "sealed"), ModelText("I"), ToolUse("T1", "artifact_list", {"a": [1.5, "x"]}))
+    ),
     ToolResult("T1", "none", is_error=True),
 )
 EVENTS: list[ev.TurnEvent] = [
@@ -42,7 +44,7 @@ EVENTS: list[ev.TurnEvent] = [
     ev.FinalMessageStarted(),
     ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("a", "Working…", label=True, metadata={"x": 1})),
     ev.StatusChanged(ev.State.COMPLETED),
-    ev.Remembered(TRANSCRIPT),
+    ev.TranscriptAppended(TRANSCRIPT),
     ev.MessageReceived(MESSAGE),
     EditStarted("e", "doc", SELECTION, "insert_after", 2),
     EditChunk("e", "doc", SELECTION, "new"),

@@ -5,23 +5,25 @@ from datetime import UTC, datetime
 
 import pytest
 
-from a2a_canvas.server.agent.events import State, Transcript, UserSaid
-from a2a_canvas.server.agent.model import Text
-from a2a_canvas.server.tasks.history import earlier, is_history
+from a2a_canvas.server.agent.events import State, Transcript, UserInput
+from a2a_canvas.server.agent.model import ModelText
+from a2a_canvas.server.tasks.history import earlier_transcripts, is_history
 from a2a_canvas.server.tasks.record import TaskRecord
 
 TOLD = [State.INPUT_REQUIRED, State.COMPLETED, State.CANCELED, State.FAILED, State.REJECTED]
 
 
 def task(task_id: str, owner: str = "ann", state: State = State.COMPLETED) -> TaskRecord:
-    transcript: Transcript = (UserSaid(f"m-{task_id}", (Text(f"Said in {task_id}"),)),)
+    transcript: Transcript = (UserInput(f"m-{task_id}", (ModelText(f"Said in {task_id}"),)),)
     return TaskRecord(task_id, "c", owner, datetime(2026, 1, 1, tzinfo=UTC), state=state, transcript=transcript)
 
 
 def told(tasks: list[TaskRecord], record: TaskRecord) -> list[str]:
     """What the user said in those that are told of."""
-    items = [item for transcript in earlier(tasks, record) for item in transcript if isinstance(item, UserSaid)]
-    return [block.text for item in items for block in item.content if isinstance(block, Text)]
+    items = [
+        item for transcript in earlier_transcripts(tasks, record) for item in transcript if isinstance(item, UserInput)
+    ]
+    return [block.text for item in items for block in item.content if isinstance(block, ModelText)]
 
 
 def test_the_tasks_before_it_are_told_the_oldest_first() -> None:
@@ -39,7 +41,9 @@ def test_somebody_elses_tasks_are_not_told_of() -> None:
 def test_what_is_still_being_said_is_not_history(state: State) -> None:
     later = task("b", state=State.WORKING)
     assert is_history("ann", state, later) is (state in TOLD)
-    assert earlier([task("a", state=state), later], later) == ((task("a").transcript,) if state in TOLD else ())
+    assert earlier_transcripts([task("a", state=state), later], later) == (
+        (task("a").transcript,) if state in TOLD else ()
+    )
 
 
 def test_a_task_that_the_context_does_not_have_yet_is_told_of_all() -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.tasks.incoming import WINDOW, Incoming, Repeats
+from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW, Incoming, RecentMessages
 from a2a_canvas.store.changes import Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.models import DataPart, FilePart, text_part
 from tests.fakes import Clock, said
@@ -17,15 +17,15 @@ SENT = Incoming(MESSAGE, owner="ann", context_id="c", task_id="t")
 STRANGER = Incoming(said("m-1", "Go"), context_id="c")
 
 
-def remembering(incoming: Incoming) -> tuple[Repeats, Clock]:
+def remembering(incoming: Incoming) -> tuple[RecentMessages, Clock]:
     clock = Clock()
-    repeats = Repeats(clock)
+    repeats = RecentMessages(clock)
     repeats.remember(incoming.key, "task-1")
     return repeats, clock
 
 
 def test_a_message_that_was_never_sent_belongs_to_no_task() -> None:
-    assert Repeats(Clock()).task_of(SENT.key) == ""
+    assert RecentMessages(Clock()).task_of(SENT.key) == ""
 
 
 def test_the_same_message_again_belongs_to_the_task_of_the_first() -> None:
@@ -97,9 +97,9 @@ def test_a_key_can_be_written_down() -> None:
 
 
 def test_a_message_is_remembered_for_a_day_and_no_longer() -> None:
-    assert timedelta(hours=24) == WINDOW
+    assert timedelta(hours=24) == DEDUP_WINDOW
     repeats, clock = remembering(SENT)
-    clock.move(WINDOW)
+    clock.move(DEDUP_WINDOW)
     assert repeats.task_of(SENT.key) == "task-1"
     clock.move(timedelta(microseconds=1))
     assert repeats.task_of(SENT.key) == ""
@@ -107,8 +107,8 @@ def test_a_message_is_remembered_for_a_day_and_no_longer() -> None:
 
 def test_what_is_forgotten_can_be_remembered_anew() -> None:
     repeats, clock = remembering(SENT)
-    clock.move(WINDOW * 2)
+    clock.move(DEDUP_WINDOW * 2)
     assert repeats.task_of(SENT.key) == ""
     repeats.remember(SENT.key, "task-2")
-    clock.move(WINDOW)
+    clock.move(DEDUP_WINDOW)
     assert repeats.task_of(SENT.key) == "task-2"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, page_of, place_of
+from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, list_position, make_page
 from a2a_canvas.server.tasks.record import TaskRecord
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -19,7 +19,7 @@ def task(task_id: str, second: float = 0, context: str = "c", state: State = Sta
 
 
 def page(records: list[TaskRecord], **query: Any) -> TaskPage:
-    return page_of(records, TaskQuery("", **query))
+    return make_page(records, TaskQuery("", **query))
 
 
 def ids(records: list[TaskRecord], **query: Any) -> list[str]:
@@ -61,7 +61,7 @@ def test_a_page_says_whether_anything_stands_behind_it(limit: int, more: bool) -
 
 def test_the_total_counts_what_matches_on_all_pages() -> None:
     records = [task(f"{number:02}", number, state=State.COMPLETED) for number in range(5)] + [task("x")]
-    behind = place_of(records[3])
+    behind = list_position(records[3])
     assert page(records, state=State.COMPLETED, limit=2).total == 5
     assert page(records, state=State.COMPLETED, limit=2, after=behind).total == 5
 
@@ -71,12 +71,12 @@ def test_the_pages_together_are_all_tasks_each_once_in_order(records: list[TaskR
     seen: list[TaskRecord] = []
     more = True
     while more:
-        found = page(records, limit=size, after=place_of(seen[-1]) if seen else None)
+        found = page(records, limit=size, after=list_position(seen[-1]) if seen else None)
         assert found.total == len(records)
         seen += found.records
         more = found.more
         assert len(found.records) == size or not more
-    assert seen == sorted(records, key=place_of, reverse=True)
+    assert seen == sorted(records, key=list_position, reverse=True)
 
 
 @given(tasks, st.integers(1, 5), st.data())
@@ -88,7 +88,7 @@ def test_a_place_stays_good_while_tasks_come_and_change(
         return
     gone_on = data.draw(st.sets(st.sampled_from([record.task_id for record in records])), label="changed meanwhile")
     later = [task(record.task_id, 100) if record.task_id in gone_on else record for record in records]
-    rest = page([*later, task("new", 101)], after=place_of(first.records[-1]))
+    rest = page([*later, task("new", 101)], after=list_position(first.records[-1]))
     seen = {record.task_id for record in first.records}
     unchanged = {record.task_id for record in records} - gone_on
     # What has not changed comes exactly once; what has is newer than the place and found from the first page on.

@@ -12,23 +12,23 @@ from a2a_canvas.server.agent.blocks import Blocks
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     ArtifactChanged,
-    AssistantSaid,
+    AssistantOutput,
+    BlockPosition,
     BlockStopped,
     FinalMessageStarted,
     LlmCallCompleted,
     MessageReceived,
     MessageStarted,
-    Place,
-    Remembered,
     State,
     StatusChanged,
     TextAdded,
     TextBlockStarted,
     ThinkingAdded,
     ToolUseStarted,
+    TranscriptAppended,
     TurnEvent,
 )
-from a2a_canvas.server.agent.model import Text, ToolResult, Usage
+from a2a_canvas.server.agent.model import ModelText, ToolResult, Usage
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskRecord, fold
 from a2a_canvas.store.changes import AppendParts, apply
@@ -38,7 +38,7 @@ from a2a_canvas.store.text.rope import Rope
 from tests.fakes import parts, said
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-PLACE = Place(0, 1, 0)
+PLACE = BlockPosition(0, 1, 0)
 NEW = TaskRecord("task", "context", "owner", START, history=(said("m-1", "Go"),))
 
 
@@ -145,19 +145,21 @@ def test_a_record_shows_its_artifacts_as_they_were_whatever_comes_later() -> Non
 def test_a_turn_finds_again_where_its_indices_rounds_and_calls_stood() -> None:
     record = after(
         MessageStarted(1),
-        TextBlockStarted(Place(0, 1, 0), "text"),
-        ToolUseStarted(Place(1, 1, 1), "T1", "ask_user"),
+        TextBlockStarted(BlockPosition(0, 1, 0), "text"),
+        ToolUseStarted(BlockPosition(1, 1, 1), "T1", "ask_user"),
         FinalMessageStarted(),
-        Remembered((AssistantSaid(4, (Text("Hm"),)), ToolResult("T1", "1"))),
+        TranscriptAppended((AssistantOutput(4, (ModelText("Hm"),)), ToolResult("T1", "1"))),
     )
     progress = record.progress
     assert (progress.round, progress.call, progress.phase) == (1, 4, Phase.ASSISTANT)
     assert progress.blocks == Blocks(2)
-    assert record.transcript == (AssistantSaid(4, (Text("Hm"),)), ToolResult("T1", "1"))
+    assert record.transcript == (AssistantOutput(4, (ModelText("Hm"),)), ToolResult("T1", "1"))
 
 
 def test_what_is_remembered_without_a_call_leaves_the_count_of_calls() -> None:
-    record = after(Remembered((AssistantSaid(2, (Text("a"),)),)), Remembered((ToolResult("T1", "x"),)))
+    record = after(
+        TranscriptAppended((AssistantOutput(2, (ModelText("a"),)),)), TranscriptAppended((ToolResult("T1", "x"),))
+    )
     assert record.progress.call == 2
 
 
@@ -189,7 +191,7 @@ def test_what_only_streams_changes_nothing_but_the_generation(event) -> None:
 # ------------------------------------------------------------------------------ the fold
 
 words = st.text("ab ", max_size=3)
-places = st.builds(Place, st.integers(0, 5), st.integers(1, 3), st.integers(0, 2))
+places = st.builds(BlockPosition, st.integers(0, 5), st.integers(1, 3), st.integers(0, 2))
 some_events = st.one_of(
     st.builds(TextAdded, places, words),
     st.builds(ThinkingAdded, places, words),
@@ -198,7 +200,7 @@ some_events = st.one_of(
     st.builds(wrote, words, append=st.booleans(), artifact_id=st.sampled_from("ab"), version=st.integers(1, 3)),
     st.builds(status, st.sampled_from(State), words, label=st.booleans()),
     st.builds(MessageReceived, st.builds(said, words, words)),
-    st.builds(Remembered, st.just((AssistantSaid(1, (Text("a"),)),))),
+    st.builds(TranscriptAppended, st.just((AssistantOutput(1, (ModelText("a"),)),))),
     st.just(FinalMessageStarted()),
 )
 

@@ -31,7 +31,7 @@ class Step:
 
 def _edit(start: int, length: int, text: str) -> Callable[[Document], Change]:
     def change(document: Document) -> Change:
-        last = len(document.closed.text)
+        last = len(document.current_content.text)
         begin = start % (last + 1)
         return EditText(Span(begin, min(begin + length, last)), text, document.current)
 
@@ -68,7 +68,7 @@ MOVES = st.sampled_from(
 CHANGES = TOKENS | TOKENS | UPDATES | EDITS | EDITS | MOVES | st.builds(_restore, st.integers(0, 9))
 TASKS = st.sampled_from(["t1", "t1", "t1", "t2"])
 STEPS = st.builds(Step, TASKS, st.just("apply"), CHANGES) | st.builds(
-    Step, TASKS, st.sampled_from(["keep", "close", "discard", "read"])
+    Step, TASKS, st.sampled_from(["complete_call", "close", "discard", "read"])
 )
 
 
@@ -79,13 +79,13 @@ def done(document: Document, step: Step) -> Document:
         match step.what:
             case "apply":
                 assert step.change
-                return mutation.changed(document, ref, step.change(document), LIMITS)[0]
-            case "keep":
-                return mutation.kept(document, ref)
+                return mutation.apply_change(document, ref, step.change(document), LIMITS)[0]
+            case "complete_call":
+                return mutation.complete_call(document, ref)
             case "close":
-                return mutation.closed(document, ref)[0]
+                return mutation.close_draft(document, ref)[0]
             case "discard":
-                return mutation.discarded(document, ref)[0]
+                return mutation.discard_call(document, ref)[0]
             case _:
                 assert document.artifact.text is not None  # reading joins the pieces of a text
                 return document

@@ -25,7 +25,7 @@ class FakeReplica:
 
     def __init__(self, name: str = "r1", living: set[str] | None = None) -> None:
         self.id = name
-        self.alone = living is None
+        self.exclusive = living is None
         self.living = {name} if living is None else living
 
     async def alive(self, connection: AsyncConnection, replica_id: str) -> bool:

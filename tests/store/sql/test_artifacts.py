@@ -28,11 +28,11 @@ from a2a_canvas.store.errors import (
 )
 from a2a_canvas.store.models import Artifact, FilePart, Limits, Ref
 from a2a_canvas.store.sql import artifact_lease, reading
-from a2a_canvas.store.sql.artifacts import standing
-from a2a_canvas.store.sql.commit import Fenced
+from a2a_canvas.store.sql.artifacts import read_artifacts
+from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import Cache
-from a2a_canvas.store.sql.rows import Head, Stored
+from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 from a2a_canvas.store.text.spans import Span
 from tests.store.artifact_builders import appending, by, delta, replacing, result
@@ -87,7 +87,7 @@ async def rows_of(database: Database, artifact_id: str = "a") -> Document | None
     """The document as its rows have it, draft and all."""
     key = "c", artifact_id
     async with database.read() as connection:
-        found = await reading.head(connection, key)
+        found = await reading.read_head(connection, key)
         return (await Cache().read(connection, key, found)).document if found and found.exists else None
 
 
@@ -251,7 +251,7 @@ async def test_a_draft_is_seen_at_once(idle: SqlStoreHarness) -> None:
 async def test_what_is_held_changes_without_waiting(idle: SqlStoreHarness) -> None:
     await idle.store.prepare(by("t1"))
     assert result(idle.store.apply(by("t1"), appending("A"))).artifact.text == "A"
-    result(idle.store.keep(by("t1")))
+    result(idle.store.complete_call(by("t1")))
     assert result(idle.store.discard(by("t1"))) is None
     assert result(idle.store.close(by("t1")))
 
@@ -316,7 +316,7 @@ async def test_a_growing_draft_is_never_written_again(harness: SqlStoreHarness) 
 async def test_another_replica_sees_a_draft_and_may_not_write_it(two: tuple[SqlStoreHarness, SqlStoreHarness]) -> None:
     one, other = two
     await one.store.apply(by("t1"), replacing("A", name="n"))
-    await one.commits.settled()
+    await one.commits.flushed()
     artifact = await other.store.get(by("t2"))
     assert (artifact.text, artifact.name, artifact.open, artifact.changed_by) == ("A", "n", True, "t1")
     for change in (appending("B"), ReplaceParts((FilePart(b"x"),)), Undo()):
@@ -325,7 +325,7 @@ async def test_another_replica_sees_a_draft_and_may_not_write_it(two: tuple[SqlS
         assert caught.value.task_id == "t1"
     await other.store.prepare(by("t2"))
     await one.store.apply(by("t1"), appending("B", last_chunk=True))
-    await one.commits.settled()
+    await one.commits.flushed()
     assert (await other.store.apply(by("t2"), appending("C"))).artifact.text == "ABC"
 
 
@@ -341,7 +341,7 @@ async def test_numbers_and_guards_hold_across_replicas(two: tuple[SqlStoreHarnes
         assert (caught.value.base, caught.value.current) == (5, 6)
     await one.store.apply(by("t1"), Undo(base=6))
     assert (await other.store.apply(by("t2"), Redo(base=5))).version == 6
-    await other.commits.settled()
+    await other.commits.flushed()
     assert await one.store.versions(by("")) == await other.store.versions(by(""))
     assert [version.content.text for version in await one.store.versions(by(""))] == [*"123456"]
 
@@ -354,7 +354,7 @@ async def test_of_replicas_that_write_at_once_each_gets_its_turn(two: tuple[SqlS
     ]
     applied = await asyncio.gather(*writers)
     for each in two:
-        await each.commits.settled()
+        await each.commits.flushed()
     assert sorted(each.version for each in applied) == [1, 2, 3, 4, 5, 6]
     text = (await two[0].store.get(by(""))).text
     assert sorted(text) == [*"012345"]
@@ -369,7 +369,7 @@ async def test_artifacts_of_all_replicas_are_listed_in_the_order_of_their_last_c
     await other.store.apply(by("t2", "b"), replacing("b", last_chunk=True))
     await one.store.apply(by("t1", "d"), replacing("d"))
     for each in two:
-        await each.commits.settled()
+        await each.commits.flushed()
     for each in two:
         assert [artifact.text for artifact in await each.store.list("c")] == ["a", "b", "d"]
     await one.store.apply(by("t1", "a"), appending("+"))
@@ -383,14 +383,14 @@ async def test_a_refused_change_lets_go_of_the_artifact_and_makes_none(
     for change in (Undo(), ReplaceParts(()), Restore(1)):
         with pytest.raises(StoreError):
             await one.store.apply(by("t1"), change)
-        await one.commits.settled()
+        await one.commits.flushed()
     assert [holder for _, _, holder in await revisions(one)] == [None]
     for store in (one.store, other.store):
         assert await store.list("c") == ()
         with pytest.raises(ArtifactNotFound):
             await store.get(by("t1"))
     async with one.database.read() as connection:
-        assert await standing(connection, "c") == ()
+        assert await read_artifacts(connection, "c") == ()
     assert (await other.store.apply(by("t2"), appending("x", last_chunk=True))).version == 1
 
 
@@ -398,7 +398,7 @@ async def test_what_was_prepared_and_not_changed_is_let_go(
     two: tuple[SqlStoreHarness, SqlStoreHarness], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
-    monkeypatch.setattr(artifact_lease, "UNUSED", 0.1)
+    monkeypatch.setattr(artifact_lease, "IDLE_SECONDS", 0.1)
     await one.store.prepare(by("t1"))
     assert (await other.store.apply(by("t2"), appending("x", last_chunk=True))).version == 1
 
@@ -434,7 +434,7 @@ async def test_the_draft_of_a_task_that_came_over_is_waited_for_until_its_replic
 ) -> None:
     one, other = two
     await one.store.apply(by("t1"), replacing("A"))
-    await one.commits.settled()
+    await one.commits.flushed()
     waiting = await waits(other.store.apply(by("t1"), appending("B")))
     other.replica.living.discard("r1")
     assert (await waiting).artifact.text == "AB"
@@ -444,9 +444,9 @@ async def test_who_is_not_let_in_is_told_to_try_again(
     two: tuple[SqlStoreHarness, SqlStoreHarness], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
-    monkeypatch.setattr(artifact_lease, "PATIENCE", 0.1)
+    monkeypatch.setattr(artifact_lease, "COMMIT_TIMEOUT", 0.1)
     await one.store.apply(by("t1"), replacing("A"))
-    await one.commits.settled()
+    await one.commits.flushed()
     with pytest.raises(Unavailable, match="does not let go of artifact 'a'"):
         await other.store.apply(by("t1"), appending("B"))
     assert (await one.store.apply(by("t1"), appending("C"))).artifact.text == "AC"
@@ -460,14 +460,14 @@ async def test_a_replica_that_was_taken_for_dead_cannot_write_any_more(
 ) -> None:
     one, other = two
     await one.store.apply(by("t1"), replacing("A"))
-    await one.commits.settled()
+    await one.commits.flushed()
     other.replica.living.discard("r1")
     assert (await other.store.close(by("t1"))) is not None
     assert (await other.store.apply(by("t2"), appending("B", last_chunk=True))).version == 2
-    await other.commits.settled()
+    await other.commits.flushed()
     await one.store.apply(by("t1"), appending("late", last_chunk=True))
-    with pytest.raises(Fenced):
-        await one.commits.settled()
+    with pytest.raises(LeaseLost):
+        await one.commits.flushed()
     assert one.lost == 1
     one.replica.id = "r3"
     one.replica.living.add("r3")
@@ -650,12 +650,12 @@ async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_aga
 ) -> None:
     one, _ = two
     await one.store.apply(by("t1"), replacing("A"))
-    await one.commits.settled()
+    await one.commits.flushed()
     async with one.database.write() as connection:
         await connection.execute(artifacts.delete())
     await one.store.close(by("t1"))
-    with pytest.raises(Fenced):
-        await one.commits.settled()
+    with pytest.raises(LeaseLost):
+        await one.commits.flushed()
     assert await one.store.list("c") == ()
 
 
@@ -696,11 +696,11 @@ async def test_who_is_unused_while_it_is_let_go_is_let_go_once(
     with pytest.raises(StoreError):
         await one.store.apply(by("t1"), Undo())
     one.commits.join(slow)
-    one.commits.now()
+    one.commits.flush_now()
     await slow.reached.wait()
-    asyncio.get_running_loop().call_later(2 * artifact_lease.UNUSED, slow.release.set)
+    asyncio.get_running_loop().call_later(2 * artifact_lease.IDLE_SECONDS, slow.release.set)
     await one.store.apply(by("t1"), replacing("A", last_chunk=True))
-    await one.commits.settled()
+    await one.commits.flushed()
     assert one.lost == 0
     assert (await one.store.get(by("t1"))).text == "A"
 
@@ -708,19 +708,19 @@ async def test_who_is_unused_while_it_is_let_go_is_let_go_once(
 def test_the_cache_keeps_what_was_used_last_within_its_bound() -> None:
     cache = Cache(limit=2500)
 
-    def document(name: str, revision: int = 1) -> Stored:
-        made, _ = mutation.changed(Document(name), by("t1", name), replacing("x" * 500, last_chunk=True), Limits())
-        return Stored(made, Head(revision=revision, newest=1, current=1), 0, (0,))
+    def document(name: str, revision: int = 1) -> StoredDocument:
+        made, _ = mutation.apply_change(Document(name), by("t1", name), replacing("x" * 500, last_chunk=True), Limits())
+        return StoredDocument(made, ArtifactHead(revision=revision, newest=1, current=1), 0, (0,))
 
     for name in "abc":
         cache.put(("c", name), document(name))
-        cache.fresh(("c", "a"), Head(revision=1))
-    assert [bool(cache.fresh(("c", name), Head(revision=1))) for name in "abc"] == [True, False, True]
-    assert cache.fresh(("c", "a"), Head(revision=2)) is None
+        cache.fresh(("c", "a"), ArtifactHead(revision=1))
+    assert [bool(cache.fresh(("c", name), ArtifactHead(revision=1))) for name in "abc"] == [True, False, True]
+    assert cache.fresh(("c", "a"), ArtifactHead(revision=2)) is None
     cache.put(("c", "a"), document("a", 2))
-    assert cache.fresh(("c", "c"), Head(revision=1))
+    assert cache.fresh(("c", "c"), ArtifactHead(revision=1))
     cache.clear()
-    assert cache.fresh(("c", "c"), Head(revision=1)) is None
+    assert cache.fresh(("c", "c"), ArtifactHead(revision=1)) is None
 
 
 # ------------------------------------------------------------------------- odd ids

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql import commit
-from a2a_canvas.store.sql.commit import Fenced, GroupCommit, Written
+from a2a_canvas.store.sql.commit import AlreadyCommitted, GroupCommit, LeaseLost
 from a2a_canvas.store.sql.database import Database
 
 
@@ -85,9 +85,9 @@ class Words:
     async def write(self, connection: AsyncConnection) -> None:
         await asyncio.sleep(0)
         if "fenced" in self._words:
-            raise Fenced
+            raise LeaseLost
         if "written" in self._words and self._paper.transactions:
-            raise Written
+            raise AlreadyCommitted
         for word in self._words:
             if "!" in word:
                 raise ValueError(word)
@@ -97,7 +97,7 @@ class Words:
     def done(self) -> None:
         self._writer.durable += self._words
 
-    def divided(self) -> dict[str, Words]:
+    def by_context(self) -> dict[str, Words]:
         contexts = dict.fromkeys(word[0] for word in self._words)
         return {each: self._of([word for word in self._words if word[0] == each]) for each in contexts}
 
@@ -120,12 +120,12 @@ class Beginning:
 
     async def write(self, connection: AsyncConnection) -> None:
         if len(self._paper.transactions) > self._before:
-            raise Written
+            raise AlreadyCommitted
 
     def done(self) -> None:
         pass
 
-    def divided(self) -> dict[str, Words]:
+    def by_context(self) -> dict[str, Words]:
         return {}
 
 
@@ -268,12 +268,12 @@ def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_
         assert sorted(written, key=int) == [word for _, word, _, _ in words]
         assert harness.lost == 0
 
-    retry, commit.RETRY = commit.RETRY, 0
+    retry, commit.RETRY_SECONDS = commit.RETRY_SECONDS, 0
     logging.disable(logging.CRITICAL)
     try:
         asyncio.run(run())
     finally:
-        commit.RETRY = retry
+        commit.RETRY_SECONDS = retry
         logging.disable(logging.NOTSET)
 
 
@@ -322,12 +322,12 @@ def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_o
         assert sorted(written) == sorted([*harness.one.durable, *harness.other.durable])
         assert harness.lost == 0
 
-    retry, commit.RETRY = commit.RETRY, 0
+    retry, commit.RETRY_SECONDS = commit.RETRY_SECONDS, 0
     logging.disable(logging.CRITICAL)
     try:
         asyncio.run(run())
     finally:
-        commit.RETRY = retry
+        commit.RETRY_SECONDS = retry
         logging.disable(logging.NOTSET)
 
 

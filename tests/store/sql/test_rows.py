@@ -14,8 +14,8 @@ from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, Restor
 from a2a_canvas.store.document import Document
 from a2a_canvas.store.errors import VersionPruned
 from a2a_canvas.store.models import DataPart, FilePart
-from a2a_canvas.store.sql.differences import Changes, appended, changes
-from a2a_canvas.store.sql.rows import WHOLE, Head, Piece, Stored, VersionRow, content, stored
+from a2a_canvas.store.sql.row_changes import RowChanges, appended, row_changes
+from a2a_canvas.store.sql.rows import FULL_EVERY, ArtifactHead, Piece, StoredDocument, VersionRow, content, stored
 from a2a_canvas.store.text.spans import Span
 from tests.store.artifact_builders import appending, by, delta, replacing, text
 from tests.store.sql.random_steps import LIMITS, STEPS, Step, done
@@ -25,14 +25,14 @@ class Rows:
     """A database for one artifact. `volume` is how many characters of content were written to it in all."""
 
     def __init__(self) -> None:
-        self.head = Head()
+        self.head = ArtifactHead()
         self.versions: list[VersionRow] = []
         self.pieces: list[Piece] = []
         self.volume = 0
-        self._stored = Stored(Document("a"))
+        self._stored = StoredDocument(Document("a"))
 
-    def save(self, document: Document) -> Changes:
-        made = changes(self._stored, document, changed=1, holder=None)
+    def save(self, document: Document) -> RowChanges:
+        made = row_changes(self._stored, document, changed=1, holder=None)
         if made.cut is not None:
             assert made.cut < len(self.pieces)
             self.pieces = self.pieces[: made.cut]
@@ -44,8 +44,8 @@ class Rows:
         self.volume += sum(len(row.content or row.replacement or "") for row in made.versions)
         return made
 
-    def read(self, known: Stored | None = None) -> Stored:
-        known = known or Stored(Document("a"))
+    def read(self, known: StoredDocument | None = None) -> StoredDocument:
+        known = known or StoredDocument(Document("a"))
         return stored("a", self.head, self.versions[len(known.depths) :], self.pieces, known)
 
     def chain(self) -> list[VersionRow]:
@@ -64,7 +64,7 @@ class Rows:
 
 def after(document: Document, *steps: Change, task: str = "t1") -> Document:
     for step in steps:
-        document = mutation.changed(document, by(task), step, LIMITS)[0]
+        document = mutation.apply_change(document, by(task), step, LIMITS)[0]
     return document
 
 
@@ -119,7 +119,7 @@ def test_a_growing_draft_costs_what_is_added_to_it() -> None:
         document = after(document, delta(appending("x" * 20)), delta(appending("y" * 20)))
         rows.save(document)
     assert rows.volume - first < 100 * 100
-    document = mutation.kept(document, by("t1"))
+    document = mutation.complete_call(document, by("t1"))
     assert rows.save(document).pieces == ()
     assert rows.read().document == document
 
@@ -152,7 +152,7 @@ def test_a_call_that_is_taken_back_leaves_the_pieces_of_those_before_it() -> Non
     kept = after(WRITTEN, appending("kept"))
     rows.save(kept)
     rows.save(after(kept, delta(appending("cut off"))))
-    back, _ = mutation.discarded(after(kept, delta(appending("cut off"))), by("t1"))
+    back, _ = mutation.discard_call(after(kept, delta(appending("cut off"))), by("t1"))
     made = rows.save(back)
     assert (made.cut, made.pieces) == (1, ())
     assert rows.read().document == back
@@ -163,7 +163,7 @@ def test_what_was_kept_between_two_saves_is_found_again() -> None:
     rows = Rows()
     begun = after(WRITTEN, delta(appending("a")))
     rows.save(begun)
-    further = after(mutation.kept(after(begun, delta(appending("b"))), by("t1")), delta(appending("c")))
+    further = after(mutation.complete_call(after(begun, delta(appending("b"))), by("t1")), delta(appending("c")))
     made = rows.save(further)
     assert [piece.kind for piece in made.pieces] == ["append", "append"]
     assert made.head.draft_kept == 2
@@ -174,7 +174,7 @@ def test_a_draft_that_is_closed_leaves_no_pieces() -> None:
     rows = Rows()
     document = after(Document("a"), delta(replacing("a")), delta(appending("b")))
     rows.save(document)
-    closed, _ = mutation.closed(document, by("t1"))
+    closed, _ = mutation.close_draft(document, by("t1"))
     made = rows.save(closed)
     assert (made.cut, made.pieces, made.head.draft_task, len(made.versions)) == (0, (), None, 1)
 
@@ -183,25 +183,25 @@ def test_an_edit_of_a_long_text_costs_what_was_written_in_its_place() -> None:
     rows = Rows()
     rows.save(WRITTEN)
     volume, document = rows.volume, WRITTEN
-    for _ in range(WHOLE - 1):
+    for _ in range(FULL_EVERY - 1):
         document = after(document, EditText(Span(10, 20), "z" * 100, document.current))
         rows.save(document)
-    assert rows.volume - volume < (WHOLE - 1) * 110
+    assert rows.volume - volume < (FULL_EVERY - 1) * 110
     assert rows.read().document == document
 
 
 @pytest.mark.parametrize("undone", [False, True])
 def test_a_chain_of_edits_is_kept_whole_at_times(undone: bool) -> None:
     rows, document = Rows(), WRITTEN
-    for _ in range(3 * WHOLE):
+    for _ in range(3 * FULL_EVERY):
         document = edited(document, 1)
         if undone:  # so that most parents are not the version before
             document = edited(after(document, Undo()), 1)
     rows.save(document)
     read = rows.read()
-    assert max(read.depths) == WHOLE - 1
-    assert len(rows.chain()) <= WHOLE
-    assert sum(row.replacement is None for row in rows.versions) <= 2 + len(rows.versions) / WHOLE * 2
+    assert max(read.depths) == FULL_EVERY - 1
+    assert len(rows.chain()) <= FULL_EVERY
+    assert sum(row.replacement is None for row in rows.versions) <= 2 + len(rows.versions) / FULL_EVERY * 2
     assert read.document == document
     assert read.size < 10 * len(LONG)
 

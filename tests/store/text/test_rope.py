@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.store.text.rope import WHOLE, Rope
+from a2a_canvas.store.text.rope import FULL_EVERY, Rope
 from a2a_canvas.store.text.spans import Span
 
 STEPS = st.lists(
@@ -252,25 +252,25 @@ def held(objects: list[Any]) -> int:
 
 
 def test_every_older_rope_reads_as_it_did_before_the_edits() -> None:
-    ropes, texts = edited(3 * WHOLE)
+    ropes, texts = edited(3 * FULL_EVERY)
     assert all(str(rope) == text for rope, text in zip(ropes, texts, strict=True))
 
 
 def test_of_many_edits_only_every_so_manieth_text_is_held_whole() -> None:
-    ropes, _ = edited(10 * WHOLE)
+    ropes, _ = edited(10 * FULL_EVERY)
     wholes = 10 + 2  # and the newest
     assert held([*ropes]) < wholes * len(BODY) + 2 * len(EDIT) * len(ropes)
 
 
 def test_reading_an_older_rope_takes_no_more_texts_than_the_bound() -> None:
     """What a rope can reach: the parts it takes back, and one whole text."""
-    ropes, _ = edited(3 * WHOLE)
+    ropes, _ = edited(3 * FULL_EVERY)
     for rope in ropes:
-        assert held([rope]) <= len(BODY) + WHOLE * len(EDIT)
+        assert held([rope]) <= len(BODY) + FULL_EVERY * len(EDIT)
 
 
 def test_reading_does_not_make_an_older_rope_whole_again() -> None:
-    ropes, _ = edited(WHOLE)
+    ropes, _ = edited(FULL_EVERY)
     before = held([*ropes])
     assert [len(str(rope)) for rope in ropes] == [len(BODY)] * len(ropes)
     assert held([*ropes]) == before
@@ -285,7 +285,7 @@ def test_an_edit_that_takes_most_of_a_text_leaves_the_older_one_whole() -> None:
 
 def test_a_rope_that_grew_piece_by_piece_is_edited_without_its_buffer_being_held() -> None:
     grown = sum((Rope(BODY[at : at + 1000]) for at in range(1000, len(BODY), 1000)), Rope(BODY[:1000])).compact()
-    ropes, texts = edited(WHOLE, grown)
+    ropes, texts = edited(FULL_EVERY, grown)
     assert [str(rope) for rope in ropes] == texts
     assert held([*ropes]) < 3 * len(BODY) + 2 * len(EDIT) * len(ropes)
 

@@ -17,14 +17,14 @@ TOPIC_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DraftCommand:
     """Write a new document."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
-class Add:
+class AddCommand:
     """Add a section on `topic`, or the quoted `text`. `before` is what was said before the command."""
 
     topic: str
@@ -35,7 +35,7 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True)
-class Replace:
+class ReplaceCommand:
     """Replace `old` by `new` wherever it stands."""
 
     old: str
@@ -46,14 +46,14 @@ class Replace:
 
 
 @dataclass(frozen=True, slots=True)
-class Undo:
+class UndoCommand:
     """Take back what was done last; `said` is the whole message."""
 
     said: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AskCommand:
     """Ask the user for `what`, or the quoted `question`."""
 
     what: str
@@ -61,16 +61,16 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Decline:
+class DeclineCommand:
     """Decline the task."""
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class NoCommand:
     """Anything else."""
 
 
-Wish = Draft | Add | Replace | Undo | Ask | Decline | Talk
+Command = DraftCommand | AddCommand | ReplaceCommand | UndoCommand | AskCommand | DeclineCommand | NoCommand
 
 CLAUSE = r"(?:^|[.!?;:,\n]|\b(?:please|you|to|and|then|now|just|also|me)\s)\s{0,9}"
 """What comes before a command."""
@@ -92,11 +92,11 @@ _SOME_DOCUMENT = re.compile(
 )
 
 
-def read_wish(text: str) -> Wish:
+def read_command(text: str) -> Command:
     """What `text` asks for; `Talk` when it is nothing that could be done."""
     command = COMMAND.search(text)
     if command is None:
-        return Talk()
+        return NoCommand()
     before, rest = text[: command.start("verb")], text[command.end("verb") :].strip()
     match command["verb"].casefold().split():
         case ["add" | "append"]:
@@ -104,37 +104,37 @@ def read_wish(text: str) -> Wish:
         case ["replace"]:
             return _replace(rest, before)
         case ["undo"]:
-            return Undo(text)
+            return UndoCommand(text)
         case ["ask", _]:
             quoted = _QUOTED.match(rest.lstrip(": "))
-            return Ask("", _content(quoted)) if quoted else Ask(_sentence(rest).lstrip(":, "))
+            return AskCommand("", _content(quoted)) if quoted else AskCommand(_sentence(rest).lstrip(":, "))
         case ["decline" | "refuse"]:
-            return Decline()
+            return DeclineCommand()
         case _:
             topic = _topic(_sentence(rest))
-            return Draft(topic) if topic else Talk()
+            return DraftCommand(topic) if topic else NoCommand()
 
 
-def _add(rest: str, before: str) -> Wish:
+def _add(rest: str, before: str) -> Command:
     if quoted := _QUOTED.match(rest):
         place = _split_place(_sentence(rest[quoted.end() :]), ("to", "into", "in"))[1]
-        return Add("", text=_content(quoted), place=place, before=before)
+        return AddCommand("", text=_content(quoted), place=place, before=before)
     whole = _sentence(rest)
     head, place = _split_place(whole, ("to", "into", "in"))
     if _SOME_DOCUMENT.fullmatch(place):
         whole, place = head, ""
     topic, whole_topic = _topic(head), _topic(whole)
-    return Add(topic or whole_topic, "", place, whole_topic, before) if whole_topic else Talk()
+    return AddCommand(topic or whole_topic, "", place, whole_topic, before) if whole_topic else NoCommand()
 
 
-def _replace(rest: str, before: str) -> Wish:
+def _replace(rest: str, before: str) -> Command:
     quoted = _QUOTED.match(rest)
     by = _BY.search(rest, quoted.end() if quoted else 0)
     if by is None:
-        return Talk()
+        return NoCommand()
     old = _content(quoted) if quoted else rest[: by.start()].strip()
     new, place, whole = _replacement(rest[by.end() :].strip())
-    return Replace(old, new, place, whole, before) if old else Talk()
+    return ReplaceCommand(old, new, place, whole, before) if old else NoCommand()
 
 
 def _replacement(rest: str) -> tuple[str, str, str]:

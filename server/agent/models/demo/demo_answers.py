@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from a2a_canvas.server.agent.model import Text, ToolUse
-from a2a_canvas.server.agent.models.playback import Block
+from a2a_canvas.server.agent.model import ModelText, ToolUse
+from a2a_canvas.server.agent.models.playback import AssistantBlock
 
 LISTING = "Let me see which documents there are."
 
 
-def say(text: str) -> tuple[Block, ...]:
+def say(text: str) -> tuple[AssistantBlock, ...]:
     """The last words of a turn."""
-    return (Text(text),)
+    return (ModelText(text),)
 
 
 def call(name: str, **given: Any) -> ToolUse:
@@ -20,6 +20,6 @@ def call(name: str, **given: Any) -> ToolUse:
     return ToolUse("", name, given)
 
 
-def listing() -> tuple[Block, ...]:
+def listing() -> tuple[AssistantBlock, ...]:
     """A look at the documents, which comes first where one is needed."""
-    return Text(LISTING), call("artifact_list")
+    return ModelText(LISTING), call("artifact_list")

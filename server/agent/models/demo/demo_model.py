@@ -23,25 +23,35 @@ from dataclasses import replace
 from typing import Any, Literal, assert_never
 
 from a2a_canvas.server.agent.edit.edit_prompt import deletion_mark
-from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, Text, Thinking, ToolUse
-from a2a_canvas.server.agent.models.demo.commands import Add, Ask, Decline, Draft, Replace, Talk, Undo, Wish, read_wish
-from a2a_canvas.server.agent.models.demo.demo_answers import call, listing, say
-from a2a_canvas.server.agent.models.demo.editing import edited
-from a2a_canvas.server.agent.models.demo.find_passages import Edit, read_edit
-from a2a_canvas.server.agent.models.demo.revising import revise
-from a2a_canvas.server.agent.models.demo.situation import (
-    Step,
+from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText, Thinking, ToolUse
+from a2a_canvas.server.agent.models.demo.commands import (
+    AddCommand,
+    AskCommand,
+    Command,
+    DeclineCommand,
+    DraftCommand,
+    NoCommand,
+    ReplaceCommand,
+    UndoCommand,
+    read_command,
+)
+from a2a_canvas.server.agent.models.demo.conversation_state import (
+    CompletedCall,
+    conversation_state,
     entries_in,
     entry_of,
     looked_at,
     mapping,
     name_of,
     named,
-    situation,
     was_said,
 )
+from a2a_canvas.server.agent.models.demo.demo_answers import call, listing, say
+from a2a_canvas.server.agent.models.demo.editing import edited
+from a2a_canvas.server.agent.models.demo.find_passages import PassageEdit, read_edit
+from a2a_canvas.server.agent.models.demo.revising import revise
 from a2a_canvas.server.agent.models.demo.writing import addressed, outline, section, slug, substituted
-from a2a_canvas.server.agent.models.playback import Block, NewId, Sleep, answer, fresh_tool_id, paced
+from a2a_canvas.server.agent.models.playback import AssistantBlock, NewId, Sleep, answer, fresh_tool_id, paced
 
 NOTICE = (
     "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
@@ -57,19 +67,19 @@ HELP = (
     "or tell me which one (“Make the second paragraph shorter”)."
 )
 
-READS = 10_000
+MAX_READ_CHARACTERS = 10_000
 """Characters of a message that are read; its rules would take 0.1 s for a megabyte."""
 
 _MARKDOWN = "text/markdown"
-_NEEDS: Mapping[type[Wish | Edit], tuple[str, ...]] = {
-    Edit: ("artifact_list", "artifact_read", "artifact_edit", "ask_user"),
-    Draft: ("artifact_update",),
-    Add: ("artifact_list", "artifact_update"),
-    Replace: ("artifact_list", "artifact_read", "artifact_update"),
-    Undo: ("artifact_list", "artifact_restore"),
-    Ask: ("ask_user",),
-    Decline: ("decline_task",),
-    Talk: (),
+_NEEDS: Mapping[type[Command | PassageEdit], tuple[str, ...]] = {
+    PassageEdit: ("artifact_list", "artifact_read", "artifact_edit", "ask_user"),
+    DraftCommand: ("artifact_update",),
+    AddCommand: ("artifact_list", "artifact_update"),
+    ReplaceCommand: ("artifact_list", "artifact_read", "artifact_update"),
+    UndoCommand: ("artifact_list", "artifact_restore"),
+    AskCommand: ("ask_user",),
+    DeclineCommand: ("decline_task",),
+    NoCommand: (),
 }
 
 
@@ -109,99 +119,101 @@ class Rehearsal:
                 yield event
 
 
-def plan(request: ModelRequest) -> tuple[Block, ...]:
+def plan(request: ModelRequest) -> tuple[AssistantBlock, ...]:
     """What comes next in the conversation. Calls have no id yet: that is given when they are said."""
     if request.edit is not None:
         return say(edited(request.edit) or deletion_mark(request.edit))
-    text, steps = situation(request.messages)
+    text, steps = conversation_state(request.messages)
     blocks = _next(*looked_at(text), steps, frozenset(tool.name for tool in request.tools))
     if was_said(NOTICE, request.messages):
         return blocks
     return tuple(_with_notice(block, blocks) for block in blocks)
 
 
-def _next(focus: str, text: str, steps: Sequence[Step], tools: frozenset[str]) -> tuple[Block, ...]:
-    text = text[:READS]
-    wish = read_edit(text) or read_wish(text)
-    missing = [name for name in _NEEDS[type(wish)] if name not in tools]
+def _next(focus: str, text: str, steps: Sequence[CompletedCall], tools: frozenset[str]) -> tuple[AssistantBlock, ...]:
+    text = text[:MAX_READ_CHARACTERS]
+    command = read_edit(text) or read_command(text)
+    missing = [name for name in _NEEDS[type(command)] if name not in tools]
     if missing:
         return say(f"I would need the tool {missing[0]} for that, and it is not there.")
     last = steps[-1] if steps else None
     if last is not None and last.is_error:
         return say(f"That did not work: {last.content[:300]}")
-    return _step(wish, focus, steps)
+    return _step(command, focus, steps)
 
 
-def _step(wish: Wish | Edit, focus: str, steps: Sequence[Step]) -> tuple[Block, ...]:
+def _step(command: Command | PassageEdit, focus: str, steps: Sequence[CompletedCall]) -> tuple[AssistantBlock, ...]:
     last = steps[-1] if steps else None
-    match wish:
-        case Edit():
-            return revise(wish, focus, steps)
-        case Draft():
-            return _wrote(last, "drafted") if last else _draft(wish.topic)
-        case Add():
-            return _add(wish, focus, last)
-        case Replace():
-            return _replace(wish, focus, steps)
-        case Undo():
-            return _undo(wish, focus, last)
-        case Ask():
-            return _ask(wish, last)
-        case Decline():
+    match command:
+        case PassageEdit():
+            return revise(command, focus, steps)
+        case DraftCommand():
+            return _wrote(last, "drafted") if last else _draft(command.topic)
+        case AddCommand():
+            return _add(command, focus, last)
+        case ReplaceCommand():
+            return _replace(command, focus, steps)
+        case UndoCommand():
+            return _undo(command, focus, last)
+        case AskCommand():
+            return _ask(command, last)
+        case DeclineCommand():
             return _decline(last)
-        case Talk():
+        case NoCommand():
             return say(HELP)
         case _:
-            assert_never(wish)
+            assert_never(command)
 
 
 # ------------------------------------------------------------------- wishes
 
 
-def _draft(topic: str, opening: str = "") -> tuple[Block, ...]:
+def _draft(topic: str, opening: str = "") -> tuple[AssistantBlock, ...]:
     return (
         Thinking(f"Planning an outline on {topic}.", signature="rehearsal"),
-        Text(opening or f"I am drafting an outline on {topic}."),
+        ModelText(opening or f"I am drafting an outline on {topic}."),
         _update(slug(topic), f"{slug(topic)}.md", outline(topic), _MARKDOWN, f"An outline on {topic}."),
     )
 
 
-def _add(wish: Add, focus: str, last: Step | None) -> tuple[Block, ...]:
+def _add(command: AddCommand, focus: str, last: CompletedCall | None) -> tuple[AssistantBlock, ...]:
     if last is None:
         return listing()
     if last.name != "artifact_list":
         return _wrote(last, "added to" if last.input.get("append") else "drafted")
     entries = entries_in(last.content)
     if not entries:
-        return _draft(wish.topic_without_place or "notes", "There is no document yet, so I start one.")
-    placed = named(entries, wish.place)
-    topic = wish.topic if placed else wish.topic_without_place
-    entry = placed or named(entries, wish.before) or entry_of(entries, focus) or entries[-1]
-    added = f"\n{wish.text}\n" if wish.text else section(topic)
+        return _draft(command.topic_without_place or "notes", "There is no document yet, so I start one.")
+    placed = named(entries, command.place)
+    topic = command.topic if placed else command.topic_without_place
+    entry = placed or named(entries, command.before) or entry_of(entries, focus) or entries[-1]
+    added = f"\n{command.text}\n" if command.text else section(topic)
     update = _update(entry["artifact_id"], name_of(entry), added, append=True)
-    return Text(f"I am adding to “{name_of(entry)}”."), update
+    return ModelText(f"I am adding to “{name_of(entry)}”."), update
 
 
-def _replace(wish: Replace, focus: str, steps: Sequence[Step]) -> tuple[Block, ...]:
+def _replace(command: ReplaceCommand, focus: str, steps: Sequence[CompletedCall]) -> tuple[AssistantBlock, ...]:
     match steps:
         case []:
             return listing()
-        case [*_, Step(name="artifact_list")]:
+        case [*_, CompletedCall(name="artifact_list")]:
             entries = entries_in(steps[-1].content)
             if not entries:
                 return say("There is no document yet in which I could replace something. Ask me to write one.")
-            placed = named(entries, wish.place) or named(entries, wish.before)
+            placed = named(entries, command.place) or named(entries, command.before)
             entry = placed or entry_of(entries, focus) or entries[-1]
-            return Text(f"I am reading “{name_of(entry)}”."), call("artifact_read", artifact_id=entry["artifact_id"])
-        case [*earlier, Step(name="artifact_read")]:
+            return ModelText(f"I am reading “{name_of(entry)}”."), call(
+                "artifact_read", artifact_id=entry["artifact_id"]
+            )
+        case [*earlier, CompletedCall(name="artifact_read")]:
             listed = entries_in(earlier[-1].content) if earlier else []
-            new = wish.new if named(listed, wish.place) else wish.new_without_place
-            return _rewrite(wish.old, new, mapping(steps[-1].content))
+            new = command.new if named(listed, command.place) else command.new_without_place
+            return _rewrite(command.old, new, mapping(steps[-1].content))
         case _:
-            return _wrote(steps[-1], f"replaced “{wish.old}” in")
+            return _wrote(steps[-1], f"replaced “{command.old}” in")
 
 
-def _rewrite(old: str, new: str, artifact: Mapping[str, Any]) -> tuple[Block, ...]:
+def _rewrite(old: str, new: str, artifact: Mapping[str, Any]) -> tuple[AssistantBlock, ...]:
     parts = [part for part in artifact.get("parts", ()) if part["kind"] == "text"]
     text = "".join(str(part.get("text", "")) for part in parts)
     name = name_of(artifact)
@@ -209,10 +221,10 @@ def _rewrite(old: str, new: str, artifact: Mapping[str, Any]) -> tuple[Block, ..
     if not count:
         return say(f'“{old}” does not stand in “{name}”. Quote the whole of it: replace "old" by "new".')
     media_type = str(parts[0].get("mimeType", ""))
-    return Text(f"I am rewriting “{name}”."), _update(artifact.get("artifact_id", ""), name, text, media_type)
+    return ModelText(f"I am rewriting “{name}”."), _update(artifact.get("artifact_id", ""), name, text, media_type)
 
 
-def _undo(wish: Undo, focus: str, last: Step | None) -> tuple[Block, ...]:
+def _undo(command: UndoCommand, focus: str, last: CompletedCall | None) -> tuple[AssistantBlock, ...]:
     if last is None:
         return listing()
     if last.name != "artifact_list":
@@ -220,24 +232,24 @@ def _undo(wish: Undo, focus: str, last: Step | None) -> tuple[Block, ...]:
     entries = entries_in(last.content)
     if not entries:
         return say("There is no document yet, so there is nothing to undo.")
-    entry = named(entries, wish.said) or entry_of(entries, focus) or entries[-1]
-    return Text(f"I am undoing what was done last in “{name_of(entry)}”."), call(
+    entry = named(entries, command.said) or entry_of(entries, focus) or entries[-1]
+    return ModelText(f"I am undoing what was done last in “{name_of(entry)}”."), call(
         "artifact_restore", artifact_id=entry["artifact_id"]
     )
 
 
-def _decline(last: Step | None) -> tuple[Block, ...]:
+def _decline(last: CompletedCall | None) -> tuple[AssistantBlock, ...]:
     return say("I have declined.") if last else (call("decline_task", reason="You asked me to decline."),)
 
 
-def _ask(wish: Ask, last: Step | None) -> tuple[Block, ...]:
+def _ask(command: AskCommand, last: CompletedCall | None) -> tuple[AssistantBlock, ...]:
     if last:
         return say(f"You answered: {last.content[:300]}")
-    what = f"Please tell me {addressed(wish.what.removeprefix('for '))}." if wish.what else "What shall I know?"
-    return (call("ask_user", question=wish.question or what),)
+    what = f"Please tell me {addressed(command.what.removeprefix('for '))}." if command.what else "What shall I know?"
+    return (call("ask_user", question=command.question or what),)
 
 
-def _wrote(last: Step, did: str) -> tuple[Block, ...]:
+def _wrote(last: CompletedCall, did: str) -> tuple[AssistantBlock, ...]:
     artifact = last.input.get("artifact")
     name = name_of(artifact) if isinstance(artifact, Mapping) else "the document"
     return say(f"I have {did} “{name}”. Ask me to add to it, or to replace words in it.")
@@ -255,10 +267,10 @@ def _update(
     return call("artifact_update", append=append, last_chunk=True, artifact=artifact)
 
 
-def _with_notice(block: Block, blocks: Sequence[Block]) -> Block:
+def _with_notice(block: AssistantBlock, blocks: Sequence[AssistantBlock]) -> AssistantBlock:
     match block:
-        case Text(text=text) if len(blocks) == 1:
-            return Text(f"{text}\n\n{NOTICE}")
+        case ModelText(text=text) if len(blocks) == 1:
+            return ModelText(f"{text}\n\n{NOTICE}")
         case ToolUse(name="ask_user" | "decline_task"):
             return replace(block, input={key: f"{said}\n\n{NOTICE}" for key, said in block.input.items()})
         case _:

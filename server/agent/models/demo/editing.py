@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Final
 
 from a2a_canvas.server.agent.language import is_markdown
-from a2a_canvas.server.agent.model import Passage
-from a2a_canvas.server.agent.models.demo.commands import Add, Draft, Replace, read_wish
+from a2a_canvas.server.agent.model import EditPrompt
+from a2a_canvas.server.agent.models.demo.commands import AddCommand, DraftCommand, ReplaceCommand, read_command
 from a2a_canvas.server.agent.models.demo.writing import capital, section, substituted
 
 QUOTED: Final = re.compile(r'"([^"]*)"|“([^”]*)”|(?<!\w)\'([^\']*)\'(?!\w)|‘([^’]*)’|`([^`]*)`|«([^»]*)»')
@@ -53,7 +53,7 @@ _SLASHES: Final = (
 _COMMENT: Final = {**dict.fromkeys(_HASH, "#"), **dict.fromkeys(_DASHES, "--"), **dict.fromkeys(_SLASHES, "//")}
 
 
-def edited(passage: Passage) -> str:
+def edited(passage: EditPrompt) -> str:
     """What a model would reply to the passage; empty if the selection is to be deleted."""
     if passage.strategy == "replace" and passage.selected:
         return _replaced(passage)
@@ -62,11 +62,11 @@ def edited(passage: Passage) -> str:
 
 # ------------------------------------------------------------------- in place of the selection
 
-_Edit = Callable[[Passage], str | None]
+_Edit = Callable[[EditPrompt], str | None]
 """The new text of a selection without the line breaks at its end, or None if the row does not apply after all."""
 
 
-def _replaced(passage: Passage) -> str:
+def _replaced(passage: EditPrompt) -> str:
     text = passage.selected.rstrip("\r\n")
     ends = passage.selected[len(text) :]
     said = QUOTED.sub("", passage.instruction)
@@ -76,32 +76,32 @@ def _replaced(passage: Passage) -> str:
     return _marked(passage, text) + ends
 
 
-def _substitute(passage: Passage) -> str | None:
+def _substitute(passage: EditPrompt) -> str | None:
     """Replace A by B, rename A to B."""
-    wish = read_wish(passage.instruction)
-    if isinstance(wish, Replace):
-        new = wish.new if _IT.fullmatch(wish.place.strip()) else wish.new_without_place
-        return _put(passage, wish.old, new)
+    command = read_command(passage.instruction)
+    if isinstance(command, ReplaceCommand):
+        new = command.new if _IT.fullmatch(command.place.strip()) else command.new_without_place
+        return _put(passage, command.old, new)
     turn = _TURN.search(passage.instruction)
     if turn is None or _IT.fullmatch(turn["old"]):
         return None
     return _put(passage, _bare(turn["old"]), _bare(turn["new"]))
 
 
-def _put(passage: Passage, old: str, new: str) -> str | None:
+def _put(passage: EditPrompt, old: str, new: str) -> str | None:
     if _IT.fullmatch(old) and old.casefold() not in passage.selected.casefold():
         return new
     text, count = substituted(passage.selected, old, new)
     return text if count else None
 
 
-def _turn(passage: Passage) -> str | None:
+def _turn(passage: EditPrompt) -> str | None:
     """Change it to B."""
     turn = _TURN.search(passage.instruction)
     return _bare(turn["new"]) if turn and _IT.fullmatch(turn["old"]) else None
 
 
-def _delete(passage: Passage) -> str | None:
+def _delete(passage: EditPrompt) -> str | None:
     """Delete it, remove the word A."""
     found = _DELETE.search(passage.instruction)
     what = _bare(found["what"]) if found else ""
@@ -112,7 +112,7 @@ def _delete(passage: Passage) -> str | None:
     return text if count else None
 
 
-def _comment(passage: Passage) -> str | None:
+def _comment(passage: EditPrompt) -> str | None:
     """Comment out, or put a quoted comment above."""
     mark = _COMMENT.get(passage.language)
     quoted = _quoted(passage.instruction)
@@ -123,18 +123,18 @@ def _comment(passage: Passage) -> str | None:
     return re.sub(r"^([ \t]*)(?=\S)", rf"\g<1>{mark} ", passage.selected, flags=re.MULTILINE)
 
 
-def _async(passage: Passage) -> str | None:
+def _async(passage: EditPrompt) -> str | None:
     text, count = _DEF.subn(r"\1async ", passage.selected)
     return text if count else None
 
 
-def _sorted(passage: Passage) -> str:
+def _sorted(passage: EditPrompt) -> str:
     backwards = re.search(r"\b(?:backwards?|descending|revers\w+)\b", passage.instruction, re.IGNORECASE)
     line_end = _line_end(passage.selected)
     return line_end.join(sorted(passage.selected.split(line_end), reverse=bool(backwards)))
 
 
-def _shorter(passage: Passage) -> str | None:
+def _shorter(passage: EditPrompt) -> str | None:
     """The first sentence; of one sentence or none, the first half of its lines or words."""
     indent = _indent(passage.selected)
     text = passage.selected[len(indent) :]
@@ -147,7 +147,7 @@ def _shorter(passage: Passage) -> str | None:
     return indent + half.rstrip(" ,;:") if half != text else None
 
 
-def _longer(passage: Passage) -> str:
+def _longer(passage: EditPrompt) -> str:
     text, mark = passage.selected, _COMMENT.get(passage.language)
     if mark:
         return f"{text}\n{_indent(text)}{mark} More could be done here."
@@ -156,7 +156,7 @@ def _longer(passage: Passage) -> str:
     return f"{text}: what it means, whom it concerns, and an example"
 
 
-def _added(passage: Passage) -> str | None:
+def _added(passage: EditPrompt) -> str | None:
     quoted = _quoted(passage.instruction)
     if quoted is None:
         return None
@@ -164,7 +164,7 @@ def _added(passage: Passage) -> str | None:
     return f"{passage.selected}\n{_indent(passage.selected)}{quoted}" if by_lines else f"{passage.selected} {quoted}"
 
 
-def _marked(passage: Passage, text: str) -> str:
+def _marked(passage: EditPrompt, text: str) -> str:
     said = ": ".join(filter(None, ("edited", " ".join(passage.instruction.split())[:80])))
     mark = _COMMENT.get(passage.language)
     note = f"{mark} {said}" if mark else f"({said})"
@@ -197,7 +197,7 @@ _REPLACING: Final[Sequence[tuple[re.Pattern[str], _Edit]]] = (
 # ------------------------------------------------------------------- beside the selection, or at a place
 
 
-def _inserted(passage: Passage) -> str:
+def _inserted(passage: EditPrompt) -> str:
     """The new text, with what parts it from what stands on its left and right: lines from lines, words from words."""
     new, left, right = _new(passage), passage.before, passage.selected + passage.after
     if passage.strategy == "insert_after":
@@ -211,13 +211,13 @@ def _inserted(passage: Passage) -> str:
     return ("" if left[-1].isspace() else " ") + new + ("" if right[0].isspace() else " ")
 
 
-def _new(passage: Passage) -> str:
+def _new(passage: EditPrompt) -> str:
     quoted = _quoted(passage.instruction)
     if quoted is not None:
         return quoted
-    wish = read_wish(passage.instruction)
-    if isinstance(wish, Add | Draft) and is_markdown(passage.language):
-        return section(wish.topic).strip("\n")
+    command = read_command(passage.instruction)
+    if isinstance(command, AddCommand | DraftCommand) and is_markdown(passage.language):
+        return section(command.topic).strip("\n")
     return _marked(passage, "")
 
 

@@ -35,7 +35,7 @@ _HEADING: Final = re.compile(r" {0,3}#{1,6}(?:\s|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class PassageEdit:
     """Do `instruction`, in which it is called "it", to a passage; `which` counts from 0, and from -1 backwards.
 
     Attributes:
@@ -49,7 +49,7 @@ class Edit:
     said: str
 
 
-def read_edit(text: str) -> Edit | None:
+def read_edit(text: str) -> PassageEdit | None:
     """The edit of a passage that `text` asks for."""
     masked = QUOTED.sub(_masked, text)
     found, other = _EDIT.search(masked), COMMAND.search(masked)
@@ -58,10 +58,10 @@ def read_edit(text: str) -> Edit | None:
     end = _SENTENCE_END.search(masked, found.end())
     instruction = f"{text[found.start('verb') : found.start('passage')]}it{text[found.end() : end and end.start()]}"
     passage = f"{found['which']} {found['unit']}".lower()
-    return Edit(_WHICH[found["which"].lower()], passage, instruction, text)
+    return PassageEdit(_WHICH[found["which"].lower()], passage, instruction, text)
 
 
-def find(edit: Edit, text: str, *, markdown: bool) -> Span | None:
+def find(edit: PassageEdit, text: str, *, markdown: bool) -> Span | None:
     """Where the passage stands in a document; None if there is no such one."""
     lines = [Span(line.start(), line.end()) for line in _LINE.finditer(text)]
     spans = lines if edit.passage.endswith("line") else list(_paragraphs(text, lines, markdown))

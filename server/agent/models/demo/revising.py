@@ -11,14 +11,21 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from a2a_canvas.server.agent.edit.edit_prompt import passage_of
+from a2a_canvas.server.agent.edit.edit_prompt import edit_prompt
 from a2a_canvas.server.agent.language import is_markdown, language_of
-from a2a_canvas.server.agent.model import Text
+from a2a_canvas.server.agent.model import ModelText
+from a2a_canvas.server.agent.models.demo.conversation_state import (
+    CompletedCall,
+    entries_in,
+    entry_of,
+    mapping,
+    name_of,
+    named,
+)
 from a2a_canvas.server.agent.models.demo.demo_answers import call, listing, say
 from a2a_canvas.server.agent.models.demo.editing import QUOTED, edited
-from a2a_canvas.server.agent.models.demo.find_passages import Edit, find
-from a2a_canvas.server.agent.models.demo.situation import Step, entries_in, entry_of, mapping, name_of, named
-from a2a_canvas.server.agent.models.playback import Block
+from a2a_canvas.server.agent.models.demo.find_passages import PassageEdit, find
+from a2a_canvas.server.agent.models.playback import AssistantBlock
 from a2a_canvas.store.text.spans import Span
 
 _KIND: Final = r"(?:document|file|artifact|text|note|page)"
@@ -26,7 +33,7 @@ _DOCUMENT: Final = rf"\s?\b(?:in|of|from)\s+(?:it|(?:the|this|that|my)\s+(?:(?:w
 _Entries = Sequence[Mapping[str, Any]]
 
 
-def revise(edit: Edit, focus: str, steps: Sequence[Step]) -> tuple[Block, ...]:
+def revise(edit: PassageEdit, focus: str, steps: Sequence[CompletedCall]) -> tuple[AssistantBlock, ...]:
     """The next round.
 
     Args:
@@ -49,7 +56,7 @@ def revise(edit: Edit, focus: str, steps: Sequence[Step]) -> tuple[Block, ...]:
             return say(f"I have edited the {edit.passage} of “{name}”.")
 
 
-def _choose(edit: Edit, focus: str, entries: _Entries) -> tuple[Block, ...]:
+def _choose(edit: PassageEdit, focus: str, entries: _Entries) -> tuple[AssistantBlock, ...]:
     if not entries:
         return say(f"There is no document yet, so it has no {edit.passage}. Ask me to write one.")
     meant = mentioned(edit.said, entries)
@@ -64,11 +71,11 @@ def _told_apart(entries: _Entries) -> Iterable[str]:
     return names if len(set(names)) == len(names) else [str(entry["artifact_id"]) for entry in entries]
 
 
-def _read(entry: Mapping[str, Any]) -> tuple[Block, ...]:
-    return Text(f"I am reading “{name_of(entry)}”."), call("artifact_read", artifact_id=entry["artifact_id"])
+def _read(entry: Mapping[str, Any]) -> tuple[AssistantBlock, ...]:
+    return ModelText(f"I am reading “{name_of(entry)}”."), call("artifact_read", artifact_id=entry["artifact_id"])
 
 
-def _edit(edit: Edit, entries: _Entries, artifact: Mapping[str, Any]) -> tuple[Block, ...]:
+def _edit(edit: PassageEdit, entries: _Entries, artifact: Mapping[str, Any]) -> tuple[AssistantBlock, ...]:
     name = name_of(artifact)
     part: Mapping[str, Any] = next((part for part in artifact.get("parts", ()) if part["kind"] == "text"), {})
     text, language = str(part.get("text", "")), language_of(name, part.get("mimeType", ""), part.get("metadata"))
@@ -76,13 +83,13 @@ def _edit(edit: Edit, entries: _Entries, artifact: Mapping[str, Any]) -> tuple[B
     if span is None or not span.of(text).strip():
         return say(f"“{name}” has no {edit.passage}." if span is None else f"The {edit.passage} of “{name}” is blank.")
     instruction = without_mentions(edit.instruction, entries)
-    passage = passage_of(text, span, name=name, language=language, instruction=instruction, strategy="replace")
+    passage = edit_prompt(text, span, name=name, language=language, instruction=instruction, strategy="replace")
     new = edited(passage)
     if new == passage.selected:
         return say(f"The {edit.passage} of “{name}” is like that already.")
     old_text, new_text = _quoted(text, span, new)
     edit_call = call("artifact_edit", artifact_id=artifact["artifact_id"], old_text=old_text, new_text=new_text)
-    return Text(f"I am editing the {edit.passage} of “{name}”."), edit_call
+    return ModelText(f"I am editing the {edit.passage} of “{name}”."), edit_call
 
 
 def _quoted(text: str, span: Span, new: str) -> tuple[str, str]:

@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from a2a_canvas.server.agent.model import ModelMessage, Passage, Text, ToolResult, ToolUse
-from a2a_canvas.server.agent.models.script.rules import Round, Rule
+from a2a_canvas.server.agent.model import EditPrompt, ModelMessage, ModelText, ToolResult, ToolUse
+from a2a_canvas.server.agent.models.script.rules import ScriptRound, ScriptRule
 from a2a_canvas.server.agent.models.script.values import Groups, fill
 from a2a_canvas.server.agent.turn.history import UNANSWERED
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ScriptTurn:
     """What goes on in a conversation: the message that began it, the rule, and the calls made since."""
 
     begin: int
@@ -33,7 +33,7 @@ class Turn:
     message_id: str
     number: int = -1
     """The number of the rule, from 0; -1 when none matches."""
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[ScriptRound, ...] = ()
     groups: Groups | None = None
     made: tuple[tuple[str, ...], ...] = ()
     """The names of the calls in each assistant message since."""
@@ -48,9 +48,9 @@ class Turn:
         return self.place()[0] == len(self.rounds)
 
 
-def current_turn(rules: Sequence[Rule], messages: Iterable[ModelMessage]) -> Turn | None:
+def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) -> ScriptTurn | None:
     """The newest turn of a conversation, or None if no user ever said anything."""
-    turn: Turn | None = None
+    turn: ScriptTurn | None = None
     names: dict[str, str] = {}
     for index, message in enumerate(messages):
         if message.role == "assistant":
@@ -62,7 +62,7 @@ def current_turn(rules: Sequence[Rule], messages: Iterable[ModelMessage]) -> Tur
     return turn
 
 
-def edit_turn(rules: Sequence[Rule], edit: Passage, message_id: str) -> Turn:
+def edit_turn(rules: Sequence[ScriptRule], edit: EditPrompt, message_id: str) -> ScriptTurn:
     """The turn of an edit that the message asks for."""
     turn = _matched(rules, 0, edit.instruction, message_id, edit.selected)
     return replace(turn, rounds=tuple(one.model_copy(update={"tools": ()}) for one in turn.rounds[:1]))
@@ -91,11 +91,11 @@ def place(rounds: Sequence[Sequence[str]], made: Iterable[Sequence[str]]) -> tup
     return number, tuple(left[number]) if number < len(rounds) else ()
 
 
-def _begins(message: ModelMessage, names: Mapping[str, str], turn: Turn | None) -> bool:
+def _begins(message: ModelMessage, names: Mapping[str, str], turn: ScriptTurn | None) -> bool:
     results = [item for item in message.content if isinstance(item, ToolResult)]
     if not results:
         return True
-    if all(isinstance(item, ToolResult) or (isinstance(item, Text) and item.note) for item in message.content):
+    if all(isinstance(item, ToolResult) or (isinstance(item, ModelText) and item.note) for item in message.content):
         return False
     if any(result.content == UNANSWERED for result in results):
         return True
@@ -105,14 +105,16 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: Turn | None) 
     return turn is None or "decline_task" in accepted or turn.is_over
 
 
-def _begin(rules: Sequence[Rule], index: int, message: ModelMessage) -> Turn:
-    text = "\n".join(item.text for item in message.content if isinstance(item, Text) and not item.note)
+def _begin(rules: Sequence[ScriptRule], index: int, message: ModelMessage) -> ScriptTurn:
+    text = "\n".join(item.text for item in message.content if isinstance(item, ModelText) and not item.note)
     return _matched(rules, index, text, message.message_id)
 
 
-def _matched(rules: Sequence[Rule], begin: int, text: str, message_id: str, selected: str | None = None) -> Turn:
+def _matched(
+    rules: Sequence[ScriptRule], begin: int, text: str, message_id: str, selected: str | None = None
+) -> ScriptTurn:
     for number, rule in enumerate(rules):
         groups = rule.match.groups(text, message_id, selected)
         if groups is not None:
-            return Turn(begin, text, message_id, number, rule.rounds, groups)
-    return Turn(begin, text, message_id)
+            return ScriptTurn(begin, text, message_id, number, rule.rounds, groups)
+    return ScriptTurn(begin, text, message_id)

@@ -24,7 +24,7 @@ from a2a_canvas.server.agent.models.script.values import (
     Strict,
     Words,
 )
-from a2a_canvas.server.agent.models.script.yaml import Path, ScriptError, Source
+from a2a_canvas.server.agent.models.script.yaml import ScriptError, Source, YamlPath
 
 Items = TypeVar("Items", bound=Sequence[object])
 M = TypeVar("M", bound=BaseModel)
@@ -49,7 +49,7 @@ NotEmpty = AfterValidator(_not_empty)
 Regex = Annotated[re.Pattern[str], PlainValidator(_regex)]
 
 
-class Match(Strict):
+class RuleMatch(Strict):
     """When a rule is taken: every pattern given is found somewhere in its subject (`re.search`).
 
     `selection` is searched for in the selected text of an edit; no other message has one.
@@ -60,7 +60,7 @@ class Match(Strict):
     selection: Regex | None = None
 
     @model_validator(mode="after")
-    def _at_least_one(self) -> Match:
+    def _at_least_one(self) -> RuleMatch:
         if self.text is None and self.message_id is None and self.selection is None:
             raise BadValue("`text`, `message_id` or `selection` is needed")
         return self
@@ -89,14 +89,14 @@ class Match(Strict):
         return found
 
 
-class Call(Strict):
+class ScriptCall(Strict):
     """One tool call."""
 
     name: Words
     input: Input = Field(default_factory=dict)
 
 
-class Failure(Strict):
+class ScriptFailure(Strict):
     """Break the stream after `after` deltas, the first `times` tries, as HTTP status `status` would."""
 
     status: Count
@@ -104,29 +104,29 @@ class Failure(Strict):
     times: Count = 1
 
 
-class Round(Strict):
+class ScriptRound(Strict):
     """One answer of the model: thinking, then text, then calls; `chunk` characters per delta."""
 
     thinking: Words = ""
     text: Words = ""
-    tools: tuple[Call, ...] = ()
+    tools: tuple[ScriptCall, ...] = ()
     chunk: Positive = 20
     delay: Seconds = 0.0
-    error: Failure | None = None
+    error: ScriptFailure | None = None
 
 
-class Rule(Strict):
+class ScriptRule(Strict):
     """What is said to a message that matches, round by round."""
 
-    match: Match
-    rounds: Annotated[tuple[Round, ...], NotEmpty]
+    match: RuleMatch
+    rounds: Annotated[tuple[ScriptRound, ...], NotEmpty]
 
 
 class _Outline(Strict):
     rules: Annotated[list[dict[str, Any]], NotEmpty]
 
 
-def read_rules(file: str) -> tuple[Rule, ...]:
+def read_rules(file: str) -> tuple[ScriptRule, ...]:
     """Read and check a whole script.
 
     Raises:
@@ -137,14 +137,14 @@ def read_rules(file: str) -> tuple[Rule, ...]:
     return tuple(_rule(raw, source, ("rules", number)) for number, raw in enumerate(outline.rules))
 
 
-def _rule(raw: dict[str, Any], source: Source, at: Path) -> Rule:
+def _rule(raw: dict[str, Any], source: Source, at: YamlPath) -> ScriptRule:
     names = frozenset[str]()
     if "match" in raw:
-        names = _checked(Match, raw["match"], source, (*at, "match")).names
-    return _checked(Rule, raw, source, at, names)
+        names = _checked(RuleMatch, raw["match"], source, (*at, "match")).names
+    return _checked(ScriptRule, raw, source, at, names)
 
 
-def _checked(model: type[M], value: object, source: Source, at: Path, names: frozenset[str] = frozenset()) -> M:
+def _checked(model: type[M], value: object, source: Source, at: YamlPath, names: frozenset[str] = frozenset()) -> M:
     try:
         return model.model_validate(value, context={"groups": names})
     except ValidationError as error:
@@ -155,7 +155,7 @@ def _checked(model: type[M], value: object, source: Source, at: Path, names: fro
     raise ScriptError(source.file, source.lines[path], f"{where}: {reason}")
 
 
-def _place(error: ErrorDetails) -> Path:
+def _place(error: ErrorDetails) -> YamlPath:
     return (*error["loc"], *error.get("ctx", {}).get("path", ()))
 
 

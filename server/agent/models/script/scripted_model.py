@@ -18,17 +18,25 @@ from http import HTTPStatus
 from typing import Literal
 
 from a2a_canvas.server.agent.model import (
-    MessageDelta,
     ModelError,
     ModelEvent,
     ModelRequest,
-    Text,
+    ModelText,
+    StopReasonDelta,
     Thinking,
     ToolUse,
 )
-from a2a_canvas.server.agent.models.playback import Block, NewId, Sleep, answer, delta_length, fresh_tool_id, paced
-from a2a_canvas.server.agent.models.script.current_turn import Turn, current_turn, edit_turn
-from a2a_canvas.server.agent.models.script.rules import Failure, Round, Rule, read_rules
+from a2a_canvas.server.agent.models.playback import (
+    AssistantBlock,
+    NewId,
+    Sleep,
+    answer,
+    delta_length,
+    fresh_tool_id,
+    paced,
+)
+from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn, current_turn, edit_turn
+from a2a_canvas.server.agent.models.script.rules import ScriptFailure, ScriptRound, ScriptRule, read_rules
 from a2a_canvas.server.agent.models.script.values import BadValue, Groups, fill, fill_tree, filled, seconds, whole
 
 _KEPT_TRIES = 1000
@@ -57,7 +65,12 @@ class ScriptedModel:
     thinking: Literal["delta", "accumulated"] = "delta"
 
     def __init__(
-        self, rules: Sequence[Rule], file_name: str, *, new_id: NewId = fresh_tool_id, sleep: Sleep = asyncio.sleep
+        self,
+        rules: Sequence[ScriptRule],
+        file_name: str,
+        *,
+        new_id: NewId = fresh_tool_id,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._rules = tuple(rules)
         self._file_name = file_name
@@ -99,12 +112,14 @@ class ScriptedModel:
             events = self._failing(events, now.error, turn, number)
         return events, seconds(filled(now.delay, turn.groups))
 
-    def _turn(self, request: ModelRequest) -> Turn | None:
+    def _turn(self, request: ModelRequest) -> ScriptTurn | None:
         if request.edit is None:
             return current_turn(self._rules, request.messages)
         return edit_turn(self._rules, request.edit, request.messages[-1].message_id)
 
-    def _failing(self, events: Iterator[ModelEvent], failure: Failure, turn: Turn, number: int) -> Iterator[ModelEvent]:
+    def _failing(
+        self, events: Iterator[ModelEvent], failure: ScriptFailure, turn: ScriptTurn, number: int
+    ) -> Iterator[ModelEvent]:
         status, after, times = (
             whole(filled(value, turn.groups or {})) for value in (failure.status, failure.after, failure.times)
         )
@@ -123,18 +138,18 @@ def broken(events: Iterable[ModelEvent], status: int, after: int) -> Iterator[Mo
     """
     deltas = 0
     for event in events:
-        if deltas >= after or isinstance(event, MessageDelta):
+        if deltas >= after or isinstance(event, StopReasonDelta):
             raise ModelError(f"The model answered {status}{_phrase(status)}.", retryable=_is_passing(status))
         deltas += delta_length(event) > 0
         yield event
 
 
-def _blocks(now: Round, left: Sequence[int], groups: Groups, new_id: NewId) -> Iterator[Block]:
+def _blocks(now: ScriptRound, left: Sequence[int], groups: Groups, new_id: NewId) -> Iterator[AssistantBlock]:
     if len(left) == len(now.tools):
         if thinking := fill(now.thinking, groups):
             yield Thinking(thinking, signature="script")
         if text := fill(now.text, groups):
-            yield Text(text)
+            yield ModelText(text)
     for number in left:
         call = now.tools[number]
         tree = {fill(key, groups): fill_tree(value, groups) for key, value in call.input.items()}

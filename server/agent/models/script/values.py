@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Plain
 from pydantic_core import PydanticCustomError
 from typing_extensions import TypeAliasType
 
-from a2a_canvas.store.ids import valid_id
+from a2a_canvas.store.text.unicode import valid_id
 
 Groups = Mapping[str, str]
 """The named groups of a match and what they matched; empty for a group that took no part."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-Path = tuple[int | str, ...]
+YamlPath = tuple[int | str, ...]
 """Keys and indices from the root to a value."""
 
 _TAG = "tag:yaml.org,2002:"
@@ -38,7 +38,7 @@ class Source:
 
     file: str
     tree: object
-    lines: dict[Path, int]
+    lines: dict[YamlPath, int]
 
     @classmethod
     def read(cls, file: str) -> Source:
@@ -61,9 +61,9 @@ class Source:
         except RecursionError as error:
             raise ScriptError(file, 1, "nested too deeply") from error
 
-    def known(self, path: Path) -> Path:
+    def known(self, path: YamlPath) -> YamlPath:
         """The part of `path` that the file has; steps that it does not have are left out."""
-        at: Path = ()
+        at: YamlPath = ()
         for step in path:
             at = (*at, step) if (*at, step) in self.lines else at
         return at
@@ -83,7 +83,7 @@ def _text(file: str) -> str:
 
 class _Reader:
     def __init__(self, file: str) -> None:
-        self.lines: dict[Path, int] = {}
+        self.lines: dict[YamlPath, int] = {}
         self._file = file
         self._open: set[int] = set()
 
@@ -96,7 +96,7 @@ class _Reader:
         finally:
             self._loader.dispose()
 
-    def _value(self, node: yaml.Node, at: Path) -> object:
+    def _value(self, node: yaml.Node, at: YamlPath) -> object:
         self.lines.setdefault(at, node.start_mark.line + 1)
         if id(node) in self._open:
             raise self._error(node, "a value that contains itself")
@@ -106,7 +106,7 @@ class _Reader:
         finally:
             self._open.discard(id(node))
 
-    def _inside(self, node: yaml.Node, at: Path) -> object:
+    def _inside(self, node: yaml.Node, at: YamlPath) -> object:
         match node:
             case yaml.ScalarNode():
                 return self._scalar(node)
@@ -117,7 +117,7 @@ class _Reader:
             case _:
                 raise self._error(node, f"the tag {node.tag} is not for scripts")
 
-    def _mapping(self, node: yaml.MappingNode, at: Path) -> dict[str, object]:
+    def _mapping(self, node: yaml.MappingNode, at: YamlPath) -> dict[str, object]:
         self._check_keys([key for key, _ in node.value])
         self._loader.flatten_mapping(node)
         entries: dict[str, object] = {}

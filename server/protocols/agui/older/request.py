@@ -22,10 +22,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from a2a_canvas.server.agent.edit.locate import Standing, place
+from a2a_canvas.server.agent.edit.locate import EditBase, locate
 from a2a_canvas.server.agent.intent import CANVAS, intent_of
-from a2a_canvas.server.agent.operations import Edit, InvalidOperation
-from a2a_canvas.server.protocols.a2a_v1.errors import wrong
+from a2a_canvas.server.agent.operations import InvalidOperation, SelectionEdit
+from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.agui.input import METADATA, RunInput, check_id, read, said
 from a2a_canvas.server.protocols.agui.older.form import ArtifactForm, ContentForm, KnownForm, RequestForm
 from a2a_canvas.server.protocols.agui.older.view import content_json
@@ -123,9 +123,9 @@ class OlderRequest:
             metadata[CANVAS] = self._asked(artifact_id, base)
         message = said("message", self.run_id, (text_part(self.form.message),), metadata)
         intent = intent_of(message)
-        if isinstance(intent, Edit) and changes and given:
+        if isinstance(intent, SelectionEdit) and changes and given:
             text = given.current.text
-            place(intent.marked, Standing(artifact_id, base or 0, text, base, text))
+            locate(intent.selection, EditBase(artifact_id, base or 0, text, base, text))
         run = RunInput(self.form.thread_id, self.run_id, message)
         return OlderRun(run, artifact_id, tuple((artifact_id, change) for change in changes))
 
@@ -166,11 +166,13 @@ def _changes(given: ArtifactForm, canvas: Canvas | None) -> tuple[tuple[Change, 
     count, index = len(canvas.versions), given.current_index
     last = count + canvas.artifact.open
     if not 1 <= index <= last:
-        raise wrong("artifact.currentIndex", f"is {index} and must be a version of the artifact, 1 to {last}")
+        raise invalid_field("artifact.currentIndex", f"is {index} and must be a version of the artifact, 1 to {last}")
     if index > count:
         return (), index
     if canvas.versions[index - 1].pruned:
-        raise wrong("artifact.currentIndex", f"is {index}, a version that is no longer kept; go on from a newer one")
+        raise invalid_field(
+            "artifact.currentIndex", f"is {index}, a version that is no longer kept; go on from a newer one"
+        )
     change = _own_edit(given.current, canvas.versions[index - 1])
     return ((change,), count + 1) if change else ((), index)
 

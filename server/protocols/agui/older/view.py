@@ -60,7 +60,7 @@ class _Sent:
         return len(_text(content).body) > self.length * 9 / 8
 
 
-class LegacyView:
+class OlderArtifactView:
     """The thread's artifact, as one subscriber knows it.
 
     Args:

@@ -18,13 +18,19 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
-from a2a_canvas.server.tasks.journal.context_log import ContextEntry, ContextSnapshot, Standing
+from a2a_canvas.server.tasks.journal.context_log import ContextArtifact, ContextEntry, ContextSnapshot
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
-from a2a_canvas.server.tasks.sql.journal.journal_reading import WHOLE, entries_of, readable, stored, these
+from a2a_canvas.server.tasks.sql.journal.journal_reading import (
+    ALL_COLUMNS,
+    decode_entries,
+    fold_readable,
+    read_tasks,
+    tasks_in,
+)
 from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, pages, standings
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import carried
+from a2a_canvas.store.sql.tables import replace_unstorable
 
 
 class _Place(NamedTuple):
@@ -80,18 +86,18 @@ class ContextTails:
         Raises:
             Unavailable: it cannot be read now.
         """
-        context_id = carried(context_id)  # what `catch_up` finds in the rows
+        context_id = replace_unstorable(context_id)  # what `refresh_all` finds in the rows
         tail = self._tails.get(context_id)
-        if tail is None or tail.broken:
+        if tail is None or tail.failure:
             async with self._database.read() as connection:
                 fresh = _Tail(context_id, await _place(connection, context_id))
             tail = self._tails.get(context_id)
-            if tail is None or tail.broken:  # another request may have made one meanwhile
+            if tail is None or tail.failure:  # another request may have made one meanwhile
                 tail = self._tails[context_id] = fresh
         cursor = Cursor(tail)
         return _ContextCursor(await self._snapshot(context_id), cursor)
 
-    async def news(self, context_ids: Iterable[str]) -> None:
+    async def refresh(self, context_ids: Iterable[str]) -> None:
         """Something may have changed in these.
 
         Raises:
@@ -99,10 +105,10 @@ class ContextTails:
         """
         for context_id in context_ids:
             tail = self._tails.get(context_id)
-            if tail is not None and not tail.broken:
+            if tail is not None and not tail.failure:
                 await self._read_on(tail)
 
-    async def catch_up(self) -> None:
+    async def refresh_all(self) -> None:
         """Something may have changed in any that is followed.
 
         Raises:
@@ -114,7 +120,7 @@ class ContextTails:
             async with self._database.read() as connection:
                 rows = await connection.execute(query.where(contexts.c.context_id.in_(tails)))
                 found = {row.context_id: _Place(row.incarnation, row.position) for row in rows}
-            await self.news(each for each, tail in tails.items() if found.get(each, NOWHERE) != tail.place)
+            await self.refresh(each for each, tail in tails.items() if found.get(each, NOWHERE) != tail.place)
 
     def changed(self, context_ids: Iterable[str]) -> None:
         """This replica has written something of these."""
@@ -131,13 +137,13 @@ class ContextTails:
         if self._reading:
             await asyncio.wait(self._reading)
 
-    def break_off(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         for tail in tuple(self._tails.values()):
-            tail.break_off(error)
+            tail.fail(error)
 
     async def _read_all(self, context_ids: Iterable[str]) -> None:
         try:
-            await self.news(context_ids)
+            await self.refresh(context_ids)
         except Unavailable:
             return  # the slow poll finds it
 
@@ -151,14 +157,14 @@ class ContextTails:
             if tail.incarnation is None:
                 tail.incarnation = incarnation
             if incarnation != tail.incarnation:
-                tail.break_off(StreamLost())
-            if incarnation is None or tail.broken:
+                tail.fail(StreamLost())
+            if incarnation is None or tail.failure:
                 return
             for page in found:
                 try:
-                    changes = [entry for entry in entries_of(page) if isinstance(entry.event, ArtifactChanged)]
+                    changes = [entry for entry in decode_entries(page) if isinstance(entry.event, ArtifactChanged)]
                 except Unreadable:
-                    tail.break_off(StreamLost())  # who comes back begins with what can be read
+                    tail.fail(StreamLost())  # who comes back begins with what can be read
                     return
                 if page.position - len(changes) != tail.position:
                     break
@@ -166,7 +172,7 @@ class ContextTails:
                     tail.append(ContextEntry(position, page.task_id, entry, incarnation))
                 tail.position = page.position
             if tail.position < newest:
-                tail.break_off(StreamLost())  # what comes next is no longer kept
+                tail.fail(StreamLost())  # what comes next is no longer kept
             else:
                 tail.wake()
 
@@ -175,11 +181,13 @@ class ContextTails:
             incarnation, position = await _place(connection, context_id)
             changed = select(standings).where(standings.c.context_id == context_id).order_by(standings.c.position)
             last = (await connection.execute(changed)).all()
-            writers = select(*WHOLE).where(these((context_id, task_id) for task_id in {row.task_id for row in last}))
-            rows = await stored(connection, writers) if last else []
-        found = {record.task_id: record for record in await readable(rows)}
+            writers = select(*ALL_COLUMNS).where(
+                tasks_in((context_id, task_id) for task_id in {row.task_id for row in last})
+            )
+            rows = await read_tasks(connection, writers) if last else []
+        found = {record.task_id: record for record in await fold_readable(rows)}
         artifacts = {
-            row.artifact_id: Standing(
+            row.artifact_id: ContextArtifact(
                 found[row.task_id].artifacts[row.artifact_id], row.task_id, row.position, row.closed
             )
             for row in last

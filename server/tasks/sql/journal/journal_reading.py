@@ -1,7 +1,7 @@
-"""Tasks from rows: a task is its snapshot and the pages behind it, folded.
+"""Tasks from rows: a task is its snapshot and the pages behind it, fold_task.
 
-Rule 1: rows are read in a transaction and folded outside of it: it must not wait for that.
-Rule 2: no step of the event loop folds more than `STEP` entries, so that the heartbeat is on time.
+Rule 1: rows are read in a transaction and fold_task outside of it: it must not wait for that.
+Rule 2: no step of the event loop folds more than `FOLD_SLICE` entries, so that the heartbeat is on time.
 Rule 3: a task whose rows cannot be decoded concerns nobody but those who ask for it.
 """
 
@@ -28,32 +28,32 @@ from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
 
-STEP = 200
-"""Entries that are folded before others run again: about 3 ms."""
+FOLD_SLICE = 200
+"""Entries that are fold_task before others run again: about 3 ms."""
 
-GOING = tuple(state.value for state in State if not state.settled)
+UNSETTLED = tuple(state.value for state in State if not state.settled)
 """The states of tasks that somebody runs, or should."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 
-PORTION = 100
+TASKS_PER_QUERY = 100
 """Tasks whose pages are read by one statement: SQLite takes conditions of limited depth."""
 
-HEAD = (
+HEAD_COLUMNS = (
     *(tasks.c.context_id, tasks.c.task_id, tasks.c.owner, tasks.c.state, tasks.c.changed_at),
     *(tasks.c.generation, tasks.c.snapshot, tasks.c.head),
 )
-"""What `stored` cannot do without; `tasks.c.transcript` and `tasks.c.artifacts` may be added."""
-WHOLE = (*HEAD, tasks.c.transcript, tasks.c.artifacts)
+"""What `read_tasks` cannot do without; `tasks.c.transcript` and `tasks.c.artifacts` may be added."""
+ALL_COLUMNS = (*HEAD_COLUMNS, tasks.c.transcript, tasks.c.artifacts)
 
 
-def ticks(at: datetime) -> int:
+def to_microseconds(at: datetime) -> int:
     """A time as it stands in the tables."""
     return (at - _EPOCH) // _TICK
 
 
-async def context_of(connection: AsyncConnection, task_id: str) -> str:
+async def read_context_id(connection: AsyncConnection, task_id: str) -> str:
     """The context of a task.
 
     Raises:
@@ -66,11 +66,11 @@ async def context_of(connection: AsyncConnection, task_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class TaskRows:
     """The rows of a task.
 
     Attributes:
-        row: of `WHOLE`, or less.
+        row: of `ALL_COLUMNS`, or less.
         pages: those behind its snapshot.
     """
 
@@ -78,14 +78,14 @@ class Stored:
     pages: Sequence[Row[Any]]
 
 
-async def stored(connection: AsyncConnection, chosen: Select[Any]) -> list[Stored]:
-    """The tasks of a selection of `WHOLE` or less."""
+async def read_tasks(connection: AsyncConnection, chosen: Select[Any]) -> list[TaskRows]:
+    """The tasks of a selection of `ALL_COLUMNS` or less."""
     rows = (await connection.execute(chosen)).all()
     behind = await _pages(connection, [row for row in rows if row.generation > row.snapshot])
-    return [Stored(row, behind.get(row.task_id, ())) for row in rows]
+    return [TaskRows(row, behind.get(row.task_id, ())) for row in rows]
 
 
-async def one_record(database: Database, task_id: str) -> TaskRecord:
+async def read_record(database: Database, task_id: str) -> TaskRecord:
     """A task as it stands.
 
     Raises:
@@ -93,15 +93,15 @@ async def one_record(database: Database, task_id: str) -> TaskRecord:
         Unreadable: its rows cannot be decoded.
     """
     async with database.read() as connection:
-        context_id = await context_of(connection, task_id)
+        context_id = await read_context_id(connection, task_id)
         ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id
-        found = await stored(connection, select(*WHOLE).where(*ours))
+        found = await read_tasks(connection, select(*ALL_COLUMNS).where(*ours))
     if not found:
         raise TaskNotFound(task_id)
-    return await folded(found[0])
+    return await fold_task(found[0])
 
 
-async def folded(task: Stored) -> TaskRecord:
+async def fold_task(task: TaskRows) -> TaskRecord:
     """The task as it stands.
 
     Raises:
@@ -112,7 +112,7 @@ async def folded(task: Stored) -> TaskRecord:
         for page in task.pages:
             for entry in entries_of_json(page.epoch, page.entries):
                 record, count = fold(record, entry), count + 1
-                if count % STEP == 0:
+                if count % FOLD_SLICE == 0:
                     await asyncio.sleep(0)
     except Exception as error:  # a decoder's errors are many
         raise Unreadable(task.row.task_id) from error
@@ -120,19 +120,19 @@ async def folded(task: Stored) -> TaskRecord:
     return record
 
 
-async def readable(found: Iterable[Stored]) -> list[TaskRecord]:
+async def fold_readable(found: Iterable[TaskRows]) -> list[TaskRecord]:
     """The tasks, without those whose rows cannot be decoded."""
     records = []
     for task in found:
         with suppress(Unreadable):
-            records.append(await folded(task))
+            records.append(await fold_task(task))
     return records
 
 
-async def listed(task: Stored) -> TaskRecord:
+async def fold_for_list(task: TaskRows) -> TaskRecord:
     """The task as a list shows it: if its rows cannot be decoded, what its columns say, and that."""
     try:
-        return await folded(task)
+        return await fold_task(task)
     except Unreadable as error:
         row = task.row
         return TaskRecord(
@@ -146,7 +146,7 @@ async def listed(task: Stored) -> TaskRecord:
         )
 
 
-def transcripts(texts: Mapping[str, str]) -> tuple[Transcript, ...]:
+def decode_transcripts(texts: Mapping[str, str]) -> tuple[Transcript, ...]:
     """Those of tasks, without those that cannot be decoded: the conversation goes on without them."""
     found = []
     for task_id, text in texts.items():
@@ -168,8 +168,10 @@ def _snapshot(row: Row[Any]) -> TaskRecord:
 
 async def _pages(connection: AsyncConnection, rows: Sequence[Row[Any]]) -> dict[str, list[Row[Any]]]:
     found: dict[str, list[Row[Any]]] = defaultdict(list)
-    for first in range(0, len(rows), PORTION):
-        chosen = or_(*(_behind(row.context_id, row.task_id, row.snapshot) for row in rows[first : first + PORTION]))
+    for first in range(0, len(rows), TASKS_PER_QUERY):
+        chosen = or_(
+            *(_behind(row.context_id, row.task_id, row.snapshot) for row in rows[first : first + TASKS_PER_QUERY])
+        )
         query = select(pages).where(chosen).order_by(pages.c.context_id, pages.c.task_id, pages.c.first)
         for page in await connection.execute(query):
             found[page.task_id].append(page)
@@ -184,10 +186,10 @@ async def entries_after(connection: AsyncConnection, record: TaskRecord) -> list
     """
     chosen = _behind(record.context_id, record.task_id, record.generation)
     found = await connection.execute(select(pages).where(chosen).order_by(pages.c.first))
-    return [entry for page in found for entry in entries_of(page)]
+    return [entry for page in found for entry in decode_entries(page)]
 
 
-def entries_of(page: Any) -> list[Entry]:
+def decode_entries(page: Any) -> list[Entry]:
     """The entries of a page.
 
     Raises:
@@ -203,6 +205,6 @@ def _behind(context_id: str, task_id: str, generation: int) -> Any:
     return and_(pages.c.context_id == context_id, pages.c.task_id == task_id, pages.c.first > generation)
 
 
-def these(pairs: Iterable[tuple[str, str]]) -> Any:
+def tasks_in(pairs: Iterable[tuple[str, str]]) -> Any:
     """A condition: the tasks of (context, task)."""
     return tuple_(tasks.c.context_id, tasks.c.task_id).in_(list(pairs))

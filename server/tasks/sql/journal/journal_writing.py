@@ -1,6 +1,6 @@
 """What has been said of tasks, as rows: for all tasks of one transaction together.
 
-Rule 1: nothing is written for a task whose epoch is not the one it is said in: `Fenced`.
+Rule 1: nothing is written for a task whose epoch is not the one it is said in: `LeaseLost`.
 Rule 2: a task's snapshot is written when it begins, when it settles, and between whenever one is due (`logs.py`); its
         entries are written once, and stay for those who have still to read them.
 Rule 3: a transaction that is tried again writes the same rows.
@@ -22,9 +22,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.codec import artifacts_to_json, entries_to_json, record_to_json, transcript_to_json
-from a2a_canvas.server.tasks.incoming import WINDOW
+from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.sql.journal.journal_reading import these, ticks
+from a2a_canvas.server.tasks.sql.journal.journal_reading import tasks_in, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     contexts,
     mail,
@@ -34,12 +34,12 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     task_contexts,
     tasks,
 )
-from a2a_canvas.server.tasks.sql.journal.logs import Batch
+from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch
 from a2a_canvas.store.models import new_incarnation
-from a2a_canvas.store.sql.commit import Fenced
+from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import insert
 
-SNAPSHOTS = 1_000_000
+MAX_SNAPSHOT_CHARACTERS = 1_000_000
 """Characters of snapshots of working tasks in one transaction, about: the others are due in the next one, too."""
 
 Notify = Callable[[AsyncConnection, tuple[str, ...], tuple[str, ...]], Any]
@@ -47,19 +47,19 @@ Notify = Callable[[AsyncConnection, tuple[str, ...], tuple[str, ...]], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class BatchChanges:
     """The artifact changes of one batch: how many, and the last of each artifact, with its place among them."""
 
     count: int
     last: dict[str, tuple[int, ArtifactChanged]]
 
 
-def _changes_of(batch: Batch) -> Changes:
+def _changes_of(batch: TaskBatch) -> BatchChanges:
     changed = [entry.event for entry in batch.entries if isinstance(entry.event, ArtifactChanged)]
-    return Changes(len(changed), {change.artifact_id: (place, change) for place, change in enumerate(changed, 1)})
+    return BatchChanges(len(changed), {change.artifact_id: (place, change) for place, change in enumerate(changed, 1)})
 
 
-class Writing:
+class JournalWork:
     """The work of one transaction.
 
     Args:
@@ -69,11 +69,11 @@ class Writing:
 
     def __init__(
         self,
-        batches: Sequence[Batch],
+        batches: Sequence[TaskBatch],
         replica: str,
         at: datetime,
         notify: Notify,
-        committed: Callable[[Sequence[Batch]], None],
+        committed: Callable[[Sequence[TaskBatch]], None],
     ) -> None:
         self._batches = batches
         self._replica = replica
@@ -105,12 +105,12 @@ class Writing:
             batch.log.weighed(self._said.get(task_id, 0), self._snapshots.get(task_id, 0))
         self._committed(self._batches)
 
-    def divided(self) -> dict[str, Writing]:
-        by_context: defaultdict[str, list[Batch]] = defaultdict(list)
+    def by_context(self) -> dict[str, JournalWork]:
+        by_context: defaultdict[str, list[TaskBatch]] = defaultdict(list)
         for batch in self._batches:
             by_context[batch.newest.context_id].append(batch)
         return {
-            context_id: Writing(batches, self._replica, self._at, self._notify, self._committed)
+            context_id: JournalWork(batches, self._replica, self._at, self._notify, self._committed)
             for context_id, batches in by_context.items()
         }
 
@@ -130,7 +130,7 @@ class Writing:
                 before = await remember(connection, key, batch.newest, self._at)
                 batch.log.repeated = before if batch.created else ""
 
-    async def _create(self, connection: AsyncConnection, batches: Iterable[Batch], numbers: Sequence[int]) -> None:
+    async def _create(self, connection: AsyncConnection, batches: Iterable[TaskBatch], numbers: Sequence[int]) -> None:
         new = [(batch.created, number) for batch, number in zip(batches, numbers, strict=True) if batch.created]
         if not new:
             return
@@ -152,13 +152,13 @@ class Writing:
 
     # ------------------------------------------------------------------ all tasks
 
-    async def _check_epochs(self, connection: AsyncConnection, batches: Sequence[Batch]) -> None:
+    async def _check_epochs(self, connection: AsyncConnection, batches: Sequence[TaskBatch]) -> None:
         if not batches:
             return
         expected = {batch.newest.task_id: batch.newest.epoch for batch in batches}
         query = (
             select(tasks.c.task_id, tasks.c.epoch)
-            .where(these((batch.newest.context_id, batch.newest.task_id) for batch in batches))
+            .where(tasks_in((batch.newest.context_id, batch.newest.task_id) for batch in batches))
             .where(tasks.c.replica == self._replica)
             .order_by(tasks.c.context_id, tasks.c.task_id)
             .with_for_update()
@@ -166,17 +166,17 @@ class Writing:
         found: dict[str, int] = {task_id: epoch for task_id, epoch in await connection.execute(query)}
         if found != expected:
             lost = sorted(task_id for task_id in expected if found.get(task_id) != expected[task_id])
-            raise Fenced(f"Not this replica's any more: {', '.join(lost)}")
+            raise LeaseLost(f"Not this replica's any more: {', '.join(lost)}")
 
     async def _number(
-        self, connection: AsyncConnection, batches: Sequence[Batch], changes: Sequence[Changes]
+        self, connection: AsyncConnection, batches: Sequence[TaskBatch], changes: Sequence[BatchChanges]
     ) -> tuple[list[int], list[int]]:
         """The number of each new task in its context, and the position before each batch's first change."""
         new, changed = Counter[str](), Counter[str]()
         for batch, change in zip(batches, changes, strict=True):
             new[batch.newest.context_id] += batch.created is not None
             changed[batch.newest.context_id] += change.count
-        at = ticks(self._at)
+        at = to_microseconds(self._at)
         # In order, so that no two replicas wait for one another.
         rows = [
             {
@@ -215,8 +215,8 @@ class Writing:
     async def _say(
         self,
         connection: AsyncConnection,
-        batches: Iterable[Batch],
-        changes: Iterable[Changes],
+        batches: Iterable[TaskBatch],
+        changes: Iterable[BatchChanges],
         positions: Iterable[int],
     ) -> None:
         rows = [
@@ -238,8 +238,8 @@ class Writing:
     async def _stand(
         self,
         connection: AsyncConnection,
-        batches: Iterable[Batch],
-        changes: Iterable[Changes],
+        batches: Iterable[TaskBatch],
+        changes: Iterable[BatchChanges],
         positions: Iterable[int],
     ) -> None:
         rows = {
@@ -260,7 +260,7 @@ class Writing:
             ordered = [rows[key] for key in sorted(rows)]
             await connection.execute(upsert.on_conflict_do_update(index_elements=keys, set_=values), ordered)
 
-    async def _update(self, connection: AsyncConnection, batches: Sequence[Batch]) -> None:
+    async def _update(self, connection: AsyncConnection, batches: Sequence[TaskBatch]) -> None:
         records = [batch.newest for batch in batches]
         snapshots = {record.task_id: _snapshot(record) for record in records if record.state.settled}
         snapshots |= await self._due([batch for batch in batches if not batch.newest.state.settled])
@@ -273,11 +273,11 @@ class Writing:
         for columns, rows in alike.items():
             await connection.execute(_update_of(columns), rows)
 
-    async def _due(self, batches: Iterable[Batch]) -> dict[str, dict[str, Any]]:
+    async def _due(self, batches: Iterable[TaskBatch]) -> dict[str, dict[str, Any]]:
         """Snapshots of working tasks, those that are most overdue."""
         overdue = [(batch.log.overdue(self._said[batch.newest.task_id]), batch.newest) for batch in batches]
         found: dict[str, dict[str, Any]] = {}
-        room = SNAPSHOTS
+        room = MAX_SNAPSHOT_CHARACTERS
         for characters, record in sorted(overdue, key=itemgetter(0), reverse=True):
             if characters <= 0 or room <= 0:
                 break
@@ -289,13 +289,13 @@ class Writing:
 
 async def remember(connection: AsyncConnection, key: str, record: TaskRecord, at: datetime) -> str:
     """Note which task a message went to; the id of the task if it went to one before."""
-    row = {"key": key, **_key(record), "accepted_at": ticks(at)}
+    row = {"key": key, **_key(record), "accepted_at": to_microseconds(at)}
     upsert = insert(connection, messages).values(row)
     taken = await connection.scalar(
         upsert.on_conflict_do_update(
             index_elements=[messages.c.key],
             set_=row,
-            where=messages.c.accepted_at < ticks(at - WINDOW),
+            where=messages.c.accepted_at < to_microseconds(at - DEDUP_WINDOW),
         ).returning(messages.c.task_id)
     )
     if taken is not None:
@@ -304,7 +304,7 @@ async def remember(connection: AsyncConnection, key: str, record: TaskRecord, at
     return "" if task_id == record.task_id else task_id
 
 
-async def _deliver(connection: AsyncConnection, batches: Iterable[Batch]) -> None:
+async def _deliver(connection: AsyncConnection, batches: Iterable[TaskBatch]) -> None:
     for batch in batches:
         if batch.mail:
             ours = mail.c.context_id == batch.newest.context_id, mail.c.task_id == batch.newest.task_id
@@ -318,7 +318,7 @@ def _key(record: TaskRecord) -> dict[str, Any]:
 def _facts(record: TaskRecord) -> dict[str, Any]:
     return {
         "state": record.state.value,
-        "changed_at": ticks(record.changed_at),
+        "changed_at": to_microseconds(record.changed_at),
         "epoch": record.epoch,
         "generation": record.generation,
     }

@@ -1,6 +1,6 @@
 """One task in memory: what can be seen of it, and what has still to be written.
 
-Rule 1: an entry that lasts (`durability.py`) is seen when it is durable, and so is every entry behind it.
+Rule 1: an entry that durable (`durability.py`) is seen when it is durable, and so is every entry behind it.
 Rule 2: the log of a task that this replica runs is ahead of the database. That of any other task repeats the database.
 Rule 3: while a task works, a new snapshot of it is due whenever what was said since the last one weighs more than that.
         So to read a task costs twice what it weighs, at most, and its snapshots twice what is said.
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from a2a_canvas.server.agent.events import TurnEvent
-from a2a_canvas.server.tasks.journal.durability import lasting
+from a2a_canvas.server.tasks.journal.durability import is_durable
 from a2a_canvas.server.tasks.journal.journal import ReadableLog
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 
-LIGHT = 128 * 1024
+MIN_SNAPSHOT_CHARACTERS = 128 * 1024
 """Characters of entries that are not worth a snapshot, however light the task is: about 280 deltas."""
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TaskBatch:
     """What is to be written of one task.
 
     Attributes:
@@ -94,7 +94,7 @@ class TaskLog(ReadableLog):
 
         A snapshot is due when it is more than none (rule 3).
         """
-        return self._behind + said - max(self._snapshot, LIGHT)
+        return self._behind + said - max(self._snapshot, MIN_SNAPSHOT_CHARACTERS)
 
     def weighed(self, said: int, snapshot: int) -> None:
         """So many characters of entries were written, and a snapshot of so many behind them; 0: none."""
@@ -102,28 +102,28 @@ class TaskLog(ReadableLog):
         self._snapshot = snapshot or self._snapshot
 
     def say(self, event: TurnEvent, at: datetime) -> bool:
-        """Add an entry by the owner; whether it lasts."""
+        """Add an entry by the owner; whether it durable."""
         entry = Entry(self.newest.epoch, self.newest.generation + 1, at, event)
-        lasts = lasting(self.newest.state, event)
+        durable = is_durable(self.newest.state, event)
         self.newest = fold(self.newest, entry)
         self._unsaved.append(entry)
-        self._unseen.append((entry, self.newest, lasts))
-        return lasts
+        self._unseen.append((entry, self.newest, durable))
+        return durable
 
     def remember(self, key: str) -> None:
         """The newest message has this key."""
         if key:
             self._keys.append(key)
 
-    def took(self, mail_id: str) -> None:
+    def acknowledge(self, mail_id: str) -> None:
         """The newest message came by post."""
         self._mail.append(mail_id)
 
-    def take(self) -> Batch:
+    def take(self) -> TaskBatch:
         """What is to be written."""
         taken = self._created, tuple(self._keys), tuple(self._unsaved), self.newest, tuple(self._mail)
         self._created, self._keys, self._unsaved, self._mail = None, [], [], []
-        return Batch(self, *taken)
+        return TaskBatch(self, *taken)
 
     def saved_to(self, generation: int) -> None:
         """What was said up to there is durable."""
@@ -134,8 +134,8 @@ class TaskLog(ReadableLog):
     def show(self) -> None:
         """Let entries be seen: the durable ones, and behind them those that need not be."""
         shown = 0
-        for entry, record, lasts in self._unseen:
-            if lasts and entry.generation > self._durable:
+        for entry, record, durable in self._unseen:
+            if durable and entry.generation > self._durable:
                 break
             self.record = record
             self.append(entry)

@@ -26,8 +26,8 @@ from sqlalchemy import ColumnElement, Select, Table, and_, delete, exists, func,
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.incoming import WINDOW
-from a2a_canvas.server.tasks.sql.journal.journal_reading import ticks
+from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
+from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     contexts,
     mail,
@@ -40,18 +40,18 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 )
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.database import Database, text_size
-from a2a_canvas.store.sql.differences import content_json
 from a2a_canvas.store.sql.reading import Key
-from a2a_canvas.store.sql.rows import Head
+from a2a_canvas.store.sql.row_changes import content_json
+from a2a_canvas.store.sql.rows import ArtifactHead
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 10
+BATCH_SIZE = 10
 """Tasks whose entries are removed in one transaction, or versions that lose their contents."""
-LARGE = 16 * 1024 * 1024
+LARGE_CONTEXT_BYTES = 16 * 1024 * 1024
 """Bytes of a context that is thinned out before it is removed."""
-LETTERS_AT_ONCE = 1000
+MESSAGE_BATCH_SIZE = 1000
 """Messages that are forgotten in one transaction."""
 
 ENDED = [state.value for state in State if state.terminal]
@@ -61,12 +61,12 @@ TEXTS = (pages.c.entries, tasks.c.head, tasks.c.transcript, tasks.c.artifacts, v
 """The columns that a context's size is made of."""
 
 
-Closed = Callable[[str], AbstractContextManager[bool]]
-"""As `SqlArtifactStore.closed`."""
+FreezeContext = Callable[[str], AbstractContextManager[bool]]
+"""As `SqlArtifactStore.frozen`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class Retention:
     """How long things are kept; None is for ever.
 
     Attributes:
@@ -81,7 +81,7 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PruneResult:
     """How much was removed, or would be.
 
     Attributes:
@@ -99,17 +99,17 @@ class Pruned:
 
 async def prune(
     database: Database,
-    keep: Keep,
+    keep: Retention,
     now: datetime,
-    closed: Closed = lambda _: nullcontext(True),
+    freeze: FreezeContext = lambda _: nullcontext(True),
     *,
     dry_run: bool = False,
-) -> Pruned:
+) -> PruneResult:
     """Remove what is older than it is to be kept. What it finds after it has begun may stay until the next time.
 
     Args:
         now: with its zone.
-        closed: keeps the memory of this process out of a context, or says that it is in use (rule 4).
+        freeze: keeps the memory of this process out of a context, or says that it is in use (rule 4).
         dry_run: change nothing; only say what would be removed.
 
     Raises:
@@ -117,11 +117,11 @@ async def prune(
     """
     if not dry_run:
         await _day_old(database, now)
-    gone = await _contexts(database, now - keep.contexts, closed, dry_run) if keep.contexts else {}
+    gone = await _contexts(database, now - keep.contexts, freeze, dry_run) if keep.contexts else {}
     ended = await _journals(database, now - keep.journals, dry_run, gone)
-    old = await _versions(database, now - keep.versions, closed, dry_run, gone) if keep.versions else {}
+    old = await _versions(database, now - keep.versions, freeze, dry_run, gone) if keep.versions else {}
     size = sum((*gone.values(), *ended.values(), *(size for _, size in old.values())))
-    return Pruned(len(ended), sum(count for count, _ in old.values()), len(gone), size)
+    return PruneResult(len(ended), sum(count for count, _ in old.values()), len(gone), size)
 
 
 @asynccontextmanager
@@ -138,7 +138,7 @@ async def _apart(database: Database, what: str) -> AsyncIterator[None]:
 # ---------------------------------------------------------------------------- contexts
 
 
-async def _contexts(database: Database, before: datetime, closed: Closed, dry_run: bool) -> dict[str, int]:
+async def _contexts(database: Database, before: datetime, freeze: FreezeContext, dry_run: bool) -> dict[str, int]:
     """The contexts that go, and their sizes."""
     async with database.read() as connection:
         found = (await connection.scalars(select(contexts.c.context_id).where(_idle(before)))).all()
@@ -146,19 +146,19 @@ async def _contexts(database: Database, before: datetime, closed: Closed, dry_ru
     for context_id in found:
         async with _apart(database, f"Context {context_id!r}"):
             size = await _size(database, context_id)
-            if size > LARGE and not dry_run:
-                await _thin_out(database, context_id, before, closed)
-            if dry_run or await _remove(database, context_id, before, closed):
+            if size > LARGE_CONTEXT_BYTES and not dry_run:
+                await _thin_out(database, context_id, before, freeze)
+            if dry_run or await _remove(database, context_id, before, freeze):
                 sizes[context_id] = size
     return sizes
 
 
 def _idle(before: datetime) -> ColumnElement[bool]:
     """Nothing happens in the context, nor has since."""
-    moving = or_(tasks.c.state.not_in(ENDED), tasks.c.changed_at >= ticks(before))
-    touched = or_(artifacts.c.changed >= ticks(before), _held())
+    moving = or_(tasks.c.state.not_in(ENDED), tasks.c.changed_at >= to_microseconds(before))
+    touched = or_(artifacts.c.changed >= to_microseconds(before), _held())
     return and_(
-        contexts.c.changed_at < ticks(before),
+        contexts.c.changed_at < to_microseconds(before),
         ~exists().where(tasks.c.context_id == contexts.c.context_id, moving),
         ~exists().where(artifacts.c.context_id == contexts.c.context_id, touched),
     )
@@ -176,7 +176,7 @@ async def _size(database: Database, context_id: str) -> int:
         return sum([await connection.scalar(query) or 0 for query in sums])
 
 
-async def _thin_out(database: Database, context_id: str, before: datetime, closed: Closed) -> None:
+async def _thin_out(database: Database, context_id: str, before: datetime, freeze: FreezeContext) -> None:
     """Take the most of a context in small transactions, as long as nobody comes back to it."""
     async with database.read() as connection:
         saved = tasks.c.context_id == context_id, tasks.c.snapshot == tasks.c.generation
@@ -188,7 +188,7 @@ async def _thin_out(database: Database, context_id: str, before: datetime, close
             await _entries(database, some, dry_run=False)
     for key in written:
         while await _is_idle(database, context_id, before):
-            if await _some_stripped(database, key, before, closed) is None:
+            if await _some_stripped(database, key, before, freeze) is None:
                 break
 
 
@@ -201,9 +201,9 @@ def _still_idle(context_id: str, before: datetime) -> Select[Any]:
     return select(contexts.c.context_id).where(contexts.c.context_id == context_id, _idle(before))
 
 
-async def _remove(database: Database, context_id: str, before: datetime, closed: Closed) -> bool:
+async def _remove(database: Database, context_id: str, before: datetime, freeze: FreezeContext) -> bool:
     """Whether it has gone: somebody may have come back to it."""
-    with closed(context_id) as free:
+    with freeze(context_id) as free:
         if not free:
             return False
         async with database.write() as connection:
@@ -227,7 +227,11 @@ async def _remove(database: Database, context_id: str, before: datetime, closed:
 async def _journals(database: Database, before: datetime, dry_run: bool, gone: Container[str]) -> dict[Key, int]:
     """The tasks whose entries go, and the sizes of those."""
     has_any = exists().where(pages.c.context_id == tasks.c.context_id, pages.c.task_id == tasks.c.task_id)
-    ended = tasks.c.state.in_(ENDED), tasks.c.changed_at < ticks(before), tasks.c.snapshot == tasks.c.generation
+    ended = (
+        tasks.c.state.in_(ENDED),
+        tasks.c.changed_at < to_microseconds(before),
+        tasks.c.snapshot == tasks.c.generation,
+    )
     async with database.read() as connection:
         rows = await connection.execute(select(tasks.c.context_id, tasks.c.task_id).where(*ended, has_any))
         keys = [(row[0], row[1]) for row in rows if row[0] not in gone]
@@ -239,7 +243,7 @@ async def _journals(database: Database, before: datetime, dry_run: bool, gone: C
 
 
 def _portions(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
-    return (keys[start : start + AT_ONCE] for start in range(0, len(keys), AT_ONCE))
+    return (keys[start : start + BATCH_SIZE] for start in range(0, len(keys), BATCH_SIZE))
 
 
 async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> dict[Key, int]:
@@ -257,7 +261,7 @@ async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> di
 
 
 async def _versions(
-    database: Database, before: datetime, closed: Closed, dry_run: bool, gone: Container[str]
+    database: Database, before: datetime, freeze: FreezeContext, dry_run: bool, gone: Container[str]
 ) -> dict[Key, tuple[int, int]]:
     """The artifacts of which versions go: how many, and their size."""
     key = versions.c.context_id, versions.c.artifact_id
@@ -268,7 +272,7 @@ async def _versions(
     found = {}
     for each in keys:
         async with _apart(database, f"Artifact {each[1]!r} of context {each[0]!r}"):
-            counted = await (_counted(database, each, before) if dry_run else _strip(database, each, before, closed))
+            counted = await (_counted(database, each, before) if dry_run else _strip(database, each, before, freeze))
             if counted[0]:
                 found[each] = counted
     return found
@@ -287,7 +291,7 @@ def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[b
 
 async def _counted(database: Database, key: Key, before: datetime) -> tuple[int, int]:
     async with database.read() as connection:
-        head = await reading.head(connection, key) or Head()
+        head = await reading.read_head(connection, key) or ArtifactHead()
         old = select(func.count(), func.sum(_length(connection))).where(_of(versions, key), _old(before, head.current))
         count, size = (await connection.execute(old)).one()
         return count, size or 0
@@ -297,27 +301,27 @@ def _length(connection: AsyncConnection) -> ColumnElement[int]:
     return text_size(connection, func.coalesce(versions.c.content, versions.c.replacement))
 
 
-async def _strip(database: Database, key: Key, before: datetime, closed: Closed) -> tuple[int, int]:
+async def _strip(database: Database, key: Key, before: datetime, freeze: FreezeContext) -> tuple[int, int]:
     """Take the contents of an artifact's old versions, as long as nobody changes it: how many, and their size."""
     sizes: list[int] = []
-    while (some := await _some_stripped(database, key, before, closed)) is not None:
+    while (some := await _some_stripped(database, key, before, freeze)) is not None:
         sizes += some
     return len(sizes), sum(sizes)
 
 
-async def _some_stripped(database: Database, key: Key, before: datetime, closed: Closed) -> list[int] | None:
+async def _some_stripped(database: Database, key: Key, before: datetime, freeze: FreezeContext) -> list[int] | None:
     """One transaction: a version is made whole, or a few have gone, of these sizes. None if there is no more to do."""
-    with closed(key[0]) as free:
+    with freeze(key[0]) as free:
         if not free:
             return None
         async with database.write() as connection:
-            head = await reading.head(connection, key, lock=True)
+            head = await reading.read_head(connection, key, lock=True)
             unused = select(artifacts.c.current).where(_of(artifacts, key), _free())
             if head is None or await connection.scalar(unused) is None:
                 return None
             old = select(versions.c.number).where(_of(versions, key), _old(before, head.current))
             # The newest first: what is kept as an edit of one that goes has gone before, or stays.
-            going = (await connection.scalars(old.order_by(versions.c.number.desc()).limit(AT_ONCE))).all()
+            going = (await connection.scalars(old.order_by(versions.c.number.desc()).limit(BATCH_SIZE))).all()
             if not going:
                 return None
             edit = await connection.scalar(_edits_of(key, going))
@@ -358,9 +362,9 @@ def _of(table: Table, key: Key) -> ColumnElement[bool]:
 async def _day_old(database: Database, now: datetime) -> None:
     # By their age alone: what becomes of a message while this waits for its row is not seen here.
     for name, at in ((messages.c.key, messages.c.accepted_at), (mail.c.mail_id, mail.c.sent_at)):
-        old = at < ticks(now - WINDOW)
-        some = delete(name.table).where(old, name.in_(select(name).where(old).limit(LETTERS_AT_ONCE)))
-        removed = LETTERS_AT_ONCE
-        while removed == LETTERS_AT_ONCE:
+        old = at < to_microseconds(now - DEDUP_WINDOW)
+        some = delete(name.table).where(old, name.in_(select(name).where(old).limit(MESSAGE_BATCH_SIZE)))
+        removed = MESSAGE_BATCH_SIZE
+        while removed == MESSAGE_BATCH_SIZE:
             async with database.write() as connection:
                 removed = (await connection.execute(some)).rowcount

@@ -17,35 +17,35 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import Transcript, TurnEvent
 from a2a_canvas.server.tasks.errors import StreamLost, Unwritable
-from a2a_canvas.server.tasks.incoming import WINDOW
-from a2a_canvas.server.tasks.journal.journal import Following, FollowingContext, TaskCursor
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, fitting
-from a2a_canvas.server.tasks.ownership import Abandoned, Repeated
+from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
+from a2a_canvas.server.tasks.journal.journal import ContextSubscription, TaskCursor, TaskSubscription
+from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, count_fitting
+from a2a_canvas.server.tasks.ownership import Detached, DuplicateMessage
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.contexts import ContextTails
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
-    GOING,
-    HEAD,
-    WHOLE,
-    listed,
-    one_record,
-    readable,
-    stored,
-    ticks,
-    transcripts,
+    ALL_COLUMNS,
+    HEAD_COLUMNS,
+    UNSETTLED,
+    decode_transcripts,
+    fold_for_list,
+    fold_readable,
+    read_record,
+    read_tasks,
+    to_microseconds,
 )
 from a2a_canvas.server.tasks.sql.journal.journal_tables import messages, tasks
-from a2a_canvas.server.tasks.sql.journal.journal_writing import Notify, Writing
-from a2a_canvas.server.tasks.sql.journal.logs import Batch, TaskLog
-from a2a_canvas.server.tasks.sql.journal.tails import Tails
+from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify
+from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
+from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.sql.commit import Fenced, GroupCommit
+from a2a_canvas.store.sql.commit import GroupCommit, LeaseLost
 from a2a_canvas.store.sql.database import Database, text_size
 
-PATIENCE = 5.0
+COMMIT_TIMEOUT = 5.0
 """Seconds that a request waits for what it has said to become durable."""
 
-SIZES = 4
+SIZE_BATCH = 4
 """How many tasks are looked at together to find out how many may be read at once."""
 
 
@@ -72,7 +72,7 @@ class SqlJournal:
         self._notify = notify
         self._now = now
         self._owned: dict[str, TaskLog] = {}
-        self._tails = Tails(database, self.owns)
+        self._tails = TaskTails(database, self.owns)
         self._dirty: dict[str, TaskLog] = {}
         self._taken: dict[str, str] = {}  # by the keys of messages that the tasks in `_owned` have taken here
         self._contexts = ContextTails(database)
@@ -85,56 +85,56 @@ class SqlJournal:
         self.check_open()
         log = self._owned[record.task_id] = self._tails.add(TaskLog(record))
         log.begin()
-        await self.remember(key, record.task_id)
+        await self.remember_message(key, record.task_id)
         self._dirty[record.task_id] = log
-        self._commits.now()
+        self._commits.flush_now()
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
         log = self._own(task_id)
         at = self._now()
-        lasting = [log.say(event, at) for event in events]
+        durable = [log.say(event, at) for event in events]
         log.show()
         self._dirty[task_id] = log
-        if any(lasting):
-            self._commits.now()
+        if any(durable):
+            self._commits.flush_now()
         else:
-            self._commits.soon()
+            self._commits.flush_soon()
 
-    async def remember(self, key: str, task_id: str) -> None:
+    async def remember_message(self, key: str, task_id: str) -> None:
         self._own(task_id).remember(key)
         if key:
             self._taken[key] = task_id
 
-    async def durable(self, task_id: str) -> None:
+    async def flushed(self, task_id: str) -> None:
         log = self._owned.get(task_id)
         try:
-            async with asyncio.timeout(PATIENCE):
-                await self._commits.settled()
+            async with asyncio.timeout(COMMIT_TIMEOUT):
+                await self._commits.flushed()
         except TimeoutError:
             if log and log.untouched:
                 self._dirty.pop(task_id, None)  # so that what is refused now is not carried out later
                 self._drop(task_id)
             raise self._commits.failing or Unavailable("it is too slow") from None
-        except Fenced as fenced:
-            raise Unavailable(str(fenced)) from None
+        except LeaseLost as lost:
+            raise Unavailable(str(lost)) from None
         if log and log.repeated:
             self._drop(task_id)
-            raise Repeated(log.repeated)
+            raise DuplicateMessage(log.repeated)
         if log and log.unwritable:
             raise Unwritable(task_id)
-        if log and log.broken:
+        if log and log.failure:
             raise Unavailable("what was said in the same context could not be written")
 
-    async def room(self) -> None:
-        await self._commits.able.wait()
+    async def wait_writable(self) -> None:
+        await self._commits.healthy.wait()
 
-    async def took(self, task_id: str, mail_id: str, key: str) -> None:
+    async def acknowledge(self, task_id: str, mail_id: str, key: str) -> None:
         """The message that was appended last came by post; or it had come before."""
         log = self._own(task_id)
-        log.took(mail_id)
-        await self.remember(key, task_id)
+        log.acknowledge(mail_id)
+        await self.remember_message(key, task_id)
         self._dirty[task_id] = log
-        self._commits.now()
+        self._commits.flush_now()
 
     def owns(self, task_id: str) -> bool:
         return task_id in self._owned
@@ -144,8 +144,8 @@ class SqlJournal:
         """(context, task) of the tasks that this replica runs."""
         return tuple((log.newest.context_id, task_id) for task_id, log in self._owned.items())
 
-    def check(self, task_id: str) -> None:
-        """Raises `Abandoned` if a task is not this replica's."""
+    def check_owned(self, task_id: str) -> None:
+        """Raises `Detached` if a task is not this replica's."""
         self._own(task_id)
 
     def check_open(self) -> None:
@@ -158,17 +158,17 @@ class SqlJournal:
     def _own(self, task_id: str) -> TaskLog:
         log = self._owned.get(task_id)
         if log is None:
-            raise Abandoned(task_id)
+            raise Detached(task_id)
         return log
 
     # ---------------------------------------------------------------------- writing
 
-    def collect(self) -> Writing | None:
+    def collect(self) -> JournalWork | None:
         dirty, self._dirty = self._dirty, {}
         batches = [log.take() for log in dirty.values()]
-        return Writing(batches, self._replica.id, self._now(), self._notify, self._committed) if batches else None
+        return JournalWork(batches, self._replica.id, self._now(), self._notify, self._committed) if batches else None
 
-    def _committed(self, batches: Sequence[Batch]) -> None:
+    def _committed(self, batches: Sequence[TaskBatch]) -> None:
         for batch in batches:
             batch.log.saved_to(batch.newest.generation)
             if batch.newest.state.settled and batch.log.saved and not batch.log.repeated:
@@ -183,8 +183,8 @@ class SqlJournal:
         """A task is this replica's now."""
         log = self._tails.get(record.task_id)
         if log and log.record.generation != record.generation:
-            log.break_off(StreamLost())
-        if log is None or log.broken:
+            log.fail(StreamLost())
+        if log is None or log.failure:
             log = self._tails.add(TaskLog(record))
         log.adopt(record)
         self._owned[record.task_id] = log
@@ -206,7 +206,7 @@ class SqlJournal:
         """
         logs = {task_id: log for task_id, log in self._owned.items() if log.newest.context_id == context_id}
         for task_id, log in logs.items():
-            log.break_off(StreamLost())
+            log.fail(StreamLost())
             self._dirty.pop(task_id, None)
             self._drop(task_id)
         return {task_id: log.unwritable for task_id, log in logs.items()}
@@ -214,37 +214,37 @@ class SqlJournal:
     def forget(self) -> None:
         """What memory says may not be true: whoever follows a task must come back."""
         for log in self._owned.values():
-            log.break_off(StreamLost())
-        self._tails.break_off(StreamLost())
-        self._contexts.break_off(StreamLost())
+            log.fail(StreamLost())
+        self._tails.fail(StreamLost())
+        self._contexts.fail(StreamLost())
         self._owned, self._dirty, self._taken = {}, {}, {}
 
     # ------------------------------------------------------------------------- news
 
-    async def news(self, task_ids: Iterable[str], context_ids: Iterable[str]) -> None:
+    async def refresh(self, task_ids: Iterable[str], context_ids: Iterable[str]) -> None:
         """Other replicas have written something of these.
 
         Raises:
             Unavailable: it cannot be read now.
         """
-        await self._tails.news(task_ids)
-        await self._contexts.news(context_ids)
+        await self._tails.refresh(task_ids)
+        await self._contexts.refresh(context_ids)
 
-    async def catch_up(self) -> None:
+    async def refresh_all(self) -> None:
         """Whatever is followed may have gone on: the net below the news.
 
         Raises:
             Unavailable: it cannot be read now.
         """
-        await self._tails.catch_up()
-        await self._contexts.catch_up()
+        await self._tails.refresh_all()
+        await self._contexts.refresh_all()
 
     # ---------------------------------------------------------------------- reading
 
-    async def accepted(self, key: str) -> str:
+    async def find_duplicate(self, key: str) -> str:
         if not key:
             return ""
-        since = ticks(self._now() - WINDOW)
+        since = to_microseconds(self._now() - DEDUP_WINDOW)
         query = select(messages.c.task_id).where(messages.c.key == key, messages.c.accepted_at >= since)
         async with self._database.read() as connection:
             found = await connection.scalar(query)
@@ -254,38 +254,38 @@ class SqlJournal:
         log = self._owned.get(task_id)
         if log and not log.unborn:
             return log.record
-        return await one_record(self._database, task_id)
+        return await read_record(self._database, task_id)
 
-    async def follow(self, task_id: str) -> Following:
+    async def follow(self, task_id: str) -> TaskSubscription:
         log = self._owned.get(task_id)
         return TaskCursor(log if log and not log.unborn else await self._tails.read(task_id))
 
-    async def follow_context(self, context_id: str) -> FollowingContext:
+    async def follow_context(self, context_id: str) -> ContextSubscription:
         return await self._contexts.follow(context_id)
 
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
-        query = select(*WHOLE).where(tasks.c.context_id == context_id).order_by(tasks.c.number)
+        query = select(*ALL_COLUMNS).where(tasks.c.context_id == context_id).order_by(tasks.c.number)
         async with self._database.read() as connection:
-            found = await stored(connection, query)
-        return tuple(await readable(found))
+            found = await read_tasks(connection, query)
+        return tuple(await fold_readable(found))
 
-    async def knows(self, context_id: str, owner: str) -> bool:
+    async def has_context(self, context_id: str, owner: str) -> bool:
         query = select(tasks.c.task_id).where(tasks.c.context_id == context_id, tasks.c.owner == owner).limit(1)
         async with self._database.read() as connection:
             return await connection.scalar(query) is not None
 
-    async def earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
+    async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
         query = (
             select(tasks.c.task_id, tasks.c.transcript)
             .where(tasks.c.context_id == record.context_id, tasks.c.owner == record.owner)
-            .where(tasks.c.state.not_in(GOING), tasks.c.number < _number(record))
+            .where(tasks.c.state.not_in(UNSETTLED), tasks.c.number < _number(record))
             .order_by(tasks.c.number)
         )
         async with self._database.read() as connection:
             found = {task_id: text for task_id, text in await connection.execute(query)}
-        return transcripts(found)
+        return decode_transcripts(found)
 
-    async def later(self, record: TaskRecord) -> frozenset[str]:
+    async def later_tasks(self, record: TaskRecord) -> frozenset[str]:
         later = tasks.c.context_id == record.context_id, tasks.c.number > _number(record)
         async with self._database.read() as connection:
             return frozenset(await connection.scalars(select(tasks.c.task_id).where(*later)))
@@ -297,20 +297,20 @@ class SqlJournal:
         if query.state:
             matching.append(tasks.c.state == query.state.value)
         if query.since:
-            matching.append(tasks.c.changed_at >= ticks(query.since))
-        page = select(*(WHOLE if query.artifacts else HEAD)).where(*matching)
+            matching.append(tasks.c.changed_at >= to_microseconds(query.since))
+        page = select(*(ALL_COLUMNS if query.artifacts else HEAD_COLUMNS)).where(*matching)
         if query.after:
             place = tuple_(tasks.c.changed_at, tasks.c.task_id)
-            page = page.where(place < tuple_(ticks(query.after[0]), query.after[1]))
+            page = page.where(place < tuple_(to_microseconds(query.after[0]), query.after[1]))
         page = page.order_by(tasks.c.changed_at.desc(), tasks.c.task_id.desc())
         async with self._database.read() as connection:
             total = await connection.scalar(select(func.count()).select_from(tasks).where(*matching))
-            limit = await self._fitting(connection, page, query)
-            found = await stored(connection, page.limit(limit + 1))
-        shown = [await listed(task) for task in found[:limit]]
+            limit = await self._count_fitting(connection, page, query)
+            found = await read_tasks(connection, page.limit(limit + 1))
+        shown = [await fold_for_list(task) for task in found[:limit]]
         return TaskPage(tuple(shown), int(total or 0), len(found) > limit)
 
-    async def _fitting(self, connection: AsyncConnection, page: Select[Any], query: TaskQuery) -> int:
+    async def _count_fitting(self, connection: AsyncConnection, page: Select[Any], query: TaskQuery) -> int:
         """How many tasks of a page there may be read at once."""
         if query.max_bytes is None:
             return query.limit
@@ -319,12 +319,12 @@ class SqlJournal:
         sizes: list[int] = []
         # A few at a time: SQLite reads a text for its length.
         found = await connection.stream_scalars(page.with_only_columns(size).limit(query.limit))
-        async for several in found.partitions(SIZES):
+        async for several in found.partitions(SIZE_BATCH):
             sizes += several
             if sum(sizes) > query.max_bytes:
                 break
         await found.close()
-        return min(query.limit, fitting(sizes, query.max_bytes))
+        return min(query.limit, count_fitting(sizes, query.max_bytes))
 
 
 def _number(record: TaskRecord) -> ScalarSelect[int]:

@@ -10,13 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.sql.journal.journal_reading import entries_after, one_record, these
+from a2a_canvas.server.tasks.sql.journal.journal_reading import entries_after, read_record, tasks_in
 from a2a_canvas.server.tasks.sql.journal.journal_tables import tasks
 from a2a_canvas.server.tasks.sql.journal.logs import TaskLog
 from a2a_canvas.store.sql.database import Database
 
 
-class Tails:
+class TaskTails:
     """The logs of tasks, each as long as somebody holds it.
 
     Args:
@@ -35,10 +35,10 @@ class Tails:
         self._logs[log.record.task_id] = log
         return log
 
-    def break_off(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Whoever follows a task must come back."""
         for log in tuple(self._logs.values()):
-            log.break_off(error)
+            log.fail(error)
         self._logs.clear()
 
     async def read(self, task_id: str) -> TaskLog:
@@ -51,17 +51,17 @@ class Tails:
         """
         while True:
             log = self._logs.get(task_id)
-            if log is None or log.broken:
-                fresh = TaskLog(await one_record(self._database, task_id))
+            if log is None or log.failure:
+                fresh = TaskLog(await read_record(self._database, task_id))
                 # Another request may have made one meanwhile.
                 log = self._logs.get(task_id)
-                if log is None or log.broken:
+                if log is None or log.failure:
                     return self.add(fresh)
             await self._read_on(log)
-            if not log.broken:
+            if not log.failure:
                 return log
 
-    async def news(self, task_ids: Iterable[str]) -> None:
+    async def refresh(self, task_ids: Iterable[str]) -> None:
         """These have gone on.
 
         Raises:
@@ -69,10 +69,10 @@ class Tails:
         """
         for task_id in task_ids:
             log = self._logs.get(task_id)
-            if log is not None and not log.broken and not self._owns(task_id):
+            if log is not None and not log.failure and not self._owns(task_id):
                 await self._read_on(log)
 
-    async def catch_up(self) -> None:
+    async def refresh_all(self) -> None:
         """Any of them may have gone on.
 
         Raises:
@@ -82,18 +82,18 @@ class Tails:
         known = {record.task_id: record for record in elsewhere if not record.state.terminal}
         if known:
             query = select(tasks.c.task_id, tasks.c.generation)
-            query = query.where(these((record.context_id, task_id) for task_id, record in known.items()))
+            query = query.where(tasks_in((record.context_id, task_id) for task_id, record in known.items()))
             async with self._database.read() as connection:
                 found = {row.task_id: row.generation for row in await connection.execute(query)}
-            self._break_off_removed(known.keys() - found.keys())
-            await self.news(task_id for task_id, last in found.items() if last > known[task_id].generation)
+            self._fail_removed(known.keys() - found.keys())
+            await self.refresh(task_id for task_id, last in found.items() if last > known[task_id].generation)
 
-    def _break_off_removed(self, task_ids: Iterable[str]) -> None:
+    def _fail_removed(self, task_ids: Iterable[str]) -> None:
         """They have gone with their contexts, before their ends were read here."""
         for task_id in task_ids:
             log = self._logs.get(task_id)
             if log is not None and not self._owns(task_id) and log.saved:
-                log.break_off(StreamLost())
+                log.fail(StreamLost())
 
     async def _read_on(self, log: TaskLog) -> None:
         async with log.reading:
@@ -102,16 +102,16 @@ class Tails:
                     entries = await entries_after(connection, log.record)
                     first = entries[0].generation if entries else 1 + await _generation(connection, log.record)
             except Unreadable:
-                log.break_off(StreamLost())  # whoever comes back is told why
+                log.fail(StreamLost())  # whoever comes back is told why
                 return
             if self._owns(log.record.task_id) or not log.saved:
                 return  # the last that was said here may be among them
             if first != log.record.generation + 1:
-                log.break_off(StreamLost())  # what comes next is no longer kept
+                log.fail(StreamLost())  # what comes next is no longer kept
             elif entries:
                 log.read(entries)
 
 
 async def _generation(connection: AsyncConnection, record: TaskRecord) -> int:
-    query = select(tasks.c.generation).where(these([(record.context_id, record.task_id)]))
+    query = select(tasks.c.generation).where(tasks_in([(record.context_id, record.task_id)]))
     return int(await connection.scalar(query) or record.generation)

@@ -28,21 +28,21 @@ from uuid import uuid4
 from sqlalchemy import delete, func, null, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.tasks.sql.journal.journal_reading import GOING
+from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
 from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas, tasks
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.sql.commit import Fenced, Part, Written
+from a2a_canvas.store.sql.commit import AlreadyCommitted, ContextWork, LeaseLost
 from a2a_canvas.store.sql.database import Database, insert
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class LeaseTiming:
     """Seconds from one beat to the next, and after which one without a beat is dead."""
 
-    beat: float = 1.0
-    expired: float = 4.0
+    heartbeat: float = 1.0
+    expiry: float = 4.0
 
     @property
     def late(self) -> float:
@@ -50,7 +50,7 @@ class Timing:
 
         They may have beaten up to a beat before it when everything stood still.
         """
-        return self.expired / 2
+        return self.expiry / 2
 
 
 _NOW = func.extract("epoch", func.clock_timestamp())
@@ -63,37 +63,37 @@ class Lease:
         clock: seconds; it goes on while the process is stopped.
 
     Attributes:
-        begun: the others know of it.
+        registered: the others know of it.
     """
 
-    def __init__(self, database: Database, timing: Timing, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, database: Database, timing: LeaseTiming, clock: Callable[[], float] = time.monotonic) -> None:
         self.id = str(uuid4())
         self.timing = timing
-        self.alone = database.dialect == "sqlite"
+        self.exclusive = database.dialect == "sqlite"
         self._database = database
         self._commits = 0
         self._clock = clock
         self._beaten: float | None = None
-        self._kept_since: float | None = None
-        self._fresh = True  # it has kept its beat ever since it started
-        self.begun = False
+        self._steady_since: float | None = None
+        self._never_disconnected = True  # it has kept its beat ever since it started
+        self.registered = False
 
     # ------------------------------------------------------------------------ writing
 
-    def collect(self) -> _Beginning:
+    def collect(self) -> _LeaseCheck:
         self._commits += 1
-        return _Beginning(self, self.id, self._commits)
+        return _LeaseCheck(self, self.id, self._commits)
 
     async def alive(self, connection: AsyncConnection, replica_id: str) -> bool:
         """Whether a replica holds its lease."""
-        if self.alone:
+        if self.exclusive:
             return replica_id == self.id
         found = select(replicas.c.replica_id).where(replicas.c.replica_id == replica_id)
         return await connection.scalar(found) is not None
 
     # ------------------------------------------------------------------------- living
 
-    async def begin(self) -> None:
+    async def register(self) -> None:
         """Become a replica.
 
         Raises:
@@ -103,29 +103,29 @@ class Lease:
         async with self._database.write() as connection:
             await self.enter(connection)
         if self.id == replica:  # else it has been renewed meanwhile
-            self.begun, self._beaten = True, self._clock()
+            self.registered, self._beaten = True, self._clock()
 
     async def enter(self, connection: AsyncConnection) -> None:
         """Add this replica's row, if it is not there."""
-        if not self.alone:
+        if not self.exclusive:
             row = {"replica_id": self.id, "beat": _NOW, "commits": 0}
             await connection.execute(insert(connection, replicas).values(row).on_conflict_do_nothing())
 
     def renew(self) -> None:
         """Be a new replica from now on; the next beat or write says so to the others."""
-        self.id, self.begun = str(uuid4()), False
+        self.id, self.registered = str(uuid4()), False
         self._commits = 0
         self._unsteady()
 
-    async def beat(self) -> bool:
+    async def heartbeat(self) -> bool:
         """Say that this replica lives; whether it does.
 
         Raises:
             Unavailable: nobody could be told.
         """
-        if not self.begun:
-            await self.begin()
-        if self.alone:
+        if not self.registered:
+            await self.register()
+        if self.exclusive:
             return True
         replica = self.id
         try:
@@ -141,25 +141,25 @@ class Lease:
         if self._beaten is not None and now - self._beaten > self.timing.late:
             self._unsteady()
         self._beaten = now
-        self._kept_since = (self._kept_since or now) if alive else None
+        self._steady_since = (self._steady_since or now) if alive else None
         return alive
 
     def _unsteady(self) -> None:
         """Who has not kept its own beat does not know whether others could keep theirs (rule 3)."""
-        self._kept_since, self._fresh = None, False
+        self._steady_since, self._never_disconnected = None, False
 
-    async def bury(self) -> None:
+    async def expire_dead(self) -> None:
         """Remove replicas that have not renewed their rows (rules 1 and 3).
 
         Raises:
             Unavailable: the database cannot be used.
         """
-        steady = self._kept_since is not None and self._clock() - self._kept_since >= self.timing.expired
-        if self.alone or not (steady or self._fresh):
+        steady = self._steady_since is not None and self._clock() - self._steady_since >= self.timing.expiry
+        if self.exclusive or not (steady or self._never_disconnected):
             return
         own = replicas.alias()
         last = select(own.c.beat).where(own.c.replica_id == self.id).scalar_subquery()
-        silent = select(replicas.c.replica_id).where(replicas.c.beat < last - self.timing.expired)
+        silent = select(replicas.c.replica_id).where(replicas.c.beat < last - self.timing.expiry)
         if not steady:
             silent = silent.where(replicas.c.beat > func.extract("epoch", func.pg_postmaster_start_time()))
         dead = delete(replicas).where(replicas.c.replica_id.in_(silent.with_for_update(skip_locked=True)))
@@ -168,7 +168,7 @@ class Lease:
         if found:
             logger.warning("Replicas that no longer answer: %s. Their tasks are taken up.", ", ".join(found))
 
-    async def leave(self, given_up: Callable[[AsyncConnection], Any]) -> None:
+    async def resign(self, given_up: Callable[[AsyncConnection], Any]) -> None:
         """Stop being a replica: give up every task, so that others take them up at once.
 
         Args:
@@ -178,13 +178,13 @@ class Lease:
             Unavailable: the database cannot be used; others find out by themselves.
         """
         async with self._database.write() as connection:
-            ours = update(tasks).where(tasks.c.replica == self.id, tasks.c.state.in_(GOING))
+            ours = update(tasks).where(tasks.c.replica == self.id, tasks.c.state.in_(UNSETTLED))
             await connection.execute(ours.values(replica=null()))
             await connection.execute(delete(replicas).where(replicas.c.replica_id == self.id))
             await given_up(connection)
 
 
-class _Beginning:
+class _LeaseCheck:
     """What every transaction of a replica begins with: its row is there, and does not have this transaction yet."""
 
     def __init__(self, lease: Lease, replica: str, number: int) -> None:
@@ -193,21 +193,21 @@ class _Beginning:
         self._number = number
 
     async def write(self, connection: AsyncConnection) -> None:
-        if self._lease.alone:
+        if self._lease.exclusive:
             return
-        if self._lease.id == self._replica and not self._lease.begun:
+        if self._lease.id == self._replica and not self._lease.registered:
             await self._lease.enter(connection)
         ours = replicas.c.replica_id == self._replica
         number = await connection.scalar(select(replicas.c.commits).where(ours).with_for_update())
         if number is None:
-            raise Fenced("another replica has taken over")
+            raise LeaseLost("another replica has taken over")
         if number == self._number:
-            raise Written
+            raise AlreadyCommitted
         await connection.execute(update(replicas).where(ours).values(commits=self._number, beat=_NOW))
 
     def done(self) -> None:
         if self._lease.id == self._replica:
-            self._lease.begun = True
+            self._lease.registered = True
 
-    def divided(self) -> Mapping[str, Part]:
+    def by_context(self) -> Mapping[str, ContextWork]:
         return {}

@@ -23,16 +23,16 @@ from a2a_canvas.store.sql.database import Database
 logger = logging.getLogger(__name__)
 
 CHANNEL = "a2a_canvas"
-LONGEST = 7900
+MAX_PAYLOAD_BYTES = 7900
 """Bytes of a notification; PostgreSQL takes less than 8000."""
-POLL = 1.0
-RETRY = 0.3
-ALIVE = 5.0
+POLL_INTERVAL = 1.0
+RECONNECT_DELAY = 0.3
+PING_INTERVAL = 5.0
 """Seconds between two questions whether the listening connection still stands."""
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class Notification:
     """What a notification says. `everything`: look at all there is."""
 
     tasks: tuple[str, ...] = ()
@@ -44,11 +44,11 @@ class News:
     def payload(self) -> str:
         said = {"t": self.tasks, "c": self.contexts, "p": self.post, "g": self.given_up}
         text = json.dumps({key: value for key, value in said.items() if value}, separators=(",", ":"))
-        return text if len(text.encode()) <= LONGEST else "{}"
+        return text if len(text.encode()) <= MAX_PAYLOAD_BYTES else "{}"
 
-    def __or__(self, other: News) -> News:
+    def __or__(self, other: Notification) -> Notification:
         """Both."""
-        return News(
+        return Notification(
             _both(self.tasks, other.tasks),
             _both(self.contexts, other.contexts),
             _both(self.post, other.post),
@@ -57,36 +57,36 @@ class News:
         )
 
     @staticmethod
-    def of(payload: str) -> News:
+    def of(payload: str) -> Notification:
         try:
             said = json.loads(payload)
             tasks, contexts, post = (tuple(said.get(key, ())) for key in "tcp")
-            return News(tasks, contexts, post, given_up=bool(said.get("g")), everything=not said)
+            return Notification(tasks, contexts, post, given_up=bool(said.get("g")), everything=not said)
         except (ValueError, AttributeError, TypeError):
-            return News(everything=True)  # somebody else speaks on our channel
+            return Notification(everything=True)  # somebody else speaks on our channel
 
 
 def _both(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*some, *others)))
 
 
-async def tell(connection: AsyncConnection, news: News) -> None:
+async def notify(connection: AsyncConnection, news: Notification) -> None:
     """Notify the other replicas when the transaction is committed."""
     if connection.dialect.name == "postgresql":
         await connection.execute(select(func.pg_notify(CHANNEL, news.payload())))
 
 
-class Wakeups:
+class NotificationListener:
     """Listens and polls.
 
     Args:
-        heard: called with each notification, and every so often with `everything`.
+        on_notification: called with each notification, and every so often with `everything`.
     """
 
-    def __init__(self, database: Database, heard: Callable[[News], Awaitable[None]]) -> None:
+    def __init__(self, database: Database, on_notification: Callable[[Notification], Awaitable[None]]) -> None:
         self._database = database
-        self._heard = heard
-        self._news: asyncio.Queue[News] = asyncio.Queue()
+        self._on_notification = on_notification
+        self._news: asyncio.Queue[Notification] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -107,16 +107,16 @@ class Wakeups:
             while not self._news.empty():  # the slower they are taken in, the more of them at once
                 news |= self._news.get_nowait()
             try:
-                await self._heard(news)
+                await self._on_notification(news)
             except Unavailable:
                 continue  # the next look at the tables finds what was missed
             except Exception:
-                logger.exception("News of other replicas could not be taken in")
+                logger.exception("Notification of other replicas could not be taken in")
 
     async def _poll(self) -> None:
         while True:
-            await asyncio.sleep(POLL)
-            self._news.put_nowait(News(everything=True))
+            await asyncio.sleep(POLL_INTERVAL)
+            self._news.put_nowait(Notification(everything=True))
 
     async def _listen(self) -> None:
         while True:
@@ -124,18 +124,18 @@ class Wakeups:
                 await self._listen_once()
             except Exception as error:  # the driver's own errors are many
                 logger.debug("Listening for news broke off: %s", error)
-            await asyncio.sleep(RETRY)
+            await asyncio.sleep(RECONNECT_DELAY)
 
     async def _listen_once(self) -> None:
         ended = asyncio.Event()
         async with self._database.listener() as driver:
             driver.add_termination_listener(lambda _: ended.set())
             await driver.add_listener(CHANNEL, self._notified)
-            self._news.put_nowait(News(everything=True))  # whatever was said before we listened
+            self._news.put_nowait(Notification(everything=True))  # whatever was said before we listened
             while not ended.is_set():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(ended.wait(), ALIVE)
+                    await asyncio.wait_for(ended.wait(), PING_INTERVAL)
                 await driver.execute("SELECT 1")
 
     def _notified(self, driver: object, pid: int, channel: str, payload: object) -> None:
-        self._news.put_nowait(News.of(str(payload)))
+        self._news.put_nowait(Notification.of(str(payload)))

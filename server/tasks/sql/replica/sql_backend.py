@@ -1,4 +1,4 @@
-"""Everything that a server keeps in a database, and its place among the other replicas: one `House` per process.
+"""Everything that a server keeps in a database, and its place among the other replicas: one `SqlBackend` per process.
 
 The order of the participants in the group commit is that of the writes: first the lease, which proves that this
 replica may write at all, then the tasks, then the artifacts.
@@ -18,26 +18,26 @@ from functools import partial
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.turn.resume import drafts_of
+from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.tasks.errors import Unwritable
-from a2a_canvas.server.tasks.ownership import Owner
+from a2a_canvas.server.tasks.ownership import TaskRunner
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
-from a2a_canvas.server.tasks.sql.replica.inbox import Post
-from a2a_canvas.server.tasks.sql.replica.lease import Lease, Timing
-from a2a_canvas.server.tasks.sql.replica.notifications import News, Wakeups, tell
-from a2a_canvas.server.tasks.sql.replica.takeover import AT_ONCE, Claim, Takeover
+from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
+from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener, notify
+from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim, Takeover
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits, Ref
-from a2a_canvas.store.retrying import patiently
+from a2a_canvas.store.retrying import retry_while_unavailable
 from a2a_canvas.store.sql.artifacts import SqlArtifactStore
-from a2a_canvas.store.sql.commit import RETRY, SPACING, Fenced, GroupCommit
+from a2a_canvas.store.sql.commit import COMMIT_SPACING, RETRY_SECONDS, GroupCommit, LeaseLost
 from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
 
-TIMING = Timing()
-GRACE = 5.0
+LEASE_TIMING = LeaseTiming()
+SHUTDOWN_GRACE = 5.0
 """Seconds that a stop may take."""
 PROBE_TIMEOUT = 1.5
 """Seconds that the database has to answer whether it can be used."""
@@ -45,7 +45,7 @@ MAX_WRITE_FAILURES = 2
 """How often something of a task may fail to be written; at the next failure the task is set aside."""
 
 
-class House:
+class SqlBackend:
     """The journal and the store of one replica. It is the `Ownership` of its runtime.
 
     Args:
@@ -60,9 +60,9 @@ class House:
         database: Database,
         now: Callable[[], datetime],
         limits: Limits,
-        spacing: float = SPACING,
-        timing: Timing = TIMING,
-        grace: float = GRACE,
+        spacing: float = COMMIT_SPACING,
+        timing: LeaseTiming = LEASE_TIMING,
+        grace: float = SHUTDOWN_GRACE,
     ) -> None:
         self._database = database
         self.commits = GroupCommit(database, self._lost, self._unwritable, spacing=spacing)
@@ -70,47 +70,47 @@ class House:
         self.commits.join(self._lease)
         self.journal = SqlJournal(database, self.commits, self._lease, _notify, now)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
-        self._post = Post(database, self.journal, _post_for, now)
+        self._inbox = Inbox(database, self.journal, _post_for, now)
         self._takeover = Takeover(database, self._lease, _notify, now)
-        self._wakeups = Wakeups(database, self._heard)
+        self._listener = NotificationListener(database, self._on_notification)
         self._grace = grace
         self._terminating: asyncio.TimerHandle | None = None
         self._probing: asyncio.Task[str | None] | None = None
-        self._owner: Owner | None = None
-        self._beating: asyncio.Task[None] | None = None
+        self._owner: TaskRunner | None = None
+        self._heartbeat: asyncio.Task[None] | None = None
         self._handing_over = False
-        self._looking: asyncio.Task[None] | None = None
+        self._takeover_task: asyncio.Task[None] | None = None
         self._look = asyncio.Event()
         self._taking_over = asyncio.Lock()
-        self._coming: Counter[tuple[str, str]] = Counter()
+        self._acquiring: Counter[tuple[str, str]] = Counter()
         self._unwritten: Counter[str] = Counter()  # by task, how often something of it could not be written
         self._failing: set[asyncio.Task[None]] = set()
 
     # ------------------------------------------------------------------------- living
 
-    async def start(self, owner: Owner) -> None:
+    async def start(self, owner: TaskRunner) -> None:
         """Join the replicas, and take up what was left lying.
 
         Raises:
             Unavailable: the database cannot be used.
         """
         self._owner = owner
-        await self._lease.begin()
+        await self._lease.register()
         self.commits.start()
-        self._beating = asyncio.create_task(self._beat(), name="beat of the replica")
+        self._heartbeat = asyncio.create_task(self._heartbeat_loop(), name="beat of the replica")
         await self._take_over()
-        self._wakeups.start()
-        self._looking = asyncio.create_task(self._look_for_orphans(), name="look for what nobody runs")
+        self._listener.start()
+        self._takeover_task = asyncio.create_task(self._takeover_loop(), name="look for what nobody runs")
 
     async def stop(self) -> None:
         """Leave. Turns that still run are given up: another replica, or the next start, takes them up."""
         self._limit_stop()
-        loops = [loop for loop in (self._beating, self._looking, self._probing, *self._failing) if loop]
+        loops = [loop for loop in (self._heartbeat, self._takeover_task, self._probing, *self._failing) if loop]
         for loop in loops:
             loop.cancel()
         if loops:
             await asyncio.wait(loops)
-        await self._wakeups.stop()
+        await self._listener.stop()
         await self.commits.stop(at_once=self._database.terminated)
         await self.journal.stop()
         await self._database.close()
@@ -144,11 +144,11 @@ class House:
             return error.reason
         return None
 
-    async def _beat(self) -> None:
+    async def _heartbeat_loop(self) -> None:
         while True:
-            await asyncio.sleep(self._lease.timing.beat)
+            await asyncio.sleep(self._lease.timing.heartbeat)
             try:
-                if await self._lease.beat():
+                if await self._lease.heartbeat():
                     self._look.set()
                 elif not self._handing_over:
                     self._lost()
@@ -157,13 +157,13 @@ class House:
             except Exception:
                 logger.exception("The replica's beat failed")
 
-    async def _look_for_orphans(self) -> None:
+    async def _takeover_loop(self) -> None:
         """Beside the beat, which must not wait for it."""
         while True:
             await self._look.wait()
             self._look.clear()
             try:
-                await self._lease.bury()
+                await self._lease.expire_dead()
                 await self._take_over()
             except Unavailable:
                 continue  # the next beat looks again
@@ -180,17 +180,17 @@ class House:
         """Whether there may be more."""
         if not self._owner or self._handing_over or self.commits.failing:
             return False
-        claims = await self._takeover.claim((*self.journal.owned, *self._coming))
+        claims = await self._takeover.claim((*self.journal.owned, *self._acquiring))
         for claim in claims:
             await self._take_up(claim, self._owner)
-        return len(claims) >= AT_ONCE
+        return len(claims) >= CLAIM_LIMIT
 
-    async def _take_up(self, claim: Claim, owner: Owner, unwritable: int = 0) -> None:
+    async def _take_up(self, claim: Claim, owner: TaskRunner, unwritable: int = 0) -> None:
         try:
-            if orphan := await self._takeover.orphan(claim):
+            if orphan := await self._takeover.read_orphan(claim):
                 await self._read_on((claim.task_id,))
                 if self._runs(claim.replica):
-                    owner.resume(replace(orphan, unwritable=unwritable))
+                    owner.resume(replace(orphan, write_failures=unwritable))
                     self.journal.adopt(orphan.record)
             else:
                 del self._unwritten[claim.task_id]  # it waits as before
@@ -211,11 +211,11 @@ class House:
             raise
         except Exception:
             logger.exception("Drafts of task %s stay open", claim.task_id)
-        await self._takeover.set_aside(claim, reason)
+        await self._takeover.fail_task(claim, reason)
 
     async def _close_drafts(self, context_id: str, task_id: str) -> None:
         """Nobody else may change an artifact while a task has a draft of it open."""
-        for artifact_id in await drafts_of(self.store, context_id, task_id):
+        for artifact_id in await open_drafts(self.store, context_id, task_id):
             draft = Ref(context_id, artifact_id, task_id)
             await self.store.prepare(draft)
             await self.store.discard(draft)
@@ -228,7 +228,7 @@ class House:
     async def _read_on(self, task_ids: Iterable[str]) -> None:
         """Whoever follows a task here is to see it go on when it is this replica's."""
         with suppress(Unavailable):  # then they have to come back
-            await self.journal.news(task_ids, ())
+            await self.journal.refresh(task_ids, ())
 
     def _lost(self) -> None:
         """Another replica has taken over: nothing that memory says counts any more."""
@@ -240,9 +240,9 @@ class House:
         self.journal.forget()
         self.store.forget()
         self.commits.give_up()
-        self._post.forget()
+        self._inbox.forget()
         if self._owner:
-            self._owner.abandon()
+            self._owner.detach()
 
     # --------------------------------------------------------------- what cannot be written
 
@@ -254,13 +254,13 @@ class House:
         logger.error("What was said in context %r cannot be written; it is given up.", context_id, exc_info=error)
         dropped = self.journal.drop(context_id)
         self.store.drop(context_id)
-        self._post.forget(dropped)
+        self._inbox.forget(dropped)
         if self._owner:
-            self._owner.abandon(dropped)
+            self._owner.detach(dropped)
         for task_id, unwritable in dropped.items():
             if unwritable:
                 self._unwritten[task_id] += 1
-                self._coming[context_id, task_id] += 1  # until it is adopted
+                self._acquiring[context_id, task_id] += 1  # until it is adopted
                 failing = asyncio.create_task(self._fail(context_id, task_id), name=f"end of task {task_id}")
                 self._failing.add(failing)
                 failing.add_done_callback(self._failing.discard)
@@ -268,11 +268,13 @@ class House:
     async def _fail(self, context_id: str, task_id: str) -> None:
         """End a task of which something could not be written; if that cannot be done either, it goes astray."""
         try:
-            await patiently(partial(self._retake, context_id, task_id), partial(asyncio.sleep, RETRY))
+            await retry_while_unavailable(
+                partial(self._retake, context_id, task_id), partial(asyncio.sleep, RETRY_SECONDS)
+            )
         except Exception:
             logger.exception("Task %s cannot be made to fail; it is tried again.", task_id)
         finally:
-            self._coming -= Counter(((context_id, task_id),))
+            self._acquiring -= Counter(((context_id, task_id),))
 
     async def _retake(self, context_id: str, task_id: str) -> None:
         claim = await self._takeover.reclaim(context_id, task_id)
@@ -281,7 +283,7 @@ class House:
             return
         unwritable = self._unwritten[task_id]
         if unwritable > 1:
-            await self.store.drop_drafts(context_id, task_id)  # they cannot be closed
+            await self.store.remove_drafts(context_id, task_id)  # they cannot be closed
         if unwritable > MAX_WRITE_FAILURES:
             await self._set_aside(claim, Unwritable(task_id))
         elif self._owner:
@@ -289,14 +291,14 @@ class House:
 
     # -------------------------------------------------------------------------- news
 
-    async def _heard(self, news: News) -> None:
+    async def _on_notification(self, news: Notification) -> None:
         if news.everything:
-            await self.journal.catch_up()
+            await self.journal.refresh_all()
         else:
-            await self.journal.news(news.tasks, news.contexts)
+            await self.journal.refresh(news.tasks, news.contexts)
         owned = {task_id for _, task_id in self.journal.owned}
         if self._owner and (news.everything or owned & set(news.post)):
-            await self._post.collect(self._owner)
+            await self._inbox.collect(self._owner)
         if news.given_up:
             self._look.set()
 
@@ -308,7 +310,7 @@ class House:
             return record
         self.journal.check_open()
         pair, replica = (record.context_id, task_id), self._lease.id
-        self._coming[pair] += 1
+        self._acquiring[pair] += 1
         try:
             acquired = await self._takeover.acquire(record)
             if acquired:
@@ -318,24 +320,24 @@ class House:
             self.journal.adopt(acquired)
             return acquired
         finally:
-            self._coming -= Counter((pair,))
+            self._acquiring -= Counter((pair,))
 
     async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
-        return await self._post.post(task_id, message, key)
+        return await self._inbox.post(task_id, message, key)
 
-    async def ask_to_cancel(self, task_id: str) -> None:
-        await self._post.ask_to_cancel(task_id)
+    async def request_cancel(self, task_id: str) -> None:
+        await self._inbox.request_cancel(task_id)
 
-    async def hand_over(self) -> None:
+    async def resign(self) -> None:
         self._handing_over = True
         self._limit_stop()
         self.journal.give_up()
         if self._database.terminated:
             return
         try:
-            await self.commits.settled()
-            await self._lease.leave(_given_up)
-        except (Fenced, Unavailable) as error:
+            await self.commits.flushed()
+            await self._lease.resign(_given_up)
+        except (LeaseLost, Unavailable) as error:
             reason = error.reason if isinstance(error, Unavailable) else error
             logger.warning(
                 "The tasks cannot be handed over (%s). They are taken up when the lease has run out.", reason
@@ -343,12 +345,12 @@ class House:
 
 
 async def _notify(connection: AsyncConnection, tasks: tuple[str, ...], contexts: tuple[str, ...]) -> None:
-    await tell(connection, News(tasks, contexts))
+    await notify(connection, Notification(tasks, contexts))
 
 
 async def _post_for(connection: AsyncConnection, task_id: str) -> None:
-    await tell(connection, News(post=(task_id,)))
+    await notify(connection, Notification(post=(task_id,)))
 
 
 async def _given_up(connection: AsyncConnection) -> None:
-    await tell(connection, News(given_up=True))
+    await notify(connection, Notification(given_up=True))

@@ -26,7 +26,14 @@ from a2a_canvas.server.tasks.codec import entries_to_json
 from a2a_canvas.server.tasks.errors import Unreadable
 from a2a_canvas.server.tasks.ownership import Orphan
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
-from a2a_canvas.server.tasks.sql.journal.journal_reading import GOING, WHOLE, folded, stored, these, ticks
+from a2a_canvas.server.tasks.sql.journal.journal_reading import (
+    ALL_COLUMNS,
+    UNSETTLED,
+    fold_task,
+    read_tasks,
+    tasks_in,
+    to_microseconds,
+)
 from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, replicas, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import Notify
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
@@ -34,7 +41,7 @@ from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
 
-AT_ONCE = 20
+CLAIM_LIMIT = 20
 """Tasks that a replica claims in one step."""
 
 CANNOT_RESUME = "The server broke down in the middle of this task, and cannot go on with it. Send it again."
@@ -73,7 +80,7 @@ class Takeover:
         self._lease = lease
         self._notify = notify
         self._now = now
-        self._astray: set[tuple[str, str]] = set()
+        self._maybe_leaked: set[tuple[str, str]] = set()
 
     # ------------------------------------------------------------------------ claiming
 
@@ -87,14 +94,14 @@ class Takeover:
             Unavailable: the database cannot be used.
         """
         replica = self._lease.id
-        if not self._lease.begun:
+        if not self._lease.registered:
             return ()  # others would take it for dead
         async with self._database.read() as connection:
-            found = await self._lying(connection, replica, set(running))
+            found = await self._find_orphans(connection, replica, set(running))
         if not found:
             return ()
         free = select(tasks.c.context_id, tasks.c.task_id)
-        free = free.where(these(found), tasks.c.state.in_(GOING), self._abandoned(replica))
+        free = free.where(tasks_in(found), tasks.c.state.in_(UNSETTLED), self._unowned(replica))
         submitted = tasks.c.state == State.SUBMITTED.value
         no_crash = or_(tasks.c.replica.is_(None), tasks.c.replica == replica, submitted)
         claimed = (
@@ -119,41 +126,41 @@ class Takeover:
             Unavailable: the database cannot be used.
         """
         ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id, tasks.c.replica == self._lease.id
-        claimed = update(tasks).where(*ours, tasks.c.state.in_(GOING)).values(epoch=tasks.c.epoch + 1)
+        claimed = update(tasks).where(*ours, tasks.c.state.in_(UNSETTLED)).values(epoch=tasks.c.epoch + 1)
         async with self._database.write() as connection:
             row = (await connection.execute(claimed.returning(*_CLAIM))).one_or_none()
         return Claim(*row) if row else None
 
-    async def _lying(
+    async def _find_orphans(
         self, connection: AsyncConnection, replica: str, running: set[tuple[str, str]]
     ) -> list[tuple[str, str]]:
         """Tasks that nobody runs, although they should: some of those of dead replicas, and what this one has lost."""
-        pair = select(tasks.c.context_id, tasks.c.task_id).where(tasks.c.state.in_(GOING))
+        pair = select(tasks.c.context_id, tasks.c.task_id).where(tasks.c.state.in_(UNSETTLED))
         ours = await connection.execute(pair.where(tasks.c.replica == replica))
         # Twice: it may just be on its way to whoever asked for it.
         astray = {(context_id, task_id) for context_id, task_id in ours} - running
-        lost, self._astray = astray & self._astray, astray
+        lost, self._maybe_leaked = astray & self._maybe_leaked, astray
         others = await connection.execute(
             # What had begun first; then in any order, so that replicas that look at the same time do not all go for the
-            # same ones. Alone, in the order in which they came: so they wait again.
-            pair.where(self._abandoned(replica), tasks.c.replica.is_distinct_from(replica))
+            # same ones. LocalOwnership, in the order in which they came: so they wait again.
+            pair.where(self._unowned(replica), tasks.c.replica.is_distinct_from(replica))
             .order_by(
                 tasks.c.state == State.SUBMITTED.value,
-                literal_column("tasks.rowid") if self._lease.alone else func.random(),
+                literal_column("tasks.rowid") if self._lease.exclusive else func.random(),
             )
-            .limit(AT_ONCE)
+            .limit(CLAIM_LIMIT)
         )
         return [*lost, *((context_id, task_id) for context_id, task_id in others)]
 
-    def _abandoned(self, replica: str) -> ColumnElement[bool]:
-        if self._lease.alone:
+    def _unowned(self, replica: str) -> ColumnElement[bool]:
+        if self._lease.exclusive:
             return true()
         dead = tasks.c.replica.not_in(select(replicas.c.replica_id))
         return or_(tasks.c.replica == replica, tasks.c.replica.is_(None), dead)
 
     # ------------------------------------------------------------------------- reading
 
-    async def orphan(self, claim: Claim) -> Orphan | None:
+    async def read_orphan(self, claim: Claim) -> Orphan | None:
         """A claimed task, to be resumed; None if it goes on to wait (rule 2), or was lost again.
 
         Raises:
@@ -161,10 +168,10 @@ class Takeover:
             Unavailable: the database cannot be used.
         """
         async with self._database.read() as connection:
-            found = await stored(connection, select(*WHOLE, tasks.c.cancelled).where(_still(claim)))
+            found = await read_tasks(connection, select(*ALL_COLUMNS, tasks.c.cancelled).where(_still(claim)))
         if not found:
             return None
-        record = replace(await folded(found[0]), epoch=claim.epoch)
+        record = replace(await fold_task(found[0]), epoch=claim.epoch)
         cancelled = bool(found[0].row.cancelled)
         if record.state.settled and not cancelled:
             async with self._database.write() as connection:
@@ -173,7 +180,7 @@ class Takeover:
             return None
         return Orphan(record, claim.resumptions, cancelled)
 
-    async def set_aside(self, claim: Claim, reason: Exception) -> None:
+    async def fail_task(self, claim: Claim, reason: Exception) -> None:
         """The task has failed: nobody can go on with it (rule 3).
 
         Raises:
@@ -187,7 +194,7 @@ class Takeover:
         ours = pages.c.context_id == claim.context_id, pages.c.task_id == claim.task_id
         last = select(func.coalesce(func.max(pages.c.last), 0)).where(*ours).scalar_subquery()
         newest = case((tasks.c.generation > last, tasks.c.generation), else_=last)
-        ended = {"state": State.FAILED.value, "changed_at": ticks(at), "generation": newest + 1}
+        ended = {"state": State.FAILED.value, "changed_at": to_microseconds(at), "generation": newest + 1}
         async with self._database.write() as connection:
             failing = update(tasks).where(_still(claim)).values(**ended, cancelled=False)
             generation = await connection.scalar(failing.returning(tasks.c.generation))
@@ -206,13 +213,13 @@ class Takeover:
         Raises:
             Unavailable: the database cannot be used.
         """
-        if not self._lease.begun:
-            await self._lease.begin()
+        if not self._lease.registered:
+            await self._lease.register()
         waits = tasks.c.state == record.state.value, tasks.c.generation == record.generation
         ours = tasks.c.context_id == record.context_id, tasks.c.task_id == record.task_id
         # From now on it counts as one that works, so that no other replica acquires it, too.
         owned = {"replica": self._lease.id, "epoch": tasks.c.epoch + 1, "state": State.WORKING.value}
-        acquired = update(tasks).where(*ours, *waits, tasks.c.state.not_in(GOING)).values(owned)
+        acquired = update(tasks).where(*ours, *waits, tasks.c.state.not_in(UNSETTLED)).values(owned)
         async with self._database.write() as connection:
             epoch = await connection.scalar(acquired.returning(tasks.c.epoch))
         return None if epoch is None else replace(record, epoch=epoch)

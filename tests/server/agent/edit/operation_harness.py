@@ -27,9 +27,9 @@ OTHER = Ref("context", "doc", "another-task")
 
 
 def edit(
-    span: Span = TWO, strategy: Strategy = "replace", *, instruction: str = "Louder", base: int | None = 1, **marked
-) -> Edit:
-    return Edit("doc", Marked(span.start, span.end, **marked), strategy, instruction, base)
+    span: Span = TWO, strategy: Strategy = "replace", *, instruction: str = "Louder", base: int | None = 1, **selection
+) -> SelectionEdit:
+    return SelectionEdit("doc", SelectionRequest(span.start, span.end, **selection), strategy, instruction, base)
 
 
 class OperationHarness:

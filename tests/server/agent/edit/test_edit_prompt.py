@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.edit.edit_prompt import (
     EDIT_SYSTEM,
-    ROOM,
-    SURROUNDINGS,
+    MAX_CONTEXT,
+    MIN_CONTEXT,
+    edit_prompt,
     edit_request,
     on_own_lines,
-    passage_of,
-    to_content,
+    prompt_content,
 )
-from a2a_canvas.server.agent.model import ModelMessage, Passage
+from a2a_canvas.server.agent.model import EditPrompt, ModelMessage
 from a2a_canvas.store.text.spans import Span
 
 
@@ -28,15 +28,15 @@ def passage(
     strategy="replace",
     name="tea.md",
     language="markdown",
-) -> Passage:
-    return Passage(name, language, before, selected, after, instruction, strategy)
+) -> EditPrompt:
+    return EditPrompt(name, language, before, selected, after, instruction, strategy)
 
 
-def pieces(of: Passage) -> list[str]:
-    return [piece.text for piece in to_content(of)]
+def pieces(of: EditPrompt) -> list[str]:
+    return [piece.text for piece in prompt_content(of)]
 
 
-def enclosed(of: Passage) -> list[tuple[str, str]]:
+def enclosed(of: EditPrompt) -> list[tuple[str, str]]:
     """The tags of the message and what stands in them, as a careful reader finds them."""
     message = "\n".join(pieces(of))
     number = re.search(r"<before-(\d+)>", message)[1]
@@ -46,11 +46,11 @@ def enclosed(of: Passage) -> list[tuple[str, str]]:
 # ------------------------------------------------------------------- the passage
 
 
-def seen(text: str, selected: str, language: str = "python") -> Passage:
+def seen(text: str, selected: str, language: str = "python") -> EditPrompt:
     """The passage of the first `selected` in a text."""
     start = text.index(selected)
     span = Span(start, start + len(selected))
-    return passage_of(text, span, name="a.py", language=language, instruction="Go", strategy="replace")
+    return edit_prompt(text, span, name="a.py", language=language, instruction="Go", strategy="replace")
 
 
 LONG = "".join(f"    line {n} of it\n" for n in range(200))
@@ -61,7 +61,7 @@ def test_of_code_the_model_sees_the_block_around_it() -> None:
     of = seen("import a\n\n" + "z = 1\n" * 90 + block + "def g():\n    pass\n", "HERE")
     assert (of.before + of.selected + of.after) == block
     of = seen(f"a = 1\n{LONG}HERE\n{LONG}b = 1\n", "HERE")
-    assert (len(of.before), len(of.after)) == (ROOM, ROOM)
+    assert (len(of.before), len(of.after)) == (MAX_CONTEXT, MAX_CONTEXT)
 
 
 def test_of_a_text_the_model_sees_the_paragraphs_beside_it() -> None:
@@ -70,7 +70,7 @@ def test_of_a_text_the_model_sees_the_paragraphs_beside_it() -> None:
     assert of.before == f"{before}\nC "
     assert of.after == own.partition("HERE")[2] + f"\n{after}\n"
     of = seen(f"A\n\nB\n\nC\n\nHERE {'word ' * 900}", "HERE", "")
-    assert (of.before, len(of.after)) == ("A\n\nB\n\nC\n\n", ROOM)
+    assert (of.before, len(of.after)) == ("A\n\nB\n\nC\n\n", MAX_CONTEXT)
 
 
 @given(st.text("a \n)é", max_size=99), st.sampled_from(["", "python", "markdown"]), st.data())
@@ -78,11 +78,11 @@ def test_it_sees_200_characters_at_least_and_2000_at_most_of_what_stands_there(t
     text *= data.draw(st.sampled_from([1, 9, 60]))
     start = data.draw(st.integers(0, len(text)))
     span = Span(start, data.draw(st.integers(start, len(text))))
-    found = passage_of(text, span, name="", language=language, instruction="", strategy="replace")
+    found = edit_prompt(text, span, name="", language=language, instruction="", strategy="replace")
     assert text[:start].endswith(found.before)
     assert text[span.end :].startswith(found.after)
-    assert min(SURROUNDINGS, start) <= len(found.before) <= ROOM
-    assert min(SURROUNDINGS, len(text) - span.end) <= len(found.after) <= ROOM
+    assert min(MIN_CONTEXT, start) <= len(found.before) <= MAX_CONTEXT
+    assert min(MIN_CONTEXT, len(text) - span.end) <= len(found.after) <= MAX_CONTEXT
     assert found.selected == text[start : span.end]
 
 
@@ -108,7 +108,7 @@ def test_the_model_sees_the_outline_and_where_the_passage_is() -> None:
     ],
 )
 def test_it_knows_what_all_lines_of_the_text_end_in(text, line_end) -> None:
-    found = passage_of(text, Span(0, 0), name="", language="", instruction="", strategy="replace", lines=True)
+    found = edit_prompt(text, Span(0, 0), name="", language="", instruction="", strategy="replace", lines=True)
     assert (found.line_end, found.lines) == (line_end, True)
 
 
@@ -136,7 +136,7 @@ def test_what_is_put_beside_whole_lines_stands_on_its_own(strategy, before, sele
 
 def test_one_message_without_tools_asks_for_an_edit() -> None:
     request = edit_request(passage(), "m-1")
-    assert request.messages == (ModelMessage("user", to_content(passage()), "m-1"),)
+    assert request.messages == (ModelMessage("user", prompt_content(passage()), "m-1"),)
     assert (request.system, request.tools, request.edit) == (EDIT_SYSTEM, (), passage())
 
 

@@ -10,16 +10,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.edit.edit_prompt import deletion_mark
-from a2a_canvas.server.agent.edit.edit_reply import Rewritten
+from a2a_canvas.server.agent.edit.edit_reply import EditReply
 from a2a_canvas.server.agent.edit.fences import FENCE_LINE, inside_fence
 from a2a_canvas.server.agent.edit.leading_thinking import OPENING
-from a2a_canvas.server.agent.model import Passage
+from a2a_canvas.server.agent.model import EditPrompt
 
 
 def passage(
     selected: str = "old", language: str = "python", strategy: str = "replace", *, after: str = "", lines: bool = False
-) -> Passage:
-    return Passage("a.py", language, "", selected, after, "change it", strategy, lines)
+) -> EditPrompt:
+    return EditPrompt("a.py", language, "", selected, after, "change it", strategy, lines)
 
 
 CODE, LINE, WINDOWS_LINE = passage(), passage("old\n"), passage("old\r\n")
@@ -33,20 +33,20 @@ PASSAGES += [BEFORE, AFTER, AFTER_LINE, ABOVE, passage("<think>x"), passage(" <T
 PASSAGES += [replace(of, line_end="\r\n") for of in (WINDOWS_LINE, CODE, MARKDOWN, PLACE, BEFORE, AFTER, ABOVE)]
 
 
-def judged(of: Passage, *deltas: str, inside_fence: bool = False) -> tuple[str, str, bool]:
+def judged(of: EditPrompt, *deltas: str, inside_fence: bool = False) -> tuple[str, str, bool]:
     """The text that a reply makes, the remarks, and whether it is the passage alone."""
-    edit = Rewritten(of, inside_fence=inside_fence)
+    edit = EditReply(of, inside_fence=inside_fence)
     text = "".join([edit.feed(delta) for delta in deltas]) + edit.flush()
     return text, edit.remarks, edit.alone
 
 
-def emptied(of: Passage, *deltas: str) -> tuple[str, bool]:
+def emptied(of: EditPrompt, *deltas: str) -> tuple[str, bool]:
     """The text that a reply makes, and whether it is no answer."""
-    edit = Rewritten(of, inside_fence=False)
+    edit = EditReply(of, inside_fence=False)
     return "".join([edit.feed(delta) for delta in deltas]) + edit.flush(), edit.empty
 
 
-def rewritten(of: Passage, *deltas: str, inside_fence: bool = False) -> tuple[str, str]:
+def rewritten(of: EditPrompt, *deltas: str, inside_fence: bool = False) -> tuple[str, str]:
     """The text that a reply makes, which is the passage alone, and the remarks."""
     text, remarks, alone = judged(of, *deltas, inside_fence=inside_fence)
     assert alone
@@ -96,7 +96,7 @@ def unwrapped(reply: str, wrappers: str) -> tuple[str, str, bool]:
     return (reply, "", False) if bare else (rest, "", True)
 
 
-def unthought(of: Passage, reply: str) -> tuple[str, bool]:
+def unthought(of: EditPrompt, reply: str) -> tuple[str, bool]:
     """The reply without its thinking, and whether that has ended."""
     tag = r"(?is)[ \t\r\n]*<(think|thinking)>"
     begun = re.match(tag, reply)
@@ -106,7 +106,7 @@ def unthought(of: Passage, reply: str) -> tuple[str, bool]:
     return re.sub(r"^[ \t]*(\r?\n([ \t]*\r?\n)*)?", "", rest), bool(closing)
 
 
-def ended(of: Passage, text: str, wrapped: bool) -> str:
+def ended(of: EditPrompt, text: str, wrapped: bool) -> str:
     if of.strategy == "replace" and of.selected:
         if end := re.search(r"\r?\n\Z", of.selected):
             return text and re.sub(r"(\r?\n)?\Z", "", text, count=1) + end[0]
@@ -125,7 +125,7 @@ def ended(of: Passage, text: str, wrapped: bool) -> str:
 SENTENCE = r"(?:[^\s`~][^\n]*[.:!][ \t]*\r?\n(?:[ \t]*\r?\n)*)"
 
 
-def untalked(of: Passage, reply: str, wrappers: str, inside: bool) -> tuple[str, bool]:
+def untalked(of: EditPrompt, reply: str, wrappers: str, inside: bool) -> tuple[str, bool]:
     """The reply without its preamble, and whether none is left."""
     blanks, body = re.fullmatch(r"(?s)((?:[ \t]*\r?\n)*)(.*)", reply).groups()
     said = re.match(rf"{SENTENCE}+", body[: FENCE_LINE - len(blanks)])
@@ -145,7 +145,7 @@ def untalked(of: Passage, reply: str, wrappers: str, inside: bool) -> tuple[str,
     return reply, not (of_text and closed)
 
 
-def deletes(of: Passage, text: str) -> bool:
+def deletes(of: EditPrompt, text: str) -> bool:
     return (
         of.strategy == "replace"
         and bool(of.selected)
@@ -154,7 +154,7 @@ def deletes(of: Passage, text: str) -> bool:
     )
 
 
-def oracle(of: Passage, reply: str, inside: bool) -> tuple[str, str, bool]:
+def oracle(of: EditPrompt, reply: str, inside: bool) -> tuple[str, str, bool]:
     if begin := fence_of(of.selected.lstrip(" \t\r\n").split("\n")[0]):
         wrappers = len(begin[0])
     else:
@@ -170,7 +170,7 @@ def oracle(of: Passage, reply: str, inside: bool) -> tuple[str, str, bool]:
     return ended(of, text, wrapped or on_lines), remarks, alone
 
 
-def unmarked(of: Passage, reply: str) -> tuple[str, str, bool, bool]:
+def unmarked(of: EditPrompt, reply: str) -> tuple[str, str, bool, bool]:
     """The reply without tags, what follows them, whether they had lines of their own, and whether it can be told."""
     place, back, lines, alone, eat = "beginning", "", False, True, False
     said = {"beginning": "", "text": "", "selection": "", "remarks": ""}
@@ -269,7 +269,7 @@ def cut(reply: str, places: list[int]) -> list[str]:
 @example(CODE, "```" + "a" * 253 + "\nx", False, [256])
 @example(CODE, "```py\n```\n\r```", False, [])
 @example(ABOVE, "<selection-1>\nx\r\n</selection-1>\n", False, [15, 16])
-def test_any_cut_gives_what_the_whole_reply_gives(of: Passage, reply: str, inside: bool, places: list[int]) -> None:
+def test_any_cut_gives_what_the_whole_reply_gives(of: EditPrompt, reply: str, inside: bool, places: list[int]) -> None:
     expected, whole = oracle(of, reply, inside), judged(of, reply, inside_fence=inside)
     assert whole == expected if expected[2] else not whole[2]  # what is not the passage alone is not taken at all
     assert judged(of, *cut(reply, places), inside_fence=inside) == whole
@@ -349,7 +349,7 @@ def test_in_markdown_a_bare_fence_that_does_not_wrap_the_whole_reply_is_text(rep
 
 
 def test_in_markdown_a_bare_fence_is_held_back_to_the_end() -> None:
-    edit = Rewritten(MARKDOWN, inside_fence=False)
+    edit = EditReply(MARKDOWN, inside_fence=False)
     assert [edit.feed(delta) for delta in ("```\n", "y\n", "```", "\n")] == [""] * 4
     assert (edit.flush(), edit.remarks) == ("y", "")
 
@@ -360,7 +360,7 @@ def test_in_markdown_a_block_of_markdown_is_a_wrapper(info: str) -> None:
 
 
 def test_the_text_within_a_wrapper_streams() -> None:
-    edit = Rewritten(CODE, inside_fence=False)
+    edit = EditReply(CODE, inside_fence=False)
     fed = ["`", "``p", "y\n", "x =", " 1", "\n", "y", "\n`", "`", "`", "\n", "bye"]
     assert [edit.feed(delta) for delta in fed] == ["", "", "", "x =", " 1", "", "\ny", "", "", "", "", ""]
     assert (edit.flush(), edit.remarks) == ("", "bye")
@@ -401,7 +401,7 @@ def test_in_code_a_preamble_goes_with_the_wrapper(said: str) -> None:
         (passage(language=""), "Here you go:\n```md\nx\n```"),
     ],
 )
-def test_what_may_be_a_preamble_or_text_means_that_it_is_not_the_passage_alone(of: Passage, reply: str) -> None:
+def test_what_may_be_a_preamble_or_text_means_that_it_is_not_the_passage_alone(of: EditPrompt, reply: str) -> None:
     assert judged(of, reply) == judged(of, *reply)
     assert judged(of, reply)[2] is False
 
@@ -422,14 +422,14 @@ def test_what_may_be_a_preamble_or_text_means_that_it_is_not_the_passage_alone(o
         (passage(language=""), "Run this:\n```\nls\n```"),
     ],
 )
-def test_sentences_before_a_fence_that_belong_to_the_document_stay(of: Passage, reply: str) -> None:
+def test_sentences_before_a_fence_that_belong_to_the_document_stay(of: EditPrompt, reply: str) -> None:
     assert rewritten(of, reply) == rewritten(of, *reply) == (reply.rstrip("\n"), "")
 
 
 def test_no_more_is_held_back_than_what_may_be_a_preamble() -> None:
-    edit = Rewritten(CODE, inside_fence=False)
+    edit = EditReply(CODE, inside_fence=False)
     assert [edit.feed(delta) for delta in ("Foo", ".bar()", "\n", "x")] == ["", "", "Foo.bar()", "\nx"]
-    edit = Rewritten(CODE, inside_fence=False)
+    edit = EditReply(CODE, inside_fence=False)
     assert [edit.feed(delta) for delta in ("de", "f f():", "\n")] == ["de", "f f():", ""]
 
 
@@ -456,7 +456,7 @@ def test_no_more_is_held_back_than_what_may_be_a_preamble() -> None:
         (CODE, "<selection-1", "<selection-1"),
     ],
 )
-def test_tags_of_the_message_are_taken_off(of: Passage, reply: str, text: str) -> None:
+def test_tags_of_the_message_are_taken_off(of: EditPrompt, reply: str, text: str) -> None:
     assert rewritten(of, reply)[0] == rewritten(of, *reply)[0] == text
 
 
@@ -480,7 +480,7 @@ def test_tags_of_which_it_cannot_be_told_where_the_passage_is_mean_that_it_is_no
 
 
 def test_the_text_within_the_tags_streams() -> None:
-    edit = Rewritten(CODE, inside_fence=False)
+    edit = EditReply(CODE, inside_fence=False)
     fed = ["<sel", "ection-1>", "\n", "x =", " 1", " < 2", "\n", "y", "\n</", "selection-1>"]
     assert [edit.feed(delta) for delta in fed] == ["", "", "", "x =", " 1", " < 2", "", "\ny", "", ""]
 
@@ -494,7 +494,7 @@ def test_what_follows_the_wrapper_is_kept_apart() -> None:
 
 @pytest.mark.parametrize("of", [LINE, MARKDOWN, BEFORE])
 @pytest.mark.parametrize("more", ["Or:\n\n```py\ny\n```", "```\nz\n```", "  ~~~", "```"])
-def test_a_fence_in_what_follows_means_that_it_is_not_the_passage_alone(of: Passage, more: str) -> None:
+def test_a_fence_in_what_follows_means_that_it_is_not_the_passage_alone(of: EditPrompt, more: str) -> None:
     reply = f"```md\nx\n```\n\n{more}\n"
     _, remarks, alone = judged(of, reply)
     assert (remarks, alone) == (more.strip(), False)
@@ -524,13 +524,13 @@ def test_blanks_after_the_wrapper_are_no_remark() -> None:
         (LINE, "```\nx\n```\n", "x\n"),
     ],
 )
-def test_a_replacement_ends_as_the_selection_did(of: Passage, reply: str, text: str) -> None:
+def test_a_replacement_ends_as_the_selection_did(of: EditPrompt, reply: str, text: str) -> None:
     assert rewritten(of, reply) == (text, "")
 
 
 @pytest.mark.parametrize("of", [INSERT, PLACE, passage("x", "", "insert_before")])
 @pytest.mark.parametrize("reply", ["x", "x\n", "\nx\n\n", "\n", " ", ""])
-def test_what_is_inserted_stands_as_it_is(of: Passage, reply: str) -> None:
+def test_what_is_inserted_stands_as_it_is(of: EditPrompt, reply: str) -> None:
     assert rewritten(of, reply) == (reply, "")
 
 
@@ -550,7 +550,7 @@ def test_what_is_inserted_stands_as_it_is(of: Passage, reply: str) -> None:
 def test_an_unwrapped_insertion_does_not_join_the_line_behind_it(
     before: str, selected: str, after: str, strategy: str, text: str
 ) -> None:
-    of = Passage("a.py", "python", before, selected, after, "import x", strategy)
+    of = EditPrompt("a.py", "python", before, selected, after, "import x", strategy)
     for reply in ("```py\nimport x\n```", "```\nimport x\n```\n"):
         assert rewritten(of, reply) == rewritten(of, *reply) == (text, "")
     assert rewritten(of, "import x") == ("import x", "")
@@ -560,7 +560,7 @@ def test_an_unwrapped_insertion_does_not_join_the_line_behind_it(
 @pytest.mark.parametrize(
     "reply", ["", "```\n```", "```py\n\n```\n", "<think>Away with it.</think>\n", "<selection-1></selection-1>\n"]
 )
-def test_a_reply_without_text_is_no_answer(of: Passage, reply: str) -> None:
+def test_a_reply_without_text_is_no_answer(of: EditPrompt, reply: str) -> None:
     assert emptied(of, reply) == emptied(of, *reply) == ("", True)
 
 
@@ -574,7 +574,7 @@ def test_a_reply_without_text_is_no_answer(of: Passage, reply: str) -> None:
         "<selection-1><delete/></selection-1>",
     ],
 )
-def test_the_mark_alone_deletes_the_selection_whole(of: Passage, reply: str) -> None:
+def test_the_mark_alone_deletes_the_selection_whole(of: EditPrompt, reply: str) -> None:
     assert rewritten(of, reply) == rewritten(of, *reply) == ("", "")
     assert emptied(of, reply) == emptied(of, *reply) == ("", False)
 
@@ -584,7 +584,7 @@ def test_the_mark_in_a_wrapper_deletes_too() -> None:
 
 
 def test_the_mark_is_never_seen_wherever_it_is_cut() -> None:
-    edit = Rewritten(LINE, inside_fence=False)
+    edit = EditReply(LINE, inside_fence=False)
     assert [edit.feed(delta) for delta in ("\n", "<", "del", "ete", "/", ">", "\n")] == [""] * 7
     assert (edit.flush(), edit.empty) == ("", False)
 
@@ -595,7 +595,7 @@ def test_with_anything_beside_it_the_mark_is_text(reply: str) -> None:
 
 
 @pytest.mark.parametrize("of", [INSERT, PLACE, BEFORE, passage("<delete/>"), passage("old", after="<Delete file=''/>")])
-def test_where_nothing_can_be_deleted_or_the_document_has_such_words_they_are_text(of: Passage) -> None:
+def test_where_nothing_can_be_deleted_or_the_document_has_such_words_they_are_text(of: EditPrompt) -> None:
     text, empty = emptied(of, "<delete/>")
     assert (text.strip(), empty) == ("<delete/>", False)
 
@@ -636,7 +636,7 @@ def test_a_reply_of_blanks_is_text(selected: str, reply: str, text: str) -> None
         (ABOVE, "```\na\n```", "a\r\n"),
     ],
 )
-def test_where_all_lines_end_in_crlf_so_do_those_of_the_reply(of: Passage, reply: str, text: str) -> None:
+def test_where_all_lines_end_in_crlf_so_do_those_of_the_reply(of: EditPrompt, reply: str, text: str) -> None:
     of = replace(of, line_end="\r\n")
     assert rewritten(of, reply) == rewritten(of, *reply) == (text, "")
 
@@ -666,18 +666,18 @@ def test_where_all_lines_end_in_crlf_so_do_those_of_the_reply(of: Passage, reply
         (passage("", strategy="insert_before", after="\nb", lines=True), "new", "new\n"),
     ],
 )
-def test_what_is_inserted_beside_lines_stands_on_lines_of_its_own(of: Passage, reply: str, text: str) -> None:
+def test_what_is_inserted_beside_lines_stands_on_lines_of_its_own(of: EditPrompt, reply: str, text: str) -> None:
     assert rewritten(of, reply) == rewritten(of, *reply) == (text, "")
 
 
 @pytest.mark.parametrize("of", [BEFORE, AFTER, AFTER_LINE, ABOVE, INSERT])
 @pytest.mark.parametrize("reply", ["", "```\n```"])
-def test_of_nothing_nothing_is_inserted(of: Passage, reply: str) -> None:
+def test_of_nothing_nothing_is_inserted(of: EditPrompt, reply: str) -> None:
     assert rewritten(of, reply) == ("", "")
 
 
 def test_beside_a_word_whose_line_is_named_too_the_text_stands_as_it_is() -> None:
-    before = Passage("a", "", "a = [", "b", "]\n", "", "insert_before", lines=True)
+    before = EditPrompt("a", "", "a = [", "b", "]\n", "", "insert_before", lines=True)
     after = replace(before, strategy="insert_after")
     assert rewritten(before, "x, ") == ("x, ", "")
     assert rewritten(after, ", x") == (", x", "")
@@ -717,7 +717,7 @@ def test_a_selection_that_begins_with_such_a_tag_gets_one(selected: str) -> None
 
 
 def test_the_text_after_the_thinking_streams() -> None:
-    edit = Rewritten(CODE, inside_fence=False)
+    edit = EditReply(CODE, inside_fence=False)
     fed = ["<thi", "nk>Hm", "</think", ">", "\n", "\n  x", " = 1"]
     assert [edit.feed(delta) for delta in fed] == ["", "", "", "", "", "  x", " = 1"]
 

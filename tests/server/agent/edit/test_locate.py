@@ -4,17 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.edit.locate import SHOWN, Standing, place
-from a2a_canvas.server.agent.operations import InvalidOperation, Marked
+from a2a_canvas.server.agent.edit.locate import SHOWN, EditBase, locate
+from a2a_canvas.server.agent.operations import InvalidOperation, SelectionRequest
 from a2a_canvas.store.errors import PassageLost
 from a2a_canvas.store.models import Content, Version, text_part
 from a2a_canvas.store.text.spans import Span, find_again, from_codepoints, line_count, lines_of, lines_span
-from a2a_canvas.tools.edit_stream import Target
+from a2a_canvas.tools.edit_stream import EditTarget
 
 TEXTS = st.text("ab \n\ré€😀", max_size=40)
 
 
-def standing(text: str, base_text: str | None = None, base: int | None = None, version: int = 3) -> Standing:
+def standing(text: str, base_text: str | None = None, base: int | None = None, version: int = 3) -> EditBase:
     """At version 3, as of someone who has seen `base_text` at version `base`."""
     seen = text if base_text is None else base_text
     texts = [seen if number == base else text for number in range(1, version + 1)]
@@ -22,12 +22,12 @@ def standing(text: str, base_text: str | None = None, base: int | None = None, v
         Version(number, Content(parts=(text_part(each),)), "user", "t", number - 1)
         for number, each in enumerate(texts, start=1)
     ]
-    return Standing("doc", version, text, base, seen, versions)
+    return EditBase("doc", version, text, base, seen, versions)
 
 
-def refused(marked: Marked, at: Standing) -> InvalidOperation:
+def refused(selection: SelectionRequest, at: EditBase) -> InvalidOperation:
     with pytest.raises(InvalidOperation) as caught:
-        place(marked, at)
+        locate(selection, at)
     return caught.value
 
 
@@ -38,9 +38,11 @@ def passages(draw) -> tuple[str, Span]:
     return text, Span(start, end)
 
 
-def marked(full: str, span: Span, unit="utf16", **rest) -> Marked:
+def marked(full: str, span: Span, unit="utf16", **rest) -> SelectionRequest:
     """The selection as someone who counts in `unit`s gives it."""
-    return Marked(from_codepoints(full, span.start, unit), from_codepoints(full, span.end, unit), unit, **rest)
+    return SelectionRequest(
+        from_codepoints(full, span.start, unit), from_codepoints(full, span.end, unit), unit, **rest
+    )
 
 
 # ------------------------------------------------------------------- offsets and units
@@ -51,17 +53,17 @@ def test_a_selection_stands_at_the_same_place_whatever_it_is_counted_in(passage,
     text, span = passage
     quote = span.of(text) if quoted else None
     for unit in ("utf16", "codepoint"):
-        target = place(marked(text, span, unit, text=quote), standing(text, base=base))
-        assert target == Target("doc", 3, text, span, unit)
+        target = locate(marked(text, span, unit, text=quote), standing(text, base=base))
+        assert target == EditTarget("doc", 3, text, span, unit)
 
 
 @pytest.mark.parametrize(
     ("selection", "message"),
     [
-        (Marked(0, 9), "selection.end is 9 and must be 0 to 4, the length of the text, in utf16 units."),
-        (Marked(5, 5), "selection.start is 5 and must be 0 to 4, the length of the text, in utf16 units."),
+        (SelectionRequest(0, 9), "selection.end is 9 and must be 0 to 4, the length of the text, in utf16 units."),
+        (SelectionRequest(5, 5), "selection.start is 5 and must be 0 to 4, the length of the text, in utf16 units."),
         (
-            Marked(0, 4, "codepoint"),
+            SelectionRequest(0, 4, "codepoint"),
             "selection.end is 4 and must be 0 to 3, the length of the text, in codepoint units.",
         ),
     ],
@@ -71,7 +73,7 @@ def test_a_range_that_the_text_does_not_have_is_refused_with_the_one_it_has(sele
 
 
 def test_an_offset_within_a_character_is_refused() -> None:
-    error = refused(Marked(2, 4), standing("a😀b"))
+    error = refused(SelectionRequest(2, 4), standing("a😀b"))
     assert error.field == "selection.start"
     assert "in the middle of a character (a surrogate pair)" in error.reason
 
@@ -79,7 +81,7 @@ def test_an_offset_within_a_character_is_refused() -> None:
 @given(passages(), st.integers(1, 9))
 def test_a_range_outside_of_the_version_that_was_seen_is_refused_whatever_stands_there_now(passage, beyond) -> None:
     text, span = passage
-    far = Marked(span.start, len(text) + beyond, "codepoint")
+    far = SelectionRequest(span.start, len(text) + beyond, "codepoint")
     at = standing(text + "x" * 20, base_text=text, base=2)
     assert refused(far, at).field == "selection.end"
 
@@ -99,14 +101,14 @@ def test_a_range_outside_of_the_version_that_was_seen_is_refused_whatever_stands
     ],
 )
 def test_lines_alone_name_the_range_without_its_last_line_end(text, first, last, span) -> None:
-    assert place(Marked(line_start=first, line_end=last), standing(text)).span == span
+    assert locate(SelectionRequest(line_start=first, line_end=last), standing(text)).span == span
 
 
 @pytest.mark.parametrize(("text", "count"), [("", 1), ("one", 1), ("one\n", 2), ("one\r\ntwo\r\n", 3)])
 def test_a_line_that_the_text_does_not_have_is_refused_with_those_it_has(text, count) -> None:
-    error = refused(Marked(line_start=count + 1, line_end=count + 1), standing(text))
+    error = refused(SelectionRequest(line_start=count + 1, line_end=count + 1), standing(text))
     assert str(error) == f"selection.lineStart is {count + 1} and must be 1 to {count}."
-    assert refused(Marked(line_start=1, line_end=count + 1), standing(text)).field == "selection.lineEnd"
+    assert refused(SelectionRequest(line_start=1, line_end=count + 1), standing(text)).field == "selection.lineEnd"
 
 
 @given(passages(), st.integers(1, 8), st.integers(1, 8))
@@ -119,7 +121,7 @@ def test_lines_given_with_offsets_must_be_those_that_the_range_touches(passage, 
         allowed.add((touched[0], touched[1] + 1))
     at = standing(text)
     if (first, last) in allowed:
-        assert place(marked(text, span, line_start=first, line_end=last), at).span == span
+        assert locate(marked(text, span, line_start=first, line_end=last), at).span == span
     else:
         assert refused(marked(text, span, line_start=first, line_end=last), at).field in (
             "selection.lineStart",
@@ -133,30 +135,38 @@ def test_the_offsets_of_lines_fit_these_lines(text, data) -> None:
     last = data.draw(st.integers(first, line_count(text)))
     span = lines_span(text, first, last)
     touched = lines_of(text, span)
-    target = place(marked(text, span, line_start=touched[0], line_end=touched[1]), standing(text))
-    assert target.span == span == place(Marked(line_start=first, line_end=last), standing(text)).span
+    target = locate(marked(text, span, line_start=touched[0], line_end=touched[1]), standing(text))
+    assert target.span == span == locate(SelectionRequest(line_start=first, line_end=last), standing(text)).span
 
 
 def test_an_end_just_after_a_line_end_may_name_either_line() -> None:
     for text in ("one\ntwo", "one\r\ntwo"):
         end = text.index("t")
         for line_end in (1, 2):
-            assert place(Marked(0, end, line_start=1, line_end=line_end), standing(text)).span == Span(0, end)
+            assert locate(SelectionRequest(0, end, line_start=1, line_end=line_end), standing(text)).span == Span(
+                0, end
+            )
 
 
 @pytest.mark.parametrize(
     ("selection", "message"),
     [
         (
-            Marked(4, 7, line_start=1, line_end=2),
+            SelectionRequest(4, 7, line_start=1, line_end=2),
             "selection.lineStart must be 2, the line in which the selection starts.",
         ),
-        (Marked(4, 7, line_start=2, line_end=3), "selection.lineEnd must be 2, the line in which the selection ends."),
         (
-            Marked(4, 4, line_start=1, line_end=1),
+            SelectionRequest(4, 7, line_start=2, line_end=3),
+            "selection.lineEnd must be 2, the line in which the selection ends.",
+        ),
+        (
+            SelectionRequest(4, 4, line_start=1, line_end=1),
             "selection.lineStart must be 2, the line in which the selection starts.",
         ),
-        (Marked(0, 8, line_start=1, line_end=1), "selection.lineEnd must be 2, the line in which the selection ends."),
+        (
+            SelectionRequest(0, 8, line_start=1, line_end=1),
+            "selection.lineEnd must be 2, the line in which the selection ends.",
+        ),
     ],
 )
 def test_lines_that_do_not_fit_the_offsets_are_refused_with_those_that_do(selection, message) -> None:
@@ -167,52 +177,52 @@ def test_lines_that_do_not_fit_the_offsets_are_refused_with_those_that_do(select
 
 
 def test_a_quote_that_is_not_what_the_current_version_says_is_refused_with_what_it_says() -> None:
-    error = refused(Marked(0, 3, text="two"), standing("one\ntwo", base=3))
+    error = refused(SelectionRequest(0, 3, text="two"), standing("one\ntwo", base=3))
     assert str(error) == "selection.text does not match: version 3 says 'one' there."
 
 
 def test_of_a_long_passage_only_its_beginning_is_shown() -> None:
     text = "a" * 500
-    error = refused(Marked(0, 500, text="b"), standing(text, base=3))
+    error = refused(SelectionRequest(0, 500, text="b"), standing(text, base=3))
     assert f"{'a' * SHOWN}…" in str(error)
     assert "a" * (SHOWN + 1) not in str(error)
 
 
 def test_without_a_version_a_quote_that_stands_elsewhere_is_found_there() -> None:
-    assert place(Marked(0, 3, text="two"), standing("one\ntwo")).span == Span(4, 7)
+    assert locate(SelectionRequest(0, 3, text="two"), standing("one\ntwo")).span == Span(4, 7)
 
 
 def test_without_a_version_a_quote_that_stands_nowhere_is_lost() -> None:
     with pytest.raises(PassageLost) as caught:
-        place(Marked(0, 3, text="six"), standing("one\ntwo"))
+        locate(SelectionRequest(0, 3, text="six"), standing("one\ntwo"))
     assert caught.value.current == 3
 
 
 def test_offsets_are_those_of_the_version_that_was_seen() -> None:
     at = standing("zero\none\ntwo", base_text="one\ntwo", base=2)
-    assert place(Marked(4, 7, text="two"), at) == Target("doc", 3, "zero\none\ntwo", Span(9, 12))
-    assert place(Marked(4, 7), at).span == Span(9, 12)
-    assert place(Marked(line_start=2, line_end=2), at).span == Span(9, 12)
+    assert locate(SelectionRequest(4, 7, text="two"), at) == EditTarget("doc", 3, "zero\none\ntwo", Span(9, 12))
+    assert locate(SelectionRequest(4, 7), at).span == Span(9, 12)
+    assert locate(SelectionRequest(line_start=2, line_end=2), at).span == Span(9, 12)
 
 
 def test_a_passage_that_others_have_changed_is_lost() -> None:
     with pytest.raises(PassageLost) as caught:
-        place(Marked(4, 7), standing("one\n2", base_text="one\ntwo", base=2))
+        locate(SelectionRequest(4, 7), standing("one\n2", base_text="one\ntwo", base=2))
     assert (caught.value.base, caught.value.current) == (2, 3)
 
 
 def test_a_passage_that_stands_twice_alike_is_lost() -> None:
     with pytest.raises(PassageLost):
-        place(Marked(0, 2, text="ab"), standing("ab ab", base_text="ab", base=2))
+        locate(SelectionRequest(0, 2, text="ab"), standing("ab ab", base_text="ab", base=2))
 
 
 def test_an_empty_selection_is_found_by_what_stands_around_it() -> None:
     at = standing("zero\none\ntwo", base_text="one\ntwo", base=2)
     with pytest.raises(PassageLost):  # "zero" stands before the beginning now
-        place(Marked(0, 0), at)
+        locate(SelectionRequest(0, 0), at)
     before = "-" * 40
     moved = standing(f"zero{before}one{before}", base_text=f"{before}one{before}", base=2)
-    assert place(Marked(40, 40), moved).span == Span(44, 44)
+    assert locate(SelectionRequest(40, 40), moved).span == Span(44, 44)
 
 
 @st.composite
@@ -229,7 +239,7 @@ def test_after_the_work_of_others_a_passage_is_what_it_was_or_lost(work, quoted,
     quote = span.of(text) if quoted else None
     at = standing(now, base_text=text, base=2)
     try:
-        target = place(marked(text, span, unit, text=quote), at)
+        target = locate(marked(text, span, unit, text=quote), at)
     except PassageLost:
         assert find_again(text, span, span.of(text), now) is None
     else:
@@ -241,17 +251,17 @@ def test_after_the_work_of_others_a_passage_is_what_it_was_or_lost(work, quoted,
 def test_a_passage_whose_quote_is_unmistakable_is_found_wherever_others_have_put_it(before, after) -> None:
     text = "one\nTHE PASSAGE\ntwo"
     at = standing(f"{before}\nTHE PASSAGE\n{after}", base_text=text, base=1)
-    assert place(Marked(4, 15), at).span == Span(len(before) + 1, len(before) + 12)
+    assert locate(SelectionRequest(4, 15), at).span == Span(len(before) + 1, len(before) + 12)
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (Marked(-1, 2), "selection.start is -1 and must be 0 to 5, the length of the text, in utf16 units."),
-        (Marked(4, 2), "selection.end is 2 and must be 4 to 5: it ends before it begins."),
-        (Marked(line_start=0, line_end=1), "selection.lineStart is 0 and must be 1 to 2."),
-        (Marked(line_start=2, line_end=1), "selection.lineEnd is 1 and must be 2 to 2."),
-        (Marked(4, 9, fields=("start_index", "end_index")), "end_index is 9 and must be 0 to 5, the length"),
+        (SelectionRequest(-1, 2), "selection.start is -1 and must be 0 to 5, the length of the text, in utf16 units."),
+        (SelectionRequest(4, 2), "selection.end is 2 and must be 4 to 5: it ends before it begins."),
+        (SelectionRequest(line_start=0, line_end=1), "selection.lineStart is 0 and must be 1 to 2."),
+        (SelectionRequest(line_start=2, line_end=1), "selection.lineEnd is 1 and must be 2 to 2."),
+        (SelectionRequest(4, 9, fields=("start_index", "end_index")), "end_index is 9 and must be 0 to 5, the length"),
     ],
 )
 def test_a_range_that_the_text_does_not_have_is_told_from_what_it_has(wrong, said) -> None:

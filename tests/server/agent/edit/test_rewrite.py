@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.edit.edit_prompt import edit_request, passage_of
+from a2a_canvas.server.agent.edit.edit_prompt import edit_prompt, edit_request
 from a2a_canvas.server.agent.edit.rewrite import NO_TEXT, NOT_ALONE
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
@@ -18,7 +18,7 @@ from a2a_canvas.server.agent.events import (
     ThinkingAdded,
 )
 from a2a_canvas.server.agent.model import InputDelta, ModelError, SignatureDelta
-from a2a_canvas.server.agent.operations import Edit, Marked
+from a2a_canvas.server.agent.operations import SelectionEdit, SelectionRequest
 from a2a_canvas.store.changes import AppendParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, Limits, text_part

@@ -70,12 +70,12 @@ async def test_a_version_that_was_never_made_is_refused_with_those_that_were(ope
 
 
 @pytest.mark.parametrize(
-    ("marked", "field"),
+    ("selection", "field"),
     [
-        (Marked(0, 999), "selection.end"),
-        (Marked(line_start=99, line_end=99), "selection.lineStart"),
-        (Marked(14, 18, line_start=1, line_end=4), "selection.lineStart"),
-        (Marked(14, 18, text="Three."), "selection.text"),
+        (SelectionRequest(0, 999), "selection.end"),
+        (SelectionRequest(line_start=99, line_end=99), "selection.lineStart"),
+        (SelectionRequest(14, 18, line_start=1, line_end=4), "selection.lineStart"),
+        (SelectionRequest(14, 18, text="Three."), "selection.text"),
     ],
 )
 async def test_a_selection_that_cannot_be_is_refused(marked, field) -> None:
@@ -163,7 +163,7 @@ async def test_a_step_emits_one_replacement_and_says_what_it_did(operations, sai
     changed, remembered, ended = harness.told.events
     assert isinstance(changed, ArtifactChanged)
     assert (changed.append, changed.last_chunk, changed.version) == (False, True, version)
-    assert remembered == Remembered((AssistantSaid(1, (Text(said),)),))
+    assert remembered == TranscriptAppended((AssistantOutput(1, (ModelText(said),)),))
     assert (ended.state, ended.message.text, dict(ended.message.metadata)) == (State.COMPLETED, said, {})
     artifact = await harness.doc()
     assert (artifact.version, artifact.parts) == (version, changed.parts)

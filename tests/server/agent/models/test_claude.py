@@ -24,15 +24,15 @@ from a2a_canvas.server.agent.model import (
     BlockStart,
     BlockStop,
     InputDelta,
-    MessageDelta,
     MessageStart,
     MessageStop,
     ModelError,
     ModelEvent,
     ModelMessage,
     ModelRequest,
+    ModelText,
     SignatureDelta,
-    Text,
+    StopReasonDelta,
     TextDelta,
     Thinking,
     ThinkingDelta,
@@ -46,7 +46,7 @@ from tests.server.agent.models.strict_messages_api import Answer, MessagesApi, s
 
 BASE = "http://provider.test"
 KEY = "sk-ant-a-secret-of-ours"
-REQUEST = ModelRequest("Be brief.", (ModelMessage("user", (Text("Write."),)),))
+REQUEST = ModelRequest("Be brief.", (ModelMessage("user", (ModelText("Write."),)),))
 
 
 def recorded(name: str) -> bytes:
@@ -114,7 +114,7 @@ async def test_a_text_reply_comes_delta_by_delta_and_pings_say_nothing() -> None
         TextDelta(0, "Grüße"),
         TextDelta(0, ", Welt 👋"),
         BlockStop(0),
-        MessageDelta("end_turn"),
+        StopReasonDelta("end_turn"),
         MessageStop("end_turn", Usage(12, 15, cache_read_tokens=400, cache_write_tokens=30)),
     ]
 
@@ -133,7 +133,7 @@ async def test_thinking_comes_as_deltas_sealed_by_its_signature_and_redacted_thi
         BlockStart(2, "text"),
         TextDelta(2, "Done."),
         BlockStop(2),
-        MessageDelta("end_turn"),
+        StopReasonDelta("end_turn"),
         MessageStop("end_turn", Usage(25, 40)),
     ]
 
@@ -185,7 +185,7 @@ async def test_max_tokens_inside_a_tool_input_leaves_it_unfinished_and_says_why(
     events = await played("max_tokens_in_tool")
 
     assert input_of(events, 0).endswith('"text": "half a sen')
-    assert events[-2:] == [MessageDelta("max_tokens"), MessageStop("max_tokens", Usage(25, 64))]
+    assert events[-2:] == [StopReasonDelta("max_tokens"), MessageStop("max_tokens", Usage(25, 64))]
     assert BlockStop(0) in events
 
 
@@ -201,7 +201,7 @@ async def test_unknown_events_blocks_and_deltas_are_left_out_whole_and_each_type
         BlockStart(0, "text"),
         TextDelta(0, "Found it."),
         BlockStop(0),
-        MessageDelta("end_turn"),
+        StopReasonDelta("end_turn"),
         MessageStop("end_turn", Usage(25, 30)),
     ]
     logged = [record.getMessage() for record in caplog.records if record.name.startswith("a2a_canvas.")]
@@ -252,7 +252,7 @@ async def test_every_stop_reason_is_one_of_ours(told: str, meant: str) -> None:
     with answering(answer(recorded("text").replace(b'"end_turn"', f'"{told}"'.encode()))):
         events = await said(claude())
 
-    assert events[-2:] == [MessageDelta(meant), MessageStop(meant, Usage(12, 15, 400, 30))]
+    assert events[-2:] == [StopReasonDelta(meant), MessageStop(meant, Usage(12, 15, 400, 30))]
 
 
 @settings(max_examples=40, deadline=None)
@@ -287,7 +287,7 @@ async def test_the_request_is_streamed_with_the_tools_asked_for_and_our_key() ->
 
 async def test_earlier_thinking_that_the_provider_cannot_read_is_left_out_and_the_call_made_again() -> None:
     refused = refusal(400, "messages.1.content.0: Invalid `signature` in `thinking` block.")
-    thought = ModelMessage("assistant", (Thinking("Hm.", "sig"), Text("Yes.")))
+    thought = ModelMessage("assistant", (Thinking("Hm.", "sig"), ModelText("Yes.")))
     with answering(refused, answer(recorded("text"))) as route:
         events = await said(claude(), ModelRequest("", (*REQUEST.messages, thought, *REQUEST.messages)))
 
@@ -298,7 +298,7 @@ async def test_earlier_thinking_that_the_provider_cannot_read_is_left_out_and_th
 
 
 PICTURE = Attachment("image/png", "a.png", content=b"\x89PNG\r\n\x1a\n, but not really")
-SHOWN = ModelRequest("", (ModelMessage("user", (Text("Look."), PICTURE)),))
+SHOWN = ModelRequest("", (ModelMessage("user", (ModelText("Look."), PICTURE)),))
 
 
 def kinds(call: respx.models.Call) -> list[str]:
@@ -322,7 +322,7 @@ async def test_an_attachment_that_the_provider_refuses_is_named_instead_and_the_
 
 async def test_a_request_may_lose_its_thinking_and_then_its_attachments() -> None:
     thinking = refusal(400, "messages.0.content.0: Invalid `signature` in `thinking` block.")
-    thought = ModelMessage("assistant", (Thinking("Hm.", "sig"), Text("Yes.")))
+    thought = ModelMessage("assistant", (Thinking("Hm.", "sig"), ModelText("Yes.")))
     request = ModelRequest("", (*SHOWN.messages, thought, *REQUEST.messages))
     with answering(thinking, refusal(400, "Could not process image"), answer(recorded("text"))) as route:
         await said(claude(), request)
@@ -423,7 +423,7 @@ async def test_a_gateway_may_know_none_of_them() -> None:
     ],
 )
 async def test_any_refusal_that_names_thinking_is_answered_by_a_try_without_that_of_the_conversation(words) -> None:
-    thought = ModelMessage("assistant", (Thinking("Hm.", "sig"), Text("Yes.")))
+    thought = ModelMessage("assistant", (Thinking("Hm.", "sig"), ModelText("Yes.")))
     request = ModelRequest("", (*REQUEST.messages, thought, *REQUEST.messages))
     with answering(refusal(400, words), answer(recorded("text"))) as route:
         await said(claude(), request)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.model import (
     Attachment,
-    Content,
+    ModelContent,
     ModelMessage,
     ModelRequest,
-    Text,
+    ModelText,
     Thinking,
     ToolResult,
     ToolSpec,
@@ -30,22 +30,24 @@ def params(*messages: ModelMessage, system: str = "", tools: tuple[ToolSpec, ...
     return to_params(ModelRequest(system, messages, tools), "claude-sonnet-5-5", 100)
 
 
-def user(*content: Content) -> ModelMessage:
+def user(*content: ModelContent) -> ModelMessage:
     return ModelMessage("user", content)
 
 
-def assistant(*content: Content) -> ModelMessage:
+def assistant(*content: ModelContent) -> ModelMessage:
     return ModelMessage("assistant", content)
 
 
-def block(content: Content) -> dict | None:
+def block(content: ModelContent) -> dict | None:
     """What one piece of content becomes when it does not stand at the conversation's end."""
-    messages = params(assistant(Text("yes")), user(content), assistant(Text("no")), user(Text("end")))["messages"]
+    messages = params(assistant(ModelText("yes")), user(content), assistant(ModelText("no")), user(ModelText("end")))[
+        "messages"
+    ]
     return None if messages[1]["content"] == [EMPTY] else messages[1]["content"][0]
 
 
 def test_a_request_without_system_and_tools_has_neither() -> None:
-    assert params(user(Text("hi"))) == {
+    assert params(user(ModelText("hi"))) == {
         "model": "claude-sonnet-5-5",
         "max_tokens": 100,
         "thinking": {"type": "adaptive", "display": "summarized"},
@@ -54,20 +56,20 @@ def test_a_request_without_system_and_tools_has_neither() -> None:
 
 
 def test_the_system_prompt_is_a_cached_text_block() -> None:
-    assert params(user(Text("hi")), system="Be brief.")["system"] == [
+    assert params(user(ModelText("hi")), system="Be brief.")["system"] == [
         {"type": "text", "text": "Be brief.", "cache_control": CACHED}
     ]
 
 
 def test_a_blank_system_prompt_is_left_out() -> None:
-    assert "system" not in params(user(Text("hi")), system=" \n")
+    assert "system" not in params(user(ModelText("hi")), system=" \n")
 
 
 def test_eager_tools_say_so_and_the_last_tool_is_cached() -> None:
     schema = {"type": "object", "properties": {}}
     tools = (ToolSpec("write", "Writes.", schema, eager=True), ToolSpec("read", "Reads.", schema))
 
-    assert params(user(Text("hi")), tools=tools)["tools"] == [
+    assert params(user(ModelText("hi")), tools=tools)["tools"] == [
         {"name": "write", "description": "Writes.", "input_schema": schema, "eager_input_streaming": True},
         {"name": "read", "description": "Reads.", "input_schema": schema, "cache_control": CACHED},
     ]
@@ -75,11 +77,11 @@ def test_eager_tools_say_so_and_the_last_tool_is_cached() -> None:
 
 def test_a_round_with_thinking_and_calls_goes_back_as_it_came() -> None:
     sent = params(
-        user(Text("Write.")),
+        user(ModelText("Write.")),
         assistant(
             Thinking("Hm.", signature="sig"),
             Thinking("", redacted="opaque"),
-            Text("Now."),
+            ModelText("Now."),
             ToolUse("toolu_1", "write", {"a": [1]}),
             ToolUse("toolu_2", "read", {}),
         ),
@@ -109,7 +111,9 @@ def test_a_round_with_thinking_and_calls_goes_back_as_it_came() -> None:
 
 
 def test_tool_results_come_first_in_a_user_message_and_nothing_else_changes_places() -> None:
-    sent = params(user(Text("one"), ToolResult("a", "1"), Text("two"), ToolResult("b", "2")))["messages"][0]["content"]
+    sent = params(user(ModelText("one"), ToolResult("a", "1"), ModelText("two"), ToolResult("b", "2")))["messages"][0][
+        "content"
+    ]
 
     assert [each.get("text") or each["tool_use_id"] for each in sent] == ["a", "b", "one", "two"]
 
@@ -121,9 +125,9 @@ def test_an_error_result_never_is_empty() -> None:
     assert result["content"] == "The tool failed."
 
 
-def blocks(*content: Content) -> list[str]:
+def blocks(*content: ModelContent) -> list[str]:
     """What of an answer of the model is sent, by the types of its blocks; nothing if the answer is left out."""
-    messages = params(user(Text("a")), assistant(*content), user(Text("b")))["messages"]
+    messages = params(user(ModelText("a")), assistant(*content), user(ModelText("b")))["messages"]
     return [each["type"] for message in messages if message["role"] == "assistant" for each in message["content"]]
 
 
@@ -131,14 +135,14 @@ SEALED, REDACTED, CALL = Thinking("Hm.", signature="sig"), Thinking("", redacted
 
 
 def test_thinking_whose_text_was_omitted_goes_back_with_its_signature() -> None:
-    sent = params(assistant(Thinking("", signature="sig"), Text("a")))["messages"][0]["content"]
+    sent = params(assistant(Thinking("", signature="sig"), ModelText("a")))["messages"][0]["content"]
 
     assert sent[0] == {"type": "thinking", "thinking": "", "signature": "sig"}
 
 
-@pytest.mark.parametrize("content", [Text(""), Text(" \n\t"), Thinking("unsigned"), SEALED, REDACTED])
+@pytest.mark.parametrize("content", [ModelText(""), ModelText(" \n\t"), Thinking("unsigned"), SEALED, REDACTED])
 def test_an_answer_with_nothing_left_in_it_is_left_out_and_what_stands_around_it_is_one_message(content) -> None:
-    sent = params(user(Text("a")), assistant(content), user(Text("b")))["messages"]
+    sent = params(user(ModelText("a")), assistant(content), user(ModelText("b")))["messages"]
 
     assert [each["role"] for each in sent] == ["user"]
     assert [each["text"] for each in sent[0]["content"]] == ["a", "b"]
@@ -147,22 +151,22 @@ def test_an_answer_with_nothing_left_in_it_is_left_out_and_what_stands_around_it
 @pytest.mark.parametrize(
     ("answer", "sent"),
     [
-        ((SEALED, Text("a"), SEALED, REDACTED), ["thinking", "text"]),
+        ((SEALED, ModelText("a"), SEALED, REDACTED), ["thinking", "text"]),
         ((SEALED, CALL, SEALED), ["thinking", "tool_use"]),
-        ((Text("a"), REDACTED, Text(" ")), ["text"]),
-        ((SEALED, Text("a")), ["thinking", "text"]),
+        ((ModelText("a"), REDACTED, ModelText(" ")), ["text"]),
+        ((SEALED, ModelText("a")), ["thinking", "text"]),
     ],
 )
-def test_thinking_that_nothing_follows_is_left_out(answer: tuple[Content, ...], sent: list[str]) -> None:
+def test_thinking_that_nothing_follows_is_left_out(answer: tuple[ModelContent, ...], sent: list[str]) -> None:
     assert blocks(*answer) == sent
 
 
 def test_where_one_block_of_thinking_cannot_go_back_none_of_that_answer_does() -> None:
-    assert blocks(SEALED, Thinking("unsigned"), Text("a"), CALL) == ["text", "tool_use"]
+    assert blocks(SEALED, Thinking("unsigned"), ModelText("a"), CALL) == ["text", "tool_use"]
 
 
-@pytest.mark.parametrize("content", [Text(""), Text(" \n\t")])
-def test_a_blank_message_of_the_user_is_said_to_be_one(content: Content) -> None:
+@pytest.mark.parametrize("content", [ModelText(""), ModelText(" \n\t")])
+def test_a_blank_message_of_the_user_is_said_to_be_one(content: ModelContent) -> None:
     assert params(user(content))["messages"] == [
         {"role": "user", "content": [{**EMPTY, "cache_control": CACHED}]},
     ]
@@ -176,7 +180,7 @@ def sent_calls(*answers: tuple[str, ...]) -> list[list[tuple[str, str]]]:
     said = []
     for ids in answers:
         said += [assistant(*(ToolUse(i, "t", {}) for i in ids)), user(*(ToolResult(i, "ok") for i in ids))]
-    sent = params(user(Text("a")), *said)["messages"][1:]
+    sent = params(user(ModelText("a")), *said)["messages"][1:]
     made = [[each["id"] for each in message["content"]] for message in sent[::2]]
     answered = [[each["tool_use_id"] for each in message["content"]] for message in sent[1::2]]
     return [list(zip(one, other, strict=True)) for one, other in zip(made, answered, strict=True)]
@@ -215,9 +219,14 @@ def test_an_input_with_numbers_that_json_does_not_have_is_sent_without_them() ->
 
 @pytest.mark.parametrize(
     "content",
-    [Text("a\ud800"), ToolResult("a", "\udfff"), Attachment("a/b", "\ud800"), Attachment("text/x", "\ud800", b"x")],
+    [
+        ModelText("a\ud800"),
+        ToolResult("a", "\udfff"),
+        Attachment("a/b", "\ud800"),
+        Attachment("text/x", "\ud800", b"x"),
+    ],
 )
-def test_half_characters_are_sent_as_the_mark_that_stands_for_them(content: Content) -> None:
+def test_half_characters_are_sent_as_the_mark_that_stands_for_them(content: ModelContent) -> None:
     assert "\ufffd" in json.dumps(block(content), ensure_ascii=False)
     json.dumps(block(content), ensure_ascii=False).encode()
 
@@ -422,7 +431,7 @@ OPTIONAL = ("eager_input_streaming", "cache_control", "display", "thinking")
 def test_an_optional_field_can_be_left_out_and_nothing_else_goes(name: str) -> None:
     tool = ToolSpec("write", "Writes.", {"type": "object", "properties": {name: {"thinking": 1}}}, eager=True)
     request = ModelRequest(
-        "s", (user(Text(name)), assistant(ToolUse("a", "write", {name: 1})), user(Text("b"))), (tool,)
+        "s", (user(ModelText(name)), assistant(ToolUse("a", "write", {name: 1})), user(ModelText("b"))), (tool,)
     )
     whole, less = (to_params(request, "claude-sonnet-5-5", 1, without=without) for without in ((), (name,)))
 
@@ -445,7 +454,7 @@ def without_field(value, name: str):
             return value
 
 
-texts = st.builds(Text, st.text(max_size=5))
+texts = st.builds(ModelText, st.text(max_size=5))
 turns = st.one_of(
     st.tuples(texts, texts).map(lambda both: (user(both[0]), assistant(both[1]))),
     st.builds(
@@ -476,22 +485,22 @@ def test_one_block_at_most_is_marked_and_it_is_the_last(messages: tuple) -> None
 
 
 def test_thinking_can_be_taken_out_of_a_request() -> None:
-    request = ModelRequest("s", (assistant(Thinking("Hm.", "sig"), Text("a")), user(Text("b"))))
+    request = ModelRequest("s", (assistant(Thinking("Hm.", "sig"), ModelText("a")), user(ModelText("b"))))
 
-    assert without_thinking(request) == ModelRequest("s", (assistant(Text("a")), user(Text("b"))))
+    assert without_thinking(request) == ModelRequest("s", (assistant(ModelText("a")), user(ModelText("b"))))
 
 
 def test_images_and_documents_can_be_taken_out_of_a_request_and_are_named_instead() -> None:
     text = Attachment("text/plain", "a.txt", content=b"a")
     shown = Attachment("image/png", "a.png", content=PNG)
     linked = Attachment("application/pdf", "a.pdf", url="https://example.com/a")
-    request = ModelRequest("s", (user(Text("See."), shown, text), assistant(Text("Yes.")), user(linked)))
+    request = ModelRequest("s", (user(ModelText("See."), shown, text), assistant(ModelText("Yes.")), user(linked)))
 
     assert without_media(request) == ModelRequest(
         "s",
         (
-            user(Text("See."), Text("[Attached file: a.png (image/png)]"), text),
-            assistant(Text("Yes.")),
-            user(Text("[Attached file: a.pdf (application/pdf) at https://example.com/a]")),
+            user(ModelText("See."), ModelText("[Attached file: a.png (image/png)]"), text),
+            assistant(ModelText("Yes.")),
+            user(ModelText("[Attached file: a.pdf (application/pdf) at https://example.com/a]")),
         ),
     )

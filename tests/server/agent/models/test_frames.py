@@ -18,7 +18,7 @@ from a2a_canvas.server.agent.model import (
     TextDelta,
     ThinkingDelta,
 )
-from a2a_canvas.server.agent.models.frames import OPENING, FramedLLM, framed
+from a2a_canvas.server.agent.models.frames import UNJOINED_CHARACTERS, FramedLLM, framed
 
 LONG = 1000.0
 """A frame that does not end within a test."""
@@ -84,7 +84,7 @@ async def test_the_first_delta_does_not_wait_for_its_frame() -> None:
 
 async def test_the_opening_of_a_calls_input_is_not_joined_so_that_an_artifact_is_seen_to_begin_at_once() -> None:
     piece = InputDelta(0, "x" * 20)
-    opening = OPENING // 20 + 1
+    opening = UNJOINED_CHARACTERS // 20 + 1
     script = [BlockStart(0, "tool_use"), *[piece] * (opening + 3), BlockStop(0)]
     assert await read(script, LONG) == [
         BlockStart(0, "tool_use"),

@@ -11,13 +11,13 @@ from a2a_canvas.server.agent.model import (
     BlockStart,
     BlockStop,
     InputDelta,
-    MessageDelta,
     MessageStart,
     MessageStop,
     ModelMessage,
     ModelRequest,
+    ModelText,
     SignatureDelta,
-    Text,
+    StopReasonDelta,
     TextDelta,
     Thinking,
     ThinkingDelta,
@@ -27,7 +27,7 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.server.agent.models.playback import answer, fresh_tool_id, paced
 
-REQUEST = ModelRequest("", (ModelMessage("user", (Text("hello"),)),))
+REQUEST = ModelRequest("", (ModelMessage("user", (ModelText("hello"),)),))
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
@@ -41,7 +41,7 @@ def said(*blocks, chunk=1000, request=REQUEST):
 
 
 def test_an_answer_numbers_its_blocks_and_ends_with_one_stop() -> None:
-    events = said(Thinking("hm", "sig"), Text("Hello"), ToolUse("t1", "artifact_list", {}), chunk=3)
+    events = said(Thinking("hm", "sig"), ModelText("Hello"), ToolUse("t1", "artifact_list", {}), chunk=3)
     assert events == [
         MessageStart(),
         BlockStart(0, "thinking"),
@@ -55,23 +55,23 @@ def test_an_answer_numbers_its_blocks_and_ends_with_one_stop() -> None:
         BlockStart(2, "tool_use", "t1", "artifact_list"),
         InputDelta(2, "{}"),
         BlockStop(2),
-        MessageDelta("tool_use"),
+        StopReasonDelta("tool_use"),
         MessageStop("tool_use", Usage(5 // 4, 9 // 4)),
     ]
 
 
 def test_an_answer_without_a_call_ends_the_turn() -> None:
-    assert said(Text("Hello"))[-2] == MessageDelta("end_turn")
-    assert said() == [MessageStart(), MessageDelta("end_turn"), MessageStop("end_turn", Usage(1, 0))]
+    assert said(ModelText("Hello"))[-2] == StopReasonDelta("end_turn")
+    assert said() == [MessageStart(), StopReasonDelta("end_turn"), MessageStop("end_turn", Usage(1, 0))]
 
 
 def test_a_token_counts_as_four_characters() -> None:
     conversation = (
-        ModelMessage("user", (Text("x" * 40),)),
+        ModelMessage("user", (ModelText("x" * 40),)),
         ModelMessage("assistant", (Thinking("y" * 8), ToolUse("t", "n", {}))),
         ModelMessage("user", (ToolResult("t", "z" * 400),)),
     )
-    stop = said(Text("a" * 80), request=ModelRequest("s" * 20, conversation))[-1]
+    stop = said(ModelText("a" * 80), request=ModelRequest("s" * 20, conversation))[-1]
     assert stop == MessageStop("end_turn", Usage(input_tokens=(20 + 40 + 8 + 2 + 400) // 4, output_tokens=20))
 
 
@@ -94,7 +94,7 @@ def test_however_the_input_is_cut_it_parses_to_the_same(given, sizes) -> None:
 @settings(max_examples=50, deadline=None)
 @given(text=st.text(), chunk=st.integers(1, 40))
 def test_however_a_text_is_cut_nothing_is_lost(text, chunk) -> None:
-    pieces = [e.text for e in said(Text(text), chunk=chunk) if isinstance(e, TextDelta)]
+    pieces = [e.text for e in said(ModelText(text), chunk=chunk) if isinstance(e, TextDelta)]
     assert "".join(pieces) == text
     assert len(pieces) == -(-len(text) // chunk)
 
@@ -105,12 +105,12 @@ async def test_the_delay_stands_between_two_deltas_and_nowhere_else() -> None:
     async def sleep(seconds: float) -> None:
         seen.append(seconds)
 
-    events = said(Text("abc"), ToolUse("t", "n", {}), chunk=2)
+    events = said(ModelText("abc"), ToolUse("t", "n", {}), chunk=2)
     async for event in paced(events, 0.5, sleep):
         seen.append(type(event).__name__)
     assert seen == [
         *("MessageStart", "BlockStart", "TextDelta", 0.5, "TextDelta", "BlockStop"),
-        *("BlockStart", 0.5, "InputDelta", "BlockStop", "MessageDelta", "MessageStop"),
+        *("BlockStart", 0.5, "InputDelta", "BlockStop", "StopReasonDelta", "MessageStop"),
     ]
 
 

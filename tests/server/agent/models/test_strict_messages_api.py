@@ -4,7 +4,7 @@ import anthropic
 import httpx2
 import pytest
 
-from a2a_canvas.server.agent.model import MessageStop, ModelError, ModelMessage, ModelRequest, Text, TextDelta
+from a2a_canvas.server.agent.model import MessageStop, ModelError, ModelMessage, ModelRequest, ModelText, TextDelta
 from a2a_canvas.server.agent.models.claude import ClaudeModel
 from tests.server.agent.models.strict_messages_api import (
     KEY,
@@ -19,7 +19,7 @@ from tests.server.agent.models.strict_messages_api import (
     serving,
 )
 
-HI = ModelRequest("", (ModelMessage("user", (Text("Hi."),)),))
+HI = ModelRequest("", (ModelMessage("user", (ModelText("Hi."),)),))
 
 
 async def test_over_loopback_it_is_what_it_is_in_the_process() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
-    AssistantSaid,
+    AssistantOutput,
     LlmCallCompleted,
     Remembered,
     State,
@@ -15,8 +15,9 @@ from a2a_canvas.server.agent.events import (
     ToolFailed,
     ToolSucceeded,
     Transcript,
+    TranscriptAppended,
     TurnEvent,
-    UserSaid,
+    UserInput,
 )
 from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest, ToolResult, ToolUse
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -79,8 +80,8 @@ class WaitingStore(InMemoryArtifactStore):
     async def apply(self, ref, change):
         return await self._change(ref, super().apply(ref, change))
 
-    async def keep(self, ref):
-        return await self._change(ref, super().keep(ref))
+    async def complete_call(self, ref):
+        return await self._change(ref, super().complete_call(ref))
 
     async def close(self, ref):
         return await self._change(ref, super().close(ref))
@@ -164,7 +165,7 @@ def folded(record: TaskRecord, events: list[TurnEvent]) -> TaskRecord:
 
 
 def items_of(events: list[TurnEvent]):
-    return [item for event in events if isinstance(event, Remembered) for item in event.items]
+    return [item for event in events if isinstance(event, TranscriptAppended) for item in event.items]
 
 
 def marks_in(document: Document | None) -> set[str]:
@@ -172,8 +173,8 @@ def marks_in(document: Document | None) -> set[str]:
     if document is None:
         return set()
     kept = [version.content for version in document.versions if not version.incomplete]
-    if document.draft and document.draft.kept:
-        kept.append(document.draft.kept)
+    if document.draft and document.draft.completed:
+        kept.append(document.draft.completed)
     return {mark.strip() for content in kept for mark in content.text.split(";")[:-1]}
 
 
@@ -194,9 +195,9 @@ def check_told(events: list[TurnEvent], cut: Cut, base: TaskRecord) -> None:
 
 def check_goes_on(transcript: Transcript) -> None:
     """What is remembered of a turn that goes on ends with the user's word, or with calls that have results."""
-    if not isinstance(transcript[-1], UserSaid):
-        answers = [item.call for item in transcript if isinstance(item, AssistantSaid)]
-        last = [item for item in transcript if isinstance(item, AssistantSaid) and item.call == answers[-1]]
+    if not isinstance(transcript[-1], UserInput):
+        answers = [item.call for item in transcript if isinstance(item, AssistantOutput)]
+        last = [item for item in transcript if isinstance(item, AssistantOutput) and item.call == answers[-1]]
         results = {item.tool_use_id for item in transcript if isinstance(item, ToolResult)}
         assert calls_in(last)
         assert set(calls_in(last)) <= results
@@ -213,7 +214,7 @@ def check_marks(events: list[TurnEvent], cut: Cut) -> None:
 
 
 def calls_in(items) -> dict[str, ToolUse]:
-    said = [block for item in items if isinstance(item, AssistantSaid) for block in item.blocks]
+    said = [block for item in items if isinstance(item, AssistantOutput) for block in item.blocks]
     return {block.id: block for block in said if isinstance(block, ToolUse)}
 
 

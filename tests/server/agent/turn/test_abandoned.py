@@ -9,9 +9,9 @@ import pytest
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.agent.turn.turn import TurnRequest, run_turn
-from a2a_canvas.server.tasks.ownership import Abandoned
+from a2a_canvas.server.tasks.ownership import Detached
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.retrying import PatientStore
+from a2a_canvas.store.retrying import RetryingStore
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import EventRecorder, FakeLLM, ids, no_time
 from tests.server.agent.edit.operation_harness import OperationHarness
@@ -35,7 +35,7 @@ class FlakyLease:
         self.left: object = None
         self._events = events
         self._store = store
-        self.store = PatientStore(store, self._pause, self.check if guarded else lambda: None)
+        self.store = RetryingStore(store, self._pause, self.check if guarded else lambda: None)
 
     async def emit(self, event: TurnEvent) -> None:
         if len(self.told.events) == self._events:
@@ -49,7 +49,7 @@ class FlakyLease:
 
     def check(self) -> None:
         if self.lost:
-            raise Abandoned
+            raise Detached
 
     async def _pause(self) -> None:
         await asyncio.sleep(0)

@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.blocks import BlockError
 from a2a_canvas.server.agent.events import (
-    AssistantSaid,
+    AssistantOutput,
+    BlockPosition,
     BlockStopped,
     FinalMessageStarted,
     LlmCallCompleted,
     MessageDelta,
     MessageStarted,
-    Place,
-    Remembered,
     TextAdded,
     TextBlockStarted,
     ThinkingAdded,
@@ -25,6 +24,7 @@ from a2a_canvas.server.agent.events import (
     ToolSucceeded,
     ToolUseStarted,
     Transcript,
+    TranscriptAppended,
 )
 from a2a_canvas.server.agent.model import (
     BlockStart,
@@ -33,8 +33,8 @@ from a2a_canvas.server.agent.model import (
     MessageStop,
     ModelError,
     ModelEvent,
+    ModelText,
     SignatureDelta,
-    Text,
     TextDelta,
     Thinking,
     ThinkingDelta,
@@ -44,7 +44,7 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.agent.progress import Progress
-from a2a_canvas.server.agent.turn.call import Call, Voice
+from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
@@ -60,15 +60,15 @@ def call_of(
     async def ignore(thing: object) -> None: ...
 
     async def remember(items: Transcript) -> None:
-        await told(Remembered(items))
+        await told(TranscriptAppended(items))
 
     store = EventedArtifactStore(InMemoryArtifactStore(), ignore)
     tools = {tool.name: tool for tool in TOOLS}
-    voice = Voice(told, ignore, remember)
-    return Call(progress or Progress(round=1), tools, Workspace(store, "context", "task"), voice, mode)
+    voice = TurnOutput(told, ignore, remember)
+    return ModelCall(progress or Progress(round=1), tools, Workspace(store, "context", "task"), voice, mode)
 
 
-async def play(call: Call, *steps: ModelEvent | list[ModelEvent]) -> Call:
+async def play(call: ModelCall, *steps: ModelEvent | list[ModelEvent]) -> ModelCall:
     for event in broken(*steps):
         await call.take(event)
     return call
@@ -81,16 +81,16 @@ async def test_the_index_example_of_the_design() -> None:
     told = EventRecorder()
     await play(call_of(told), thinking("hm", at=0), tool("T1", "artifact_list", at=1), text("Hi", at=0), stop())
     starts = [event.place for event in told.events if isinstance(event, TextBlockStarted | ToolUseStarted)]
-    assert starts == [Place(0, 1, 0), Place(1, 1, 1), Place(2, 1, 0)]
+    assert starts == [BlockPosition(0, 1, 0), BlockPosition(1, 1, 1), BlockPosition(2, 1, 0)]
     assert told.of(ToolSucceeded) == [ToolSucceeded(1, "T1", "[]")]
-    assert told.of(TextAdded) == [TextAdded(Place(2, 1, 0), "Hi")]
+    assert told.of(TextAdded) == [TextAdded(BlockPosition(2, 1, 0), "Hi")]
 
 
 async def test_everything_a_call_says_in_its_order() -> None:
     told = EventRecorder()
     usage = Usage(3, 4)
     await play(call_of(told), thinking("hm"), tool("T1", "artifact_list", at=1), text("Hi", at=2), stop(usage=usage))
-    first, second, third = Place(0, 1, 0), Place(1, 1, 1), Place(2, 1, 2)
+    first, second, third = BlockPosition(0, 1, 0), BlockPosition(1, 1, 1), BlockPosition(2, 1, 2)
     assert told.events == [
         MessageStarted(1),
         TextBlockStarted(first, "thinking"),
@@ -101,7 +101,9 @@ async def test_everything_a_call_says_in_its_order() -> None:
         BlockStopped(second),
         ToolInputCompleted(1, "T1", {}),
         ToolSucceeded(1, "T1", "[]"),
-        Remembered((AssistantSaid(1, (Thinking("hm"), ToolUse("T1", "artifact_list", {}))), ToolResult("T1", "[]"))),
+        TranscriptAppended(
+            (AssistantOutput(1, (Thinking("hm"), ToolUse("T1", "artifact_list", {}))), ToolResult("T1", "[]"))
+        ),
         TextBlockStarted(third, "text"),
         FinalMessageStarted(),
         TextAdded(third, "Hi"),
@@ -115,7 +117,7 @@ async def test_a_later_call_goes_on_with_the_indices_and_numbers_its_own_blocks(
     first = await play(call_of(EventRecorder()), text("One"), stop())
     told = EventRecorder()
     second = await play(call_of(told, progress=first.progress.next_round()), text("Two"), stop())
-    assert told.of(TextAdded) == [TextAdded(Place(1, 2, 0), "Two")]
+    assert told.of(TextAdded) == [TextAdded(BlockPosition(1, 2, 0), "Two")]
     assert second.progress.call == 2
 
 
@@ -168,7 +170,7 @@ async def test_thinking_is_told_as_its_newest_piece(mode, sent, told_pieces) -> 
     told = EventRecorder()
     call = await play(call_of(told, mode), thinking(*sent), stop())
     assert [event.content for event in told.of(ThinkingAdded)] == told_pieces
-    assert call.rest() == (AssistantSaid(1, (Thinking("".join(told_pieces)),)),)
+    assert call.unsaved_blocks() == (AssistantOutput(1, (Thinking("".join(told_pieces)),)),)
 
 
 async def test_accumulated_thinking_begins_anew_with_every_block() -> None:
@@ -196,7 +198,7 @@ async def test_a_turn_that_has_shown_text_does_not_start_its_final_message_again
 async def test_what_the_model_wrote_is_remembered_as_it_wrote_it() -> None:
     call = await play(call_of(EventRecorder()), text("<think>no</think>", " Hi "), stop())
     assert call.text == "Hi"
-    assert call.rest() == (AssistantSaid(1, (Text("<think>no</think> Hi "),)),)
+    assert call.unsaved_blocks() == (AssistantOutput(1, (ModelText("<think>no</think> Hi "),)),)
 
 
 async def test_a_redacted_thinking_block_is_remembered_whole() -> None:
@@ -212,24 +214,24 @@ async def test_a_redacted_thinking_block_is_remembered_whole() -> None:
 async def test_a_completed_call_is_remembered_with_what_led_to_it_and_its_result() -> None:
     told = EventRecorder()
     await play(call_of(told), thinking("hm", signature="s"), text("So."), tool("T1", "artifact_list"))
-    led_to_it = AssistantSaid(1, (Thinking("hm", "s"), Text("So."), ToolUse("T1", "artifact_list", {})))
-    assert told.of(Remembered) == [Remembered((led_to_it, ToolResult("T1", "[]")))]
+    led_to_it = AssistantOutput(1, (Thinking("hm", "s"), ModelText("So."), ToolUse("T1", "artifact_list", {})))
+    assert told.of(TranscriptAppended) == [TranscriptAppended((led_to_it, ToolResult("T1", "[]")))]
 
 
 async def test_what_follows_the_last_completed_call_is_the_rest_of_a_whole_answer() -> None:
     told = EventRecorder()
     call = await play(call_of(told), tool("T1", "artifact_list"), text("Done."), stop())
-    assert len(told.of(Remembered)) == 1
-    assert call.rest() == (AssistantSaid(1, (Text("Done."),)),)
-    assert call.rest() == ()
+    assert len(told.of(TranscriptAppended)) == 1
+    assert call.unsaved_blocks() == (AssistantOutput(1, (ModelText("Done."),)),)
+    assert call.unsaved_blocks() == ()
 
 
 async def test_of_calls_that_end_together_each_is_remembered_before_the_next_acts() -> None:
     told = EventRecorder()
     calls = [tool(f"T{n}", "artifact_list", at=n, stopped=False) for n in range(3)]
     await play(call_of(told), *calls, stop())
-    happened = [event for event in told.events if isinstance(event, ToolSucceeded | Remembered)]
-    assert [type(event) for event in happened] == [ToolSucceeded, Remembered] * 3
+    happened = [event for event in told.events if isinstance(event, ToolSucceeded | TranscriptAppended)]
+    assert [type(event) for event in happened] == [ToolSucceeded, TranscriptAppended] * 3
 
 
 async def test_calls_that_give_the_turn_back_wait_until_they_are_let() -> None:
@@ -240,7 +242,7 @@ async def test_calls_that_give_the_turn_back_wait_until_they_are_let() -> None:
     assert await call.act_last() == [Ask("Which?"), Decline("No.")]
     assert [event.tool_use_id for event in told.of(ToolSucceeded)] == ["T3", "T1", "T2"]
     assert await call.act_last() == []
-    items = [item for event in told.of(Remembered) for item in event.items]
+    items = [item for event in told.of(TranscriptAppended) for item in event.items]
     assert [item.tool_use_id for item in items if isinstance(item, ToolResult)] == [
         "T3",
         "T2",
@@ -286,8 +288,8 @@ async def test_blocks_that_are_still_open_end_with_the_answer() -> None:
 
 def remembered(told: EventRecorder, call: Call) -> list[object]:
     """What the model is shown of the answer, in order."""
-    items = [item for event in told.of(Remembered) for item in event.items] + list(call.rest())
-    return [block for item in items if isinstance(item, AssistantSaid) for block in item.blocks]
+    items = [item for event in told.of(TranscriptAppended) for item in event.items] + list(call.unsaved_blocks())
+    return [block for item in items if isinstance(item, AssistantOutput) for block in item.blocks]
 
 
 async def test_blocks_are_remembered_in_the_order_in_which_they_began_and_not_in_that_of_their_ends() -> None:
@@ -298,9 +300,9 @@ async def test_blocks_are_remembered_in_the_order_in_which_they_began_and_not_in
     )
     assert remembered(told, call) == [
         Thinking("hm", "sig"),
-        Text("Hi"),
+        ModelText("Hi"),
         ToolUse("T1", "artifact_list", {}),
-        Text("So"),
+        ModelText("So"),
     ]
 
 
@@ -309,7 +311,7 @@ async def test_a_block_that_is_open_when_a_call_acts_goes_with_it_as_far_as_it_h
     open_ = [BlockStart(0, "text"), TextDelta(0, "I look")]
     rest: list[ModelEvent] = [TextDelta(0, " again."), BlockStop(0)]
     call = await play(call_of(told), open_, tool("T1", "artifact_list", at=1), rest, stop())
-    assert remembered(told, call) == [Text("I look"), ToolUse("T1", "artifact_list", {}), Text(" again.")]
+    assert remembered(told, call) == [ModelText("I look"), ToolUse("T1", "artifact_list", {}), ModelText(" again.")]
     assert call.text == "I look again."
 
 
@@ -317,13 +319,13 @@ async def test_a_question_is_remembered_where_it_was_asked() -> None:
     told = EventRecorder()
     call = await play(call_of(told), thinking("hm", signature="s"), ask("T1", "Which?", at=1), text("So", at=2), stop())
     await call.act_last()
-    assert [type(block) for block in remembered(told, call)] == [Thinking, ToolUse, Text]
+    assert [type(block) for block in remembered(told, call)] == [Thinking, ToolUse, ModelText]
 
 
 async def test_thinking_with_half_a_character_is_not_what_was_sealed() -> None:
     told = EventRecorder()
     call = await play(call_of(told), thinking("hm \ud83d", signature="sig"), text("Hi", at=1), stop())
-    assert remembered(told, call) == [Thinking("hm \ufffd"), Text("Hi")]
+    assert remembered(told, call) == [Thinking("hm \ufffd"), ModelText("Hi")]
 
 
 @pytest.mark.parametrize(

@@ -22,17 +22,17 @@ from typing import Any
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.events import (
     MessageReceived,
-    Remembered,
     State,
     StatusChanged,
     Transcript,
+    TranscriptAppended,
     TurnEvent,
     UserMessage,
 )
 from a2a_canvas.server.agent.models.claude import ClaudeModel
-from a2a_canvas.server.agent.operations import Edit, Marked, Operation, Put
-from a2a_canvas.server.agent.turn.history import user_said
-from a2a_canvas.server.agent.turn.resume import Interrupted, drafts_of, take_back
+from a2a_canvas.server.agent.operations import Operation, Put, SelectionEdit, SelectionRequest
+from a2a_canvas.server.agent.turn.history import to_user_input
+from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, reclaim
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.server.tasks.codec import record_of_json, record_to_json, transcript_of_json, transcript_to_json
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -179,7 +179,7 @@ def operation(rng: Random, artifact_id: str, length: int) -> Operation:
     start, end = sorted(rng.randrange(length + 1) for _ in range(2))
     strategy = rng.choice(("replace", "insert_before", "insert_after"))
     said = rng.choice(("Louder.", *TEXTS))
-    return Edit(artifact_id, Marked(start, end, "codepoint"), strategy, said, None)
+    return SelectionEdit(artifact_id, SelectionRequest(start, end, "codepoint"), strategy, said, None)
 
 
 # ------------------------------------------------------------------------- the driver
@@ -193,7 +193,7 @@ async def operate(rng: Random, llm: ClaudeModel, store: Any, new_id: Any) -> Tas
     artifact = rng.choice([each for each in artifacts if not each.open] or artifacts)
     wanted = operation(rng, artifact.artifact_id, len(artifact.text))
     said = UserMessage(new_id(), (text_part("Please."),))
-    record = TaskRecord(new_id(), "context", "", Clock()(), history=(said,), transcript=(user_said(said),))
+    record = TaskRecord(new_id(), "context", "", Clock()(), history=(said,), transcript=(to_user_input(said),))
 
     async def emit(event: TurnEvent) -> None:
         nonlocal record
@@ -210,7 +210,7 @@ class Task:
     def __init__(self, rng: Random, earlier: tuple[Transcript, ...], llm: ClaudeModel, store: Any, new_id: Any) -> None:
         said = message(rng, new_id())
         self.record = TaskRecord(
-            new_id(), "context", "", Clock()(), history=(said,), transcript=(user_said(said),), state=State.WORKING
+            new_id(), "context", "", Clock()(), history=(said,), transcript=(to_user_input(said),), state=State.WORKING
         )
         self.ends: Counter[str] = Counter()
         self._rng, self._earlier, self._llm, self._store, self._new_id = rng, earlier, llm, store, new_id
@@ -230,7 +230,11 @@ class Task:
                     return
                 await self._operate()
                 answered = message(self._rng, self._new_id())
-                self._tell(MessageReceived(answered), Remembered((user_said(answered),)), StatusChanged(State.WORKING))
+                self._tell(
+                    MessageReceived(answered),
+                    TranscriptAppended((to_user_input(answered),)),
+                    StatusChanged(State.WORKING),
+                )
             else:
                 await self._restart()
             await self._run()
@@ -281,8 +285,8 @@ class Task:
         if not self._running.cancelled():
             self._running.result()
         elif not self._dead:
-            late = tuple(user_said(said) for said in self._take(True))
-            self._tell(*([Remembered(late)] if late else []), StatusChanged(State.CANCELED))
+            late = tuple(to_user_input(said) for said in self._take(True))
+            self._tell(*([TranscriptAppended(late)] if late else []), StatusChanged(State.CANCELED))
 
     async def _turn(self) -> None:
         record = self.record
@@ -296,7 +300,7 @@ class Task:
                 progress=record.progress,
                 later=frozenset(each.task_id for each in self.later),
                 changed=tuple(record.artifacts),
-                drafts=await drafts_of(self._store, "context", record.task_id),
+                drafts=await open_drafts(self._store, "context", record.task_id),
                 limits=TurnLimits(rounds=6, tool_errors_in_a_row=4),
             ),
             llm=self._llm,
@@ -316,10 +320,10 @@ class Task:
         self._dead, self._left = False, 0
         record = self.record = record_of_json(record_to_json(self.record))
         edits = tuple((e.edit_id, e.artifact_id, e.selection) for e in record.open_edits.values())
-        drafts = await drafts_of(self._store, "context", record.task_id)
+        drafts = await open_drafts(self._store, "context", record.task_id)
         open_round = record.progress.round if record.call_open else None
-        interrupted = Interrupted(record.task_id, "context", open_round, edits, drafts)
-        await take_back(interrupted, self._store, self._emit, tuple(record.artifacts))
+        interrupted = InterruptedTurn(record.task_id, "context", open_round, edits, drafts)
+        await reclaim(interrupted, self._store, self._emit, tuple(record.artifacts))
 
 
 def kept(record: TaskRecord) -> Transcript:

@@ -6,28 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.events import AssistantSaid, UserMessage, UserSaid
-from a2a_canvas.server.agent.model import Attachment, ModelMessage, Text, Thinking, ToolResult, ToolUse
-from a2a_canvas.server.agent.turn.history import ENDED, UNANSWERED, to_messages, user_said
+from a2a_canvas.server.agent.events import AssistantOutput, UserInput, UserMessage
+from a2a_canvas.server.agent.model import Attachment, ModelMessage, ModelText, Thinking, ToolResult, ToolUse
+from a2a_canvas.server.agent.turn.history import TASK_ENDED, UNANSWERED, to_messages, to_user_input
 from a2a_canvas.store.models import DataPart, FilePart, text_part
 from tests.server.agent.turn.turn_harness import check_request, results_of
 
 
-def user(*texts: str, message_id: str = "m") -> UserSaid:
-    return UserSaid(message_id, tuple(Text(text) for text in texts))
+def user(*texts: str, message_id: str = "m") -> UserInput:
+    return UserInput(message_id, tuple(ModelText(text) for text in texts))
 
 
 def use(use_id: str, name: str = "artifact_list") -> ToolUse:
     return ToolUse(use_id, name, {})
 
 
-def model(call: int, *blocks: Text | Thinking | ToolUse) -> AssistantSaid:
-    return AssistantSaid(call, blocks)
+def model(call: int, *blocks: ModelText | Thinking | ToolUse) -> AssistantOutput:
+    return AssistantOutput(call, blocks)
 
 
 def shape(messages: tuple[ModelMessage, ...]) -> list[tuple[object, ...]]:
     """The content of each message; texts as strings."""
-    return [tuple(c.text if isinstance(c, Text) else c for c in message.content) for message in messages]
+    return [tuple(c.text if isinstance(c, ModelText) else c for c in message.content) for message in messages]
 
 
 # ------------------------------------------------------------------- user messages
@@ -41,14 +41,14 @@ def test_a_user_message_is_shown_part_by_part_in_its_order() -> None:
         FilePart(url="https://example.com/y"),
         text_part("Well?"),
     )
-    assert user_said(UserMessage("m-1", parts)) == UserSaid(
+    assert to_user_input(UserMessage("m-1", parts)) == UserInput(
         "m-1",
         (
-            Text("Look:"),
-            Text('{"größe": [1]}'),
+            ModelText("Look:"),
+            ModelText('{"größe": [1]}'),
             Attachment("image/png", "x.png", b"x"),
             Attachment("application/octet-stream", url="https://example.com/y"),
-            Text("Well?"),
+            ModelText("Well?"),
         ),
     )
 
@@ -57,17 +57,17 @@ def test_a_user_message_is_shown_part_by_part_in_its_order() -> None:
 
 
 def test_a_conversation_of_two_tasks() -> None:
-    first = (user("Hi"), model(1, Text("Hello")))
+    first = (user("Hi"), model(1, ModelText("Hello")))
     second = (user("Bye", message_id="m-2"),)
     assert to_messages([first, second]) == (
-        ModelMessage("user", (Text("Hi"),), "m"),
-        ModelMessage("assistant", (Text("Hello"),)),
-        ModelMessage("user", (Text("Bye"),), "m-2"),
+        ModelMessage("user", (ModelText("Hi"),), "m"),
+        ModelMessage("assistant", (ModelText("Hello"),)),
+        ModelMessage("user", (ModelText("Bye"),), "m-2"),
     )
 
 
 def test_blocks_of_one_model_call_are_one_message_even_if_results_came_between() -> None:
-    said = (user("Go"), model(1, Text("a"), use("T1")), ToolResult("T1", "1"), model(1, use("T2")))
+    said = (user("Go"), model(1, ModelText("a"), use("T1")), ToolResult("T1", "1"), model(1, use("T2")))
     results = (ToolResult("T2", "2"),)
     assert shape(to_messages([(*said, *results)])) == [
         ("Go",),
@@ -82,7 +82,7 @@ def test_results_stand_in_the_order_of_the_calls_before_what_the_user_said() -> 
 
 
 def test_a_broken_call_and_the_one_that_followed_it_are_two_messages() -> None:
-    said = (user("Go"), model(1, use("T1")), ToolResult("T1", "1"), model(2, Text("Done")))
+    said = (user("Go"), model(1, use("T1")), ToolResult("T1", "1"), model(2, ModelText("Done")))
     assert shape(to_messages([said])) == [("Go",), (use("T1"),), (ToolResult("T1", "1"),), ("Done",)]
 
 
@@ -95,7 +95,7 @@ def test_the_answer_to_a_question_is_its_result() -> None:
 
 def test_what_is_attached_to_an_answer_follows_its_result() -> None:
     picture = Attachment("image/png", content=b"x")
-    said = (user("Go"), model(1, use("T1", "ask_user")), UserSaid("m-2", (picture, Text("This"))))
+    said = (user("Go"), model(1, use("T1", "ask_user")), UserInput("m-2", (picture, ModelText("This"))))
     assert shape(to_messages([said]))[-1] == (ToolResult("T1", "This"), picture)
 
 
@@ -112,7 +112,7 @@ def test_a_failed_question_keeps_its_error() -> None:
 
 def test_several_messages_of_the_user_are_one_with_the_newest_id() -> None:
     messages = to_messages([(user("a", message_id="m-1"), user("b", message_id="m-2"))])
-    assert messages == (ModelMessage("user", (Text("a"), Text("b")), "m-2"),)
+    assert messages == (ModelMessage("user", (ModelText("a"), ModelText("b")), "m-2"),)
 
 
 # --------------------------------------------------------- tasks that ended in between
@@ -125,18 +125,18 @@ def test_a_call_whose_task_ended_before_its_result_gets_an_error_result(name) ->
         ("Go",),
         (use("T1", name),),
         (ToolResult("T1", UNANSWERED, is_error=True),),
-        (ENDED,),
+        (TASK_ENDED,),
         ("Again",),
     ]
 
 
 def test_what_was_said_to_a_task_that_ended_before_it_answered_is_not_said_to_the_next() -> None:
-    assert shape(to_messages([(user("Go"),), (user("Stop it"),)])) == [("Go",), (ENDED,), ("Stop it",)]
+    assert shape(to_messages([(user("Go"),), (user("Stop it"),)])) == [("Go",), (TASK_ENDED,), ("Stop it",)]
 
 
 def test_a_task_that_ended_after_its_answer_needs_no_end() -> None:
-    said = (user("Go"), model(1, Text("Hm")), user("Also"))
-    assert shape(to_messages([said, (user("New"),)])) == [("Go",), ("Hm",), ("Also",), (ENDED,), ("New",)]
+    said = (user("Go"), model(1, ModelText("Hm")), user("Also"))
+    assert shape(to_messages([said, (user("New"),)])) == [("Go",), ("Hm",), ("Also",), (TASK_ENDED,), ("New",)]
 
 
 def test_no_task_gives_no_messages() -> None:
@@ -154,7 +154,7 @@ def answers(draw):
     """A model call as the turn remembers it: in pieces, each with or without its results, or with none at all."""
     items = []
     for _ in range(draw(st.integers(1, 3))):
-        blocks = draw(st.lists(st.builds(Text, WORDS) | st.builds(Thinking, WORDS), max_size=2))
+        blocks = draw(st.lists(st.builds(ModelText, WORDS) | st.builds(Thinking, WORDS), max_size=2))
         calls = draw(st.lists(st.sampled_from(["artifact_list", "ask_user"]), max_size=2))
         uses = [use("", name) for name in calls]
         if blocks or uses:
@@ -163,7 +163,7 @@ def answers(draw):
 
 
 def calls_in(items, call: int) -> list[ToolUse]:
-    said = [item for item in items if isinstance(item, AssistantSaid) and item.call == call]
+    said = [item for item in items if isinstance(item, AssistantOutput) and item.call == call]
     return [block for item in said for block in item.blocks if isinstance(block, ToolUse)]
 
 
@@ -175,10 +175,10 @@ def conversations(draw):
     for _ in range(draw(st.integers(1, 4))):
         items, call = [draw(USER)], 0
         for step in draw(st.lists(USER | answers(), max_size=5)):
-            if isinstance(step, UserSaid):
+            if isinstance(step, UserInput):
                 items.append(step)
                 continue
-            if call and isinstance(items[-1], AssistantSaid) and not calls_in(items, call):
+            if call and isinstance(items[-1], AssistantOutput) and not calls_in(items, call):
                 items.append(draw(USER))
             call += 1
             for blocks, answered in step:
@@ -214,15 +214,15 @@ def test_results_stand_first_in_their_message(transcripts) -> None:
 def test_nothing_that_was_said_is_lost_or_said_twice(transcripts) -> None:
     messages = to_messages(transcripts)
     items = [item for transcript in transcripts for item in transcript]
-    blocks = [block for item in items if isinstance(item, AssistantSaid) for block in item.blocks]
-    assert [c for m in messages if m.role == "assistant" for c in m.content if c != Text(ENDED)] == blocks
-    words = [content.text for item in items if isinstance(item, UserSaid) for content in item.content]
+    blocks = [block for item in items if isinstance(item, AssistantOutput) for block in item.blocks]
+    assert [c for m in messages if m.role == "assistant" for c in m.content if c != ModelText(TASK_ENDED)] == blocks
+    words = [content.text for item in items if isinstance(item, UserInput) for content in item.content]
     heard: list[str] = []
     for message in messages:
         if message.role == "user":
             results = [r.content for r in results_of(message) if r.content not in ("ok", UNANSWERED)]
             heard += [word for answer in results[:1] for word in answer.split("\n")]
-            heard += [content.text for content in message.content if isinstance(content, Text)]
+            heard += [content.text for content in message.content if isinstance(content, ModelText)]
     assert heard == words
 
 

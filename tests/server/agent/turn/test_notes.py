@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.events import AssistantSaid, UserMessage, UserSaid
+from a2a_canvas.server.agent.events import AssistantOutput, UserInput, UserMessage
 from a2a_canvas.server.agent.intent import CANVAS
-from a2a_canvas.server.agent.model import ModelMessage, Text
-from a2a_canvas.server.agent.operations import Converse, Edit, Focus, Go, Marked, Put
-from a2a_canvas.server.agent.turn.history import ENDED, to_messages, user_said
-from a2a_canvas.server.agent.turn.notes import EXCERPT, note_of
+from a2a_canvas.server.agent.model import ModelMessage, ModelText
+from a2a_canvas.server.agent.operations import Converse, Focus, Put, SelectionEdit, SelectionRequest, VersionStep
+from a2a_canvas.server.agent.turn.history import TASK_ENDED, to_messages, to_user_input
+from a2a_canvas.server.agent.turn.notes import MAX_EXCERPT, note_of
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import text_part
 from tests.server.agent.turn.turn_harness import check_request
@@ -34,13 +34,13 @@ NOTES = {
     [
         (Converse(), ""),
         (Converse(Focus("doc")), '[The user is looking at artifact "doc"]'),
-        (Edit("doc", Marked(line_start=2, line_end=2), "replace", "x", None), "lines 2-2]"),
-        (Edit("doc", Marked(0, 3, "codepoint"), "replace", "x", None), "codepoint offsets 0-3]"),
-        (Go("doc", Undo()), ": undo]"),
-        (Go("doc", Redo()), ": redo]"),
-        (Go("doc", Undo(group=True)), ": undo of all that one task did]"),
-        (Go("doc", Redo(group=True)), ": redo of all that one task did]"),
-        (Go("doc", Restore(3)), ": version 3 restored]"),
+        (SelectionEdit("doc", SelectionRequest(line_start=2, line_end=2), "replace", "x", None), "lines 2-2]"),
+        (SelectionEdit("doc", SelectionRequest(0, 3, "codepoint"), "replace", "x", None), "codepoint offsets 0-3]"),
+        (VersionStep("doc", Undo()), ": undo]"),
+        (VersionStep("doc", Redo()), ": redo]"),
+        (VersionStep("doc", Undo(group=True)), ": undo of all that one task did]"),
+        (VersionStep("doc", Redo(group=True)), ": redo of all that one task did]"),
+        (VersionStep("doc", Restore(3)), ": version 3 restored]"),
         (Put("doc", "secret", 1), '[The user has edited artifact "doc" with their own hands]'),
     ],
 )
@@ -51,45 +51,45 @@ def test_every_intent_has_its_note(intent, note) -> None:
 
 @given(st.text(min_size=1), st.text())
 def test_names_and_quotes_stand_on_the_notes_one_line_and_cannot_end_it(artifact_id, quote) -> None:
-    note = note_of(Converse(Focus(artifact_id, None, Marked(0, 1, text=quote))))
+    note = note_of(Converse(Focus(artifact_id, None, SelectionRequest(0, 1, text=quote))))
     assert "\n" not in note
     assert note.startswith(f"[The user is looking at artifact {json.dumps(artifact_id, ensure_ascii=False)};")
 
 
 def test_of_a_long_quote_only_its_beginning_is_shown() -> None:
-    note = note_of(Converse(Focus("doc", None, Marked(0, 1, text="a" * 10_000))))
-    assert f'"{"a" * EXCERPT}…"' in note
-    assert len(note) < EXCERPT + 100
+    note = note_of(Converse(Focus("doc", None, SelectionRequest(0, 1, text="a" * 10_000))))
+    assert f'"{"a" * MAX_EXCERPT}…"' in note
+    assert len(note) < MAX_EXCERPT + 100
 
 
 # ------------------------------------------------------------------------- in the history
 
 
-def said(given, words: str) -> UserSaid:
-    return user_said(UserMessage(f"m-{words}", (text_part(words),), {CANVAS: given} if given else {}))
+def said(given, words: str) -> UserInput:
+    return to_user_input(UserMessage(f"m-{words}", (text_part(words),), {CANVAS: given} if given else {}))
 
 
 @pytest.mark.parametrize("kind", NOTES)
 def test_a_message_is_shown_with_its_note_before_it(kind) -> None:
     given, note = NOTES[kind]
-    assert said(given, "Shorter") == UserSaid("m-Shorter", (Text(note), Text("Shorter")))
+    assert said(given, "Shorter") == UserInput("m-Shorter", (ModelText(note), ModelText("Shorter")))
 
 
 def test_a_message_without_metadata_has_none() -> None:
-    assert said(None, "Hi") == UserSaid("m-Hi", (Text("Hi"),))
+    assert said(None, "Hi") == UserInput("m-Hi", (ModelText("Hi"),))
 
 
-def done(words: str) -> AssistantSaid:
-    return AssistantSaid(1, (Text(words),))
+def done(words: str) -> AssistantOutput:
+    return AssistantOutput(1, (ModelText(words),))
 
 
 def test_a_later_conversation_hears_of_an_edit_what_was_asked_and_how_it_ended() -> None:
     edit = (said(EDIT, "Shorter"), done("Edited doc at line 1: version 2 is saved."))
     messages = to_messages([edit, (said(None, "Thanks"),)])
     assert messages == (
-        ModelMessage("user", (Text(NOTES["edit"][1]), Text("Shorter")), "m-Shorter"),
-        ModelMessage("assistant", (Text("Edited doc at line 1: version 2 is saved."),)),
-        ModelMessage("user", (Text("Thanks"),), "m-Thanks"),
+        ModelMessage("user", (ModelText(NOTES["edit"][1]), ModelText("Shorter")), "m-Shorter"),
+        ModelMessage("assistant", (ModelText("Edited doc at line 1: version 2 is saved."),)),
+        ModelMessage("user", (ModelText("Thanks"),), "m-Thanks"),
     )
 
 
@@ -105,4 +105,4 @@ def test_roles_alternate_whatever_the_tasks_were_and_whether_they_were_answered(
     assert [text for text in heard if text[0] not in "[("] == [
         words for n, (_, answered) in enumerate(tasks) for words in (str(n), f"Done {n}")[: 1 + answered]
     ] + ["Well?"]
-    assert heard.count(ENDED) == sum(not answered for _, answered in tasks)
+    assert heard.count(TASK_ENDED) == sum(not answered for _, answered in tasks)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
-    AssistantSaid,
+    AssistantOutput,
     LlmCallCompleted,
     MessageStarted,
     State,
@@ -19,7 +19,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.server.agent.models.script import load_script
-from a2a_canvas.server.agent.turn.resume import Interrupted, drafts_of, take_back
+from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, reclaim
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.store.edits import EditAborted, EditStarted, Selection
 from a2a_canvas.store.models import Limits, Ref
@@ -96,7 +96,7 @@ class Life:
         cuts = Cuts(self.told, self.store)
         with cuts.taken():
             await self._take_back()
-            await self.go_on(await drafts_of(self.store, "context", "task"))
+            await self.go_on(await open_drafts(self.store, "context", "task"))
         return cuts.all
 
     async def go_on(self, drafts: tuple[str, ...]) -> None:
@@ -122,14 +122,14 @@ class Life:
 
     async def _take_back(self) -> None:
         record = self.record
-        interrupted = Interrupted(
+        interrupted = InterruptedTurn(
             "task",
             "context",
             record.progress.round if record.call_open else None,
             tuple((e.edit_id, e.artifact_id, e.selection) for e in record.open_edits.values()),
-            await drafts_of(self.store, "context", "task"),
+            await open_drafts(self.store, "context", "task"),
         )
-        await take_back(interrupted, self.store, self.told, tuple(record.artifacts))
+        await reclaim(interrupted, self.store, self.told, tuple(record.artifacts))
 
     def crash(self, cut: Cut) -> "Life":
         """What whoever takes the task up finds."""
@@ -150,7 +150,7 @@ class Life:
         assert len(rounds) == len(self.told.of(LlmCallCompleted))
         assert not record.call_open
         assert not record.open_edits
-        calls = [item.call for item in items_of(events) if isinstance(item, AssistantSaid)]
+        calls = [item.call for item in items_of(events) if isinstance(item, AssistantOutput)]
         assert calls == sorted(calls)
         assert {name: artifact.content.text for name, artifact in record.artifacts.items()} == self.texts()
         assert not any(document.draft for document in self.store.documents.values())
@@ -236,8 +236,8 @@ async def store_of(*changes, artifact="doc", task="task") -> WaitingStore:
     return store
 
 
-def cut_off(**what) -> Interrupted:
-    nothing = Interrupted("task", "context", None, (), ())
+def cut_off(**what) -> InterruptedTurn:
+    nothing = InterruptedTurn("task", "context", None, (), ())
     return replace(nothing, **what)
 
 
@@ -259,7 +259,7 @@ async def test_an_unfinished_call_is_taken_back_and_watchers_get_the_artifact_as
     await take_back(cut_off(drafts=("doc",)), store, told, ["doc"])
     [back] = told.of(ArtifactChanged)
     assert (back.append, back.parts[0].text, back.last_chunk, back.version) == (False, "Hello", False, 1)
-    assert await drafts_of(store, "context", "task") == ("doc",)
+    assert await open_drafts(store, "context", "task") == ("doc",)
 
 
 async def test_without_a_completed_call_the_artifact_goes_back_to_its_version() -> None:
@@ -267,7 +267,7 @@ async def test_without_a_completed_call_the_artifact_goes_back_to_its_version() 
     await take_back(cut_off(drafts=("doc",)), store, told, ["doc"])
     [back] = told.of(ArtifactChanged)
     assert (back.append, back.parts[0].text, back.last_chunk, back.version) == (False, "Hello", True, 1)
-    assert await drafts_of(store, "context", "task") == ()
+    assert await open_drafts(store, "context", "task") == ()
 
 
 async def test_a_text_without_any_completed_call_or_version_stays_until_it_is_rewritten() -> None:
@@ -281,13 +281,13 @@ async def test_a_text_without_any_completed_call_or_version_stays_until_it_is_re
 
 async def test_a_draft_of_another_task_is_not_this_ones() -> None:
     store = await store_of(replacing("Hello"), task="another-task")
-    assert await drafts_of(store, "context", "task") == ()
+    assert await open_drafts(store, "context", "task") == ()
 
 
 async def test_an_open_edit_is_aborted_and_its_artifact_shown() -> None:
     store, told = await store_of(replacing("Hello", last_chunk=True), task="another-task"), EventRecorder()
     here = Selection(0, 2)
-    await take_back(cut_off(open_edits=(("e", "doc", here), ("f", "gone", here))), store, told, ())
+    await reclaim(cut_off(open_edits=(("e", "doc", here), ("f", "gone", here))), store, told, ())
     aborted, shown, other = told.events
     assert (aborted, other) == (EditAborted("e", "doc", here), EditAborted("f", "gone", here))
     assert (shown.append, shown.parts[0].text, shown.version, shown.last_chunk) == (False, "Hello", 1, True)
@@ -355,7 +355,7 @@ async def test_wherever_an_operation_is_cut_off_it_runs_anew_and_changes_the_art
         store = WaitingStore(documents=cut.documents)
         open_edits = tuple((e.edit_id, e.artifact_id, e.selection) for e in record.open_edits.values())
         open_round = record.progress.round if record.call_open else None
-        await take_back(cut_off(round=open_round, open_edits=open_edits), store, told, tuple(record.artifacts))
+        await reclaim(cut_off(round=open_round, open_edits=open_edits), store, told, tuple(record.artifacts))
         request = OperationRequest(OPERATIONS[operation], "m-1", "task", "context", folded(START, told.events).progress)
         await run_operation(request, llm=FakeLLM(reply), store=store, emit=told, new_id=ids())
         check_ended(told.events)

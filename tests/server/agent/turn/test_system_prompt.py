@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from a2a_canvas.server.agent.operations import Converse, Focus, Marked
+from a2a_canvas.server.agent.operations import Converse, Focus, SelectionRequest
 from a2a_canvas.server.agent.turn.notes import note_of
 from a2a_canvas.server.agent.turn.system_prompt import SYSTEM
 from a2a_canvas.tools.registry import TOOLS
@@ -62,6 +62,6 @@ def test_which_artifact_is_meant_is_decided_in_an_order() -> None:
 
 
 def test_the_note_that_it_shows_is_one_as_they_are_written() -> None:
-    note = note_of(Converse(Focus("report", 3, Marked(line_start=2, line_end=3, text="…"))))
+    note = note_of(Converse(Focus("report", 3, SelectionRequest(line_start=2, line_end=3, text="…"))))
     assert note
     assert note in WORDS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_canvas.server.agent.events import Remembered, StatusChanged, Transcript
+from a2a_canvas.server.agent.events import StatusChanged, Transcript, TranscriptAppended
 from a2a_canvas.server.agent.models.claude import ClaudeModel
-from a2a_canvas.server.agent.turn.history import user_said
+from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnRequest, run_turn
-from a2a_canvas.server.agent.turn.window import Sizes
+from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import FilePart, Part, text_part
 from a2a_canvas.tools.registry import TOOLS
@@ -31,7 +31,7 @@ class Talk:
     def __init__(self, window: int = 200_000, model_window: int = 200_000, answer: Answer | None = None) -> None:
         self.api = MessagesApi(lambda _: answer or Answer([says("Done.")]), window=window)
         self.llm = ClaudeModel(client=self.api.client(), context_window=model_window)
-        self.sizes = Sizes()
+        self.sizes = WindowEstimates()
         self._earlier: tuple[Transcript, ...] = ()
         self._store = InMemoryArtifactStore()
 
@@ -47,10 +47,10 @@ class Talk:
             store=self._store,
             emit=told,
             new_id=ids(),
-            sizes=self.sizes,
+            window_estimates=self.sizes,
             sleep=no_time,
         )
-        items = tuple(item for event in told.of(Remembered) for item in event.items)
+        items = tuple(item for event in told.of(TranscriptAppended) for item in event.items)
         self._earlier = (*self._earlier, first + items)
         return told.of(StatusChanged)[-1].state.value
 
@@ -67,7 +67,7 @@ async def test_a_conversation_goes_on_however_long_it_gets(text: str, window: in
     piece = text[: len(text) * room // 5 // counted(text)]
     for n in range(15):
         if n == 10:
-            talk.sizes = Sizes()
+            talk.sizes = WindowEstimates()
         assert await talk.say(text_part(piece)) == "completed"
     assert len(talk.api.refusals) <= 4
     assert max(talk.api.sizes) > room / 3

@@ -9,16 +9,16 @@ from a2a_canvas.server.agent.events import (
     ArtifactChanged,
     FinalMessageStarted,
     MessageStarted,
-    Remembered,
     TextAdded,
     ToolFailed,
     ToolInputCompleted,
     ToolSucceeded,
+    TranscriptAppended,
 )
-from a2a_canvas.server.agent.model import BlockStop, Text, ToolResult, ToolUse
-from a2a_canvas.server.agent.turn.history import user_said
+from a2a_canvas.server.agent.model import BlockStop, ModelText, ToolResult, ToolUse
+from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.system_prompt import SYSTEM
-from a2a_canvas.server.agent.turn.turn import LOST, NOT_ASKED, TurnLimits
+from a2a_canvas.server.agent.turn.turn import INTERNAL_ERROR, NOT_ASKED, TurnLimits
 from a2a_canvas.store.changes import AppendParts
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
@@ -461,11 +461,11 @@ async def test_the_model_is_told_the_rules_the_tools_and_what_was_said_before_in
     assert {spec.name for spec in request.tools} == {tool.name for tool in TOOLS}
     assert [spec.name for spec in request.tools if spec.eager] == ["artifact_update", "artifact_edit"]
     assert [message.content[0] for message in request.messages] == [
-        Text("Write x"),
-        Text("I write."),
+        ModelText("Write x"),
+        ModelText("I write."),
         ToolResult("T1", "Written; the draft stays open."),
-        Text("Written."),
-        Text("Go"),
+        ModelText("Written."),
+        ModelText("Go"),
     ]
 
 

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
-    AssistantSaid,
+    AssistantOutput,
     FinalMessageStarted,
     MessageStarted,
-    Remembered,
     TextAdded,
     ToolSucceeded,
+    TranscriptAppended,
 )
-from a2a_canvas.server.agent.model import BlockStart, ModelError, Text, TextDelta, Thinking, ToolResult, ToolUse
+from a2a_canvas.server.agent.model import BlockStart, ModelError, ModelText, TextDelta, Thinking, ToolResult, ToolUse
 from tests.fakes import BROKEN, REFUSED, answer, ask, broken, text, thinking, tool, write
 from tests.server.agent.turn.turn_harness import TurnHarness
 
@@ -169,7 +169,7 @@ async def test_wherever_a_stream_breaks_every_call_of_it_has_run_once_or_not_at_
     told = await harness.run()
     ran = [event.tool_use_id for event in told.of(ToolSucceeded)]
     assert ran == ["T1", "T2", "T3"][: len(ran)]
-    items = [item for event in told.of(Remembered) for item in event.items if isinstance(item, AssistantSaid)]
+    items = [item for event in told.of(TranscriptAppended) for item in event.items if isinstance(item, AssistantOutput)]
     kept = [block for item in items for block in item.blocks if isinstance(block, ToolUse)]
     assert [call.id for call in kept] == ran
     assert [result.tool_use_id for result in harness.results(1)] == ran

@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from a2a_canvas.server.agent.edit.run import save
+from a2a_canvas.server.agent.edit.run import apply_user_changes
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged
 from a2a_canvas.store.models import Limits
 from tests.fakes import Hold, answer, ask, said, text

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.turn.visible import ELEMENTS, LONGEST, NAMESPACES, PAIRS, TOKENS, VisibleText, visible
+from a2a_canvas.server.agent.turn.visible import (
+    ELEMENTS,
+    MAX_TAG_LENGTH,
+    NAMESPACES,
+    PAIRS,
+    TOKENS,
+    VisibleText,
+    visible,
+)
 
 TAG_NAMES = [space + name for space in ("", *NAMESPACES) for name in ELEMENTS if name != "function="]
 FRAGMENTS = [
@@ -68,7 +76,7 @@ def test_every_listed_token_goes_alone(token: str) -> None:
 @pytest.mark.parametrize("token", [*TOKENS, *PAIRS, *filter(None, PAIRS.values())])
 def test_a_token_can_be_found_by_its_first_and_last_character(token: str) -> None:
     assert re.fullmatch(r"[<\[◁][^<\[◁`~\n>\]▷]+[>\]▷]", token)
-    assert len(token) <= LONGEST
+    assert len(token) <= MAX_TAG_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -154,7 +162,7 @@ def test_what_was_prose_is_given_back_at_the_end_of_the_block() -> None:
         "   ````\n<think>\n```\n<think>\n````",
         "List<ToolCall> and Vec<String>",
         "<think\n>",
-        "<think" + " " * LONGEST + ">",
+        "<think" + " " * MAX_TAG_LENGTH + ">",
         "<think `a` >",
         "<s>struck</s>",
         "\n\n  leading whitespace, and trailing \n",
@@ -166,8 +174,8 @@ def test_examples_of_what_stays(text: str) -> None:
 
 
 def test_the_longest_tag_is_a_tag_and_one_more_character_is_none() -> None:
-    longest = "<think " + "x" * (LONGEST - 8) + ">"
-    assert len(longest) == LONGEST
+    longest = "<think " + "x" * (MAX_TAG_LENGTH - 8) + ">"
+    assert len(longest) == MAX_TAG_LENGTH
     assert visible(f"a{longest}b</think>") == shown(list(f"a{longest}b</think>")) == "a"
     longer = longest.replace(" ", "  ")
     assert visible(f"a{longer}b") == shown(list(f"a{longer}b")) == f"a{longer}b"

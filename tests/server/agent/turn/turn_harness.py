@@ -18,9 +18,9 @@ from a2a_canvas.server.agent.events import (
     UserMessage,
 )
 from a2a_canvas.server.agent.model import ModelMessage, ToolResult, ToolUse
-from a2a_canvas.server.agent.turn.history import user_said
+from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
-from a2a_canvas.server.agent.turn.window import Sizes
+from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, Limits, Ref, Version
 from a2a_canvas.tools.registry import TOOLS
@@ -47,7 +47,7 @@ class TurnHarness:
         self.inbox: list[UserMessage] = []
         self.closed = False
         self.slept: list[float] = []
-        self.sizes = Sizes()
+        self.sizes = WindowEstimates()
         self._limits = limits or TurnLimits()
         self._earlier = earlier
 
@@ -68,7 +68,7 @@ class TurnHarness:
                 task_id="task",
                 context_id="context",
                 earlier=self._earlier,
-                transcript=(user_said(said("m-1", "Go")),),
+                transcript=(to_user_input(said("m-1", "Go")),),
                 inbox=self._take,
                 limits=self._limits,
             ),
@@ -77,7 +77,7 @@ class TurnHarness:
             store=self.store,
             emit=self.told,
             new_id=ids(),
-            sizes=self.sizes,
+            window_estimates=self.sizes,
             sleep=self._sleep,
         )
 

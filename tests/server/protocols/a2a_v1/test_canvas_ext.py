@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.intent import AGENTSTACK
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
-from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED, activated
-from a2a_canvas.server.protocols.a2a_v1.projection import Activated, Projection, to_task
+from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED, activated_header
+from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, TaskProjection, to_task
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 from a2a_canvas.store.models import text_part
@@ -71,7 +71,7 @@ def changed(version: int, text: str = "x", *, append: bool = False, author: Any 
 
 @pytest.mark.parametrize(("event", "fields"), PHASES, ids=[fields["phase"] for _, fields in PHASES])
 def test_each_phase_has_its_fields(event: EditEvent, fields: dict[str, Any]) -> None:
-    assert canvas_ext.edit(event) == {"edit": {"id": "e", **fields}}
+    assert canvas_ext.edit_metadata(event) == {"edit": {"id": "e", **fields}}
 
 
 @pytest.mark.parametrize(("event", "fields"), PHASES, ids=[fields["phase"] for _, fields in PHASES])
@@ -79,19 +79,19 @@ def test_turn_events_say_the_same_and_always_which_artifact_it_is(event: EditEve
     phase = fields["phase"]
     data = {"id": "e", "artifactId": "doc", **{key: value for key, value in fields.items() if key != "phase"}}
     wire = {"event_type": f"artifact_partial_update_{phase}", "data": data}
-    assert turn_ext.to_wire(event) == wire
-    assert canvas_ext.turn_data(event) == (wire["event_type"], data)
+    assert turn_ext.to_turn_event(event) == wire
+    assert canvas_ext.edit_turn_event(event) == (wire["event_type"], data)
 
 
 def test_the_senders_unit_and_strategy_are_told() -> None:
     start = replace(START, selection=Selection(1, 2, "codepoint"), strategy="insert_after")
-    edit = canvas_ext.edit(start)["edit"]
+    edit = canvas_ext.edit_metadata(start)["edit"]
     assert (edit["unit"], edit["strategy"]) == ("codepoint", "insert_after")
 
 
 @pytest.mark.parametrize("author", ["agent", "user"])
 def test_a_change_says_which_version_it_is_and_whose(author: Any) -> None:
-    assert canvas_ext.of_change(changed(7, author=author)) == {
+    assert canvas_ext.change_metadata(changed(7, author=author)) == {
         "artifactVersion": 7,
         "author": author,
         "parentVersion": 6,
@@ -100,7 +100,7 @@ def test_a_change_says_which_version_it_is_and_whose(author: Any) -> None:
 
 def test_a_snapshot_says_which_versions_there_are_and_which_edits_are_open() -> None:
     record = records(changed(3, author="user"), START, CHUNK, replace(CHUNK, chunk="fold"))[-1]
-    assert canvas_ext.of_snapshot(record) == {
+    assert canvas_ext.snapshot_metadata(record) == {
         "artifacts": {"doc": {"artifactVersion": 3, "author": "user"}},
         "openEdits": [
             {
@@ -118,11 +118,11 @@ def test_a_snapshot_says_which_versions_there_are_and_which_edits_are_open() -> 
 
 @pytest.mark.parametrize("end", [COMPLETE, ABORT], ids=["complete", "abort"])
 def test_an_edit_that_has_ended_is_not_open(end: EditEvent) -> None:
-    assert canvas_ext.of_snapshot(records(START, CHUNK, end)[-1])["openEdits"] == []
+    assert canvas_ext.snapshot_metadata(records(START, CHUNK, end)[-1])["openEdits"] == []
 
 
 def test_a_snapshot_without_edits_says_so() -> None:
-    assert canvas_ext.of_snapshot(BEGIN) == {"artifacts": {}, "openEdits": []}
+    assert canvas_ext.snapshot_metadata(BEGIN) == {"artifacts": {}, "openEdits": []}
 
 
 # ---------------------------------------------------------------- joining at any moment
@@ -166,8 +166,8 @@ def test_who_joins_at_any_generation_knows_at_every_later_one_what_those_know_wh
     steps: list[tuple[str, str, str]],
 ) -> None:
     events = story(steps)
-    joined = [Known().take(to_task(record, Activated(canvas=True))) for record in records(*events)]
-    projection = Projection(BEGIN, Activated(canvas=True), ends_at_pause=False)
+    joined = [Known().take(to_task(record, ActivatedExtensions(canvas=True))) for record in records(*events)]
+    projection = TaskProjection(BEGIN, ActivatedExtensions(canvas=True), ends_at_pause=False)
     watching = [joined[0]]
     for number, entry in enumerate(entries(*events), 1):
         for event in projection.project(entry):
@@ -184,10 +184,10 @@ def test_who_joins_with_turn_events_alone_has_the_beginning_of_every_edit_too(
     events = story(steps)
     written: dict[tuple[str, int], set[str]] = {}
     for number, record in enumerate(records(*events)):
-        begun = fields_of(to_task(record, Activated(turn=True))).get("openEdits", [])
+        begun = fields_of(to_task(record, ActivatedExtensions(turn=True))).get("openEdits", [])
         texts = {edit["id"]: edit["text"] for edit in begun}
         assert [edit["id"] for edit in begun] == list(record.open_edits)
-        projection = Projection(record, Activated(turn=True), ends_at_pause=False)
+        projection = TaskProjection(record, ActivatedExtensions(turn=True), ends_at_pause=False)
         for entry in entries(*events)[number:]:
             for fields in map(fields_of, projection.project(entry)):
                 data = fields.get("data", {})
@@ -208,7 +208,7 @@ def fields_of(event: Any) -> dict[str, Any]:
 
 @given(moves)
 def test_every_event_says_which_entry_it_comes_from(steps: list[tuple[str, str, str]]) -> None:
-    projection = Projection(BEGIN, Activated(turn=True, canvas=True), ends_at_pause=False)
+    projection = TaskProjection(BEGIN, ActivatedExtensions(turn=True, canvas=True), ends_at_pause=False)
     for entry in entries(*story(steps)):
         for event in projection.project(entry):
             for uri, fields in MessageToDict(event.metadata).items():
@@ -221,10 +221,10 @@ def test_every_event_says_which_entry_it_comes_from(steps: list[tuple[str, str, 
 
 def test_canvas_is_supported_under_both_names() -> None:
     assert {canvas_ext.URI, AGENTSTACK} < SUPPORTED
-    assert activated([f"urn:x, {AGENTSTACK}", canvas_ext.URI]) == f"{AGENTSTACK}, {canvas_ext.URI}"
+    assert activated_header([f"urn:x, {AGENTSTACK}", canvas_ext.URI]) == f"{AGENTSTACK}, {canvas_ext.URI}"
 
 
 def test_only_our_own_name_asks_for_our_events() -> None:
-    assert Activated.of({AGENTSTACK}) == Activated()
-    assert Activated.of({canvas_ext.URI}) == Activated(canvas=True)
-    assert Activated.of({turn_ext.URI, canvas_ext.URI}) == Activated(turn=True, canvas=True)
+    assert ActivatedExtensions.of({AGENTSTACK}) == ActivatedExtensions()
+    assert ActivatedExtensions.of({canvas_ext.URI}) == ActivatedExtensions(canvas=True)
+    assert ActivatedExtensions.of({turn_ext.URI, canvas_ext.URI}) == ActivatedExtensions(turn=True, canvas=True)

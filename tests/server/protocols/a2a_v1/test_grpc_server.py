@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from a2a_canvas.server.protocols.a2a_v1.grpc_server import CONNECTION, grpc_server
-from a2a_canvas.server.protocols.guard.rules import Limits
+from a2a_canvas.server.protocols.a2a_v1.grpc_server import CONNECTION_OPTIONS, grpc_server
+from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from tests.server.app_server import free_port
 from tests.server.protocols.echo_handler import Echo
 
@@ -21,7 +21,7 @@ SETTINGS, MAX_CONCURRENT_STREAMS = 4, 3
 async def connected(handler: Echo) -> AsyncIterator[asyncio.StreamReader]:
     """What the server says to whoever connects and says nothing."""
     port = free_port()
-    server = grpc_server(handler, "127.0.0.1", port, Limits())
+    server = grpc_server(handler, "127.0.0.1", port, BodyLimits())
     await server.start()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -40,7 +40,7 @@ async def test_the_calls_on_one_connection_have_a_bound() -> None:
 
 
 async def test_a_connection_that_never_begins_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(CONNECTION, "grpc.server_handshake_timeout_ms", 100)
+    monkeypatch.setitem(CONNECTION_OPTIONS, "grpc.server_handshake_timeout_ms", 100)
     async with connected(Echo()) as reader:
         async with asyncio.timeout(60):
             await reader.read()

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.protocols.a2a_v1 import handler, list_tasks
-from a2a_canvas.server.protocols.a2a_v1.list_tasks import READ_BYTES, can_match, query_of, token_of
+from a2a_canvas.server.protocols.a2a_v1.list_tasks import READ_BYTES, can_match, next_page_token, to_query
 from a2a_canvas.server.protocols.a2a_v1.projection import STATES
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, fitting, page_of, place_of
+from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, count_fitting, list_position, make_page
 from a2a_canvas.server.tasks.record import TaskRecord
 from tests.server.app_server import WAYS, asking, sent, serving
 
@@ -24,7 +24,7 @@ TICK = timedelta(microseconds=1)
 
 
 def query(**params: Any) -> TaskQuery:
-    return query_of(pb.ListTasksRequest(**params), "ann")
+    return to_query(pb.ListTasksRequest(**params), "ann")
 
 
 def task(task_id: str, changed_at: datetime = NOW) -> TaskRecord:
@@ -33,7 +33,7 @@ def task(task_id: str, changed_at: datetime = NOW) -> TaskRecord:
 
 def token(at: datetime, task_id: str) -> str:
     """The token of a page that ends with such a task, and is not the last."""
-    return token_of(TaskPage((task("x"), task(task_id, at)), 3, more=True))
+    return next_page_token(TaskPage((task("x"), task(task_id, at)), 3, more=True))
 
 
 def after(nanoseconds: int) -> datetime | None:
@@ -41,7 +41,7 @@ def after(nanoseconds: int) -> datetime | None:
     params = pb.ListTasksRequest()
     params.status_timestamp_after.FromDatetime(NOW)
     params.status_timestamp_after.nanos += nanoseconds
-    return query_of(params, "").since
+    return to_query(params, "").since
 
 
 def test_without_anything_asked_for_it_is_the_first_50_tasks_of_the_caller_without_artifacts() -> None:
@@ -86,7 +86,7 @@ def test_a_time_is_asked_for_to_the_microsecond_and_never_a_moment_too_early() -
 def test_the_ends_of_time_can_be_asked_for(asked: str, since: datetime) -> None:
     params = pb.ListTasksRequest()
     params.status_timestamp_after.FromJsonString(asked)
-    assert query_of(params, "").since == since.replace(tzinfo=UTC)
+    assert to_query(params, "").since == since.replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize("size", [-1, 0, 101])
@@ -97,7 +97,7 @@ def test_a_page_has_1_to_100_tasks(size: int) -> None:
 
 
 def test_the_last_page_has_no_token() -> None:
-    assert token_of(TaskPage((task("t"),), 1, more=False)) == token_of(TaskPage((), 0, more=False)) == ""
+    assert next_page_token(TaskPage((task("t"),), 1, more=False)) == next_page_token(TaskPage((), 0, more=False)) == ""
 
 
 @given(
@@ -145,11 +145,11 @@ def test_following_the_tokens_gives_every_task_once_in_order(ticks: list[int], s
     seen: list[TaskRecord] = []
     next_token = ""
     while True:
-        page = page_of(records, query(page_size=size, page_token=next_token))
+        page = make_page(records, query(page_size=size, page_token=next_token))
         seen += page.records
-        if not (next_token := token_of(page)):
+        if not (next_token := next_page_token(page)):
             break
-    assert seen == sorted(records, key=place_of, reverse=True)
+    assert seen == sorted(records, key=list_position, reverse=True)
 
 
 # ---------------------------------------------------------------------------------- pages by bytes
@@ -157,7 +157,7 @@ def test_following_the_tokens_gives_every_task_once_in_order(ticks: list[int], s
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=20), st.integers(0, 300))
 def test_what_fits_is_as_much_as_can_be_and_one_at_least(sizes: list[int], most: int) -> None:
-    count = fitting(sizes, most)
+    count = count_fitting(sizes, most)
     assert 1 <= count <= len(sizes)
     assert count == 1 or sum(sizes[:count]) <= most
     assert count == len(sizes) or sum(sizes[: count + 1]) > most

@@ -12,14 +12,20 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.a2a_v1.canvas_ext import URI as CANVAS
-from a2a_canvas.server.protocols.a2a_v1.projection import STATES, Activated, Event, Projection, to_task
+from a2a_canvas.server.protocols.a2a_v1.projection import (
+    STATES,
+    ActivatedExtensions,
+    StreamEvent,
+    TaskProjection,
+    to_task,
+)
 from a2a_canvas.server.protocols.a2a_v1.turn_ext import URI
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, text_part
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-PLACE = ev.Place(0, 1, 0)
+PLACE = ev.BlockPosition(0, 1, 0)
 ENDS = [state for state in ev.State if state.terminal]
 BEGIN = TaskRecord(
     task_id="t", context_id="c", owner="", changed_at=AT, history=(ev.UserMessage("m", (text_part("go"),)),)
@@ -39,8 +45,10 @@ def at(*events: ev.TurnEvent) -> TaskRecord:
     return list(accumulate(entries(*events), fold, initial=BEGIN))[-1]
 
 
-def told(*events: ev.TurnEvent, turn: bool = True, pause: bool = True, snapshot: TaskRecord = BEGIN) -> list[Event]:
-    projection = Projection(snapshot, Activated(turn), ends_at_pause=pause)
+def told(
+    *events: ev.TurnEvent, turn: bool = True, pause: bool = True, snapshot: TaskRecord = BEGIN
+) -> list[StreamEvent]:
+    projection = TaskProjection(snapshot, ActivatedExtensions(turn), ends_at_pause=pause)
     return [event for each in entries(*events) for event in projection.project(each)]
 
 
@@ -49,7 +57,7 @@ def turn_fields(event: Any) -> dict[str, Any]:
     return fields
 
 
-def kinds(events: list[Event]) -> list[str]:
+def kinds(events: list[StreamEvent]) -> list[str]:
     return [turn_fields(event).get("event_type", type(event).__name__) for event in events]
 
 
@@ -90,7 +98,7 @@ def test_without_turn_events_the_streaming_events_say_nothing() -> None:
         ev.TextBlockStarted(PLACE, "text"),
         ev.FinalMessageStarted(),
         ev.TextAdded(PLACE, "x"),
-        ev.Remembered(()),
+        ev.TranscriptAppended(()),
         ev.MessageReceived(ev.UserMessage("m2", (text_part("more"),))),
         turn=False,
     )
@@ -139,7 +147,7 @@ def test_a_stream_that_stays_open_at_a_pause_is_cleared_but_not_ended() -> None:
 @pytest.mark.parametrize("state", ev.State)
 @pytest.mark.parametrize("pause", [True, False])
 def test_a_stream_ends_with_the_task_and_at_a_pause_if_it_is_the_senders(state: ev.State, pause: bool) -> None:
-    ends = Projection(BEGIN, Activated(), ends_at_pause=pause).ends(state)
+    ends = TaskProjection(BEGIN, ActivatedExtensions(), ends_at_pause=pause).ends(state)
     assert ends == (state.terminal or (pause and state is ev.State.INPUT_REQUIRED))
 
 
@@ -165,7 +173,7 @@ def test_the_reply_is_the_same_for_who_joins_late(pieces: list[str], joins: int)
     events = [*begin, *(ev.TextAdded(PLACE, piece) for piece in pieces)]
     joins = min(joins, len(pieces))
     seen = len(begin) + joins
-    late = Projection(at(*events[:seen]), Activated(turn=True), ends_at_pause=True)
+    late = TaskProjection(at(*events[:seen]), ActivatedExtensions(turn=True), ends_at_pause=True)
     shown = [turn_fields(event) for event in late.begin()]
     shown += [turn_fields(event) for each in entries(*events)[seen:] for event in late.project(each)]
     replies = [fields["data"]["content"] for fields in shown if fields.get("event_type") == "assistant"]
@@ -174,7 +182,7 @@ def test_the_reply_is_the_same_for_who_joins_late(pieces: list[str], joins: int)
 
 
 def test_everything_carries_the_epoch_and_generation_of_its_entry() -> None:
-    projection = Projection(BEGIN, Activated(turn=True), ends_at_pause=True)
+    projection = TaskProjection(BEGIN, ActivatedExtensions(turn=True), ends_at_pause=True)
     (snapshot,) = projection.begin()
     assert turn_fields(snapshot) == {"epoch": 1, "generation": 1}
     for event in (ev.TextAdded(PLACE, "x"), grows(False, "a"), ev.StatusChanged(ev.State.COMPLETED)):
@@ -186,18 +194,18 @@ def test_a_paused_turn_that_waits_to_go_on_has_begun_its_reply() -> None:
     """Its client sent the answer, and begins with the task as `submitted`: what follows must find its place."""
     begun = (ev.MessageStarted(1), ev.FinalMessageStarted(), ev.TextAdded(PLACE, "x"))
     record = at(*begun, ev.StatusChanged(ev.State.INPUT_REQUIRED), ev.StatusChanged(ev.State.SUBMITTED))
-    events = list(Projection(record, Activated(turn=True), ends_at_pause=True).begin())
+    events = list(TaskProjection(record, ActivatedExtensions(turn=True), ends_at_pause=True).begin())
     assert [turn_fields(event).get("event_type") for event in events] == [None, "final_message_start"]
 
 
 @pytest.mark.parametrize("state", [ev.State.INPUT_REQUIRED, *ENDS])
 def test_a_task_that_is_settled_has_no_reply_so_far(state: ev.State) -> None:
     record = at(ev.MessageStarted(1), ev.FinalMessageStarted(), ev.TextAdded(PLACE, "x"), ev.StatusChanged(state))
-    assert kinds(list(Projection(record, Activated(turn=True), ends_at_pause=True).begin())) == ["Task"]
+    assert kinds(list(TaskProjection(record, ActivatedExtensions(turn=True), ends_at_pause=True).begin())) == ["Task"]
 
 
 def test_without_turn_events_the_snapshot_has_no_metadata() -> None:
-    (snapshot,) = Projection(BEGIN, Activated(), ends_at_pause=True).begin()
+    (snapshot,) = TaskProjection(BEGIN, ActivatedExtensions(), ends_at_pause=True).begin()
     assert not snapshot.metadata
 
 
@@ -206,8 +214,8 @@ def test_without_turn_events_the_snapshot_has_no_metadata() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=1))
 def test_who_lags_is_spared_stale_replies_but_never_the_newest(pieces: list[tuple[str, bool]]) -> None:
-    projection = Projection(BEGIN, Activated(turn=True), ends_at_pause=True)
-    events: list[Event] = []
+    projection = TaskProjection(BEGIN, ActivatedExtensions(turn=True), ends_at_pause=True)
+    events: list[StreamEvent] = []
     for number, (text, behind) in enumerate(pieces, 2):
         events += projection.project(entry(number, ev.TextAdded(PLACE, text)), behind=behind)
     events += projection.project(entry(len(pieces) + 2, ev.BlockStopped(PLACE)))
@@ -218,7 +226,7 @@ def test_who_lags_is_spared_stale_replies_but_never_the_newest(pieces: list[tupl
 
 
 def test_a_reply_that_a_new_round_overwrites_is_not_sent_any_more() -> None:
-    projection = Projection(BEGIN, Activated(turn=True), ends_at_pause=True)
+    projection = TaskProjection(BEGIN, ActivatedExtensions(turn=True), ends_at_pause=True)
     events = [*projection.project(entry(2, ev.TextAdded(PLACE, "old")), behind=True)]
     events += projection.project(entry(3, ev.MessageStarted(2)))
     assert kinds(events) == ["text_delta", "message_start"]
@@ -252,26 +260,26 @@ PHASES = ["start", "chunk", "abort", "start", "chunk", "chunk", "complete"]
 COMPLETED = pb.TASK_STATE_COMPLETED
 
 
-def seen(activated: Activated, *events: ev.TurnEvent) -> list[Event]:
-    projection = Projection(BEGIN, activated, ends_at_pause=True)
+def seen(activated: ActivatedExtensions, *events: ev.TurnEvent) -> list[StreamEvent]:
+    projection = TaskProjection(BEGIN, activated, ends_at_pause=True)
     return [*projection.begin(), *(event for each in entries(*events) for event in projection.project(each))]
 
 
-def fields_of(event: Event, uri: str) -> dict[str, Any]:
+def fields_of(event: StreamEvent, uri: str) -> dict[str, Any]:
     fields: dict[str, Any] = MessageToDict(event.metadata).get(uri, {})
     return fields
 
 
-def phases(events: list[Event]) -> list[str]:
+def phases(events: list[StreamEvent]) -> list[str]:
     return [fields["edit"]["phase"] for event in events if "edit" in (fields := fields_of(event, CANVAS))]
 
 
-def ours(events: list[Event]) -> set[str]:
+def ours(events: list[StreamEvent]) -> set[str]:
     return {uri for event in events for uri in MessageToDict(event.metadata)}
 
 
 def test_to_a_client_that_activates_nothing_an_edit_is_one_replacement_and_no_word_of_ours() -> None:
-    events = seen(Activated(), *EDIT)
+    events = seen(ActivatedExtensions(), *EDIT)
     assert [type(event).__name__ for event in events] == [
         "Task",
         "TaskStatusUpdateEvent",
@@ -286,7 +294,7 @@ def test_to_a_client_that_activates_nothing_an_edit_is_one_replacement_and_no_wo
 
 
 def test_with_turn_events_an_edit_is_told_among_them_and_is_never_reply_text() -> None:
-    events = seen(Activated(turn=True), *EDIT)
+    events = seen(ActivatedExtensions(turn=True), *EDIT)
     assert ours(events) == {URI}
     told = [kind for kind in kinds(events) if kind.startswith("artifact_partial_update_")]
     assert told == [f"artifact_partial_update_{phase}" for phase in PHASES]
@@ -295,7 +303,7 @@ def test_with_turn_events_an_edit_is_told_among_them_and_is_never_reply_text() -
 
 
 def test_with_canvas_an_edit_is_told_in_statuses_of_its_own() -> None:
-    events = seen(Activated(canvas=True), *EDIT)
+    events = seen(ActivatedExtensions(canvas=True), *EDIT)
     assert ours(events) == {CANVAS}
     assert phases(events) == PHASES
     for event in events:
@@ -309,7 +317,7 @@ def test_with_canvas_an_edit_is_told_in_statuses_of_its_own() -> None:
 
 
 def test_complete_comes_just_before_the_change_which_says_its_version_and_author() -> None:
-    *_, complete, change, end = seen(Activated(canvas=True), *EDIT)
+    *_, complete, change, end = seen(ActivatedExtensions(canvas=True), *EDIT)
     assert fields_of(complete, CANVAS)["edit"]["phase"] == "complete"
     assert isinstance(change, pb.TaskArtifactUpdateEvent)
     version = {"artifactVersion": 2, "author": "user", "parentVersion": 1}
@@ -319,16 +327,22 @@ def test_complete_comes_just_before_the_change_which_says_its_version_and_author
 
 
 def test_with_both_each_extension_has_its_own_events_and_they_share_the_standard_ones() -> None:
-    both = seen(Activated(turn=True, canvas=True), *EDIT)
-    for uri, alone in ((URI, Activated(turn=True)), (CANVAS, Activated(canvas=True))):
+    both = seen(ActivatedExtensions(turn=True, canvas=True), *EDIT)
+    for uri, alone in ((URI, ActivatedExtensions(turn=True)), (CANVAS, ActivatedExtensions(canvas=True))):
         with_one = [event for event in both if fields_of(event, uri)]
         assert [fields_of(event, uri) for event in with_one] == [fields_of(event, uri) for event in seen(alone, *EDIT)]
     standard = [event for event in both if len(MessageToDict(event.metadata)) == 2]
-    assert len(standard) == len(seen(Activated(), *EDIT))
+    assert len(standard) == len(seen(ActivatedExtensions(), *EDIT))
 
 
-@pytest.mark.parametrize("activated", [Activated(turn=True), Activated(canvas=True), Activated(True, True)], ids=str)
-def test_whatever_is_activated_every_event_says_its_epoch_and_generation_in_order(activated: Activated) -> None:
+@pytest.mark.parametrize(
+    "activated",
+    [ActivatedExtensions(turn=True), ActivatedExtensions(canvas=True), ActivatedExtensions(True, True)],
+    ids=str,
+)
+def test_whatever_is_activated_every_event_says_its_epoch_and_generation_in_order(
+    activated: ActivatedExtensions,
+) -> None:
     events = seen(activated, *EDIT)
     orders = [
         (fields["epoch"], fields["generation"]) for event in events for fields in MessageToDict(event.metadata).values()
@@ -338,8 +352,12 @@ def test_whatever_is_activated_every_event_says_its_epoch_and_generation_in_orde
     assert {generation for _, generation in orders} == set(range(1, len(EDIT) + 2))
 
 
-@pytest.mark.parametrize("activated", [Activated(), Activated(turn=True), Activated(True, True)], ids=str)
-def test_a_rejection_says_in_its_message_which_version_is_current_whatever_is_activated(activated: Activated) -> None:
+@pytest.mark.parametrize(
+    "activated", [ActivatedExtensions(), ActivatedExtensions(turn=True), ActivatedExtensions(True, True)], ids=str
+)
+def test_a_rejection_says_in_its_message_which_version_is_current_whatever_is_activated(
+    activated: ActivatedExtensions,
+) -> None:
     now = {"artifactId": "r", "artifactVersion": 4}
     message = ev.AgentMessage("a", "It has changed.", metadata={CANVAS: now})
     status = seen(activated, ev.StatusChanged(ev.State.REJECTED, message))[-1]
@@ -354,5 +372,5 @@ def test_a_rejection_says_in_its_message_which_version_is_current_whatever_is_ac
 
 def test_canvas_alone_is_not_told_of_turn_events_nor_of_labels_as_such() -> None:
     label = ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("l", "Writing…", label=True))
-    events = seen(Activated(canvas=True), ev.MessageStarted(1), ev.TextAdded(PLACE, "x"), label)
+    events = seen(ActivatedExtensions(canvas=True), ev.MessageStarted(1), ev.TextAdded(PLACE, "x"), label)
     assert [fields_of(event, CANVAS) for event in events[1:]] == [{"epoch": 1, "generation": 4}]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
 from a2a_canvas.server.protocols.a2a_v1.parts import to_part
-from a2a_canvas.server.protocols.a2a_v1.projection import Activated, Projection, to_task
+from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, TaskProjection, to_task
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -76,7 +76,7 @@ class InMemoryRuntime:
 
 def folded(record: TaskRecord, entries: Iterable[Entry]) -> pb.Task:
     """What a stock client that joins at `record` has in the end."""
-    projection = Projection(record, Activated(), ends_at_pause=False)
+    projection = TaskProjection(record, ActivatedExtensions(), ends_at_pause=False)
     task = to_task(record)
     for entry in entries:
         for event in projection.project(entry):

@@ -10,7 +10,7 @@ from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.server.protocols.a2a_v1 import turn_ext
 from a2a_canvas.store.models import text_part
 
-PLACE = ev.Place(index=2, round=1, llm_index=0)
+PLACE = ev.BlockPosition(index=2, round=1, llm_index=0)
 AT = {"index": 2, "round": 1, "llm_index": 0}
 IDS = {"tool_use_id": "T1", "tool_id": "T1"}
 USAGE = {"input_tokens": 1, "output_tokens": 2, "cache_read_tokens": 3, "cache_write_tokens": 4}
@@ -48,7 +48,7 @@ USAGE = {"input_tokens": 1, "output_tokens": 2, "cache_read_tokens": 3, "cache_w
     ],
 )
 def test_every_streaming_event_has_its_row(event: ev.TurnEvent, event_type: str, data: dict[str, Any]) -> None:
-    assert turn_ext.to_wire(event) == {"event_type": event_type, "data": data}
+    assert turn_ext.to_turn_event(event) == {"event_type": event_type, "data": data}
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_every_streaming_event_has_its_row(event: ev.TurnEvent, event_type: str,
     [
         ev.ArtifactChanged("a", "n", "", False, (text_part("x"),), False, 1, "agent", 0),
         ev.StatusChanged(ev.State.WORKING),
-        ev.Remembered(()),
+        ev.TranscriptAppended(()),
         ev.MessageReceived(ev.UserMessage("m", (text_part("x"),))),
     ],
 )
 def test_what_standard_events_say_or_nobody_needs_has_none(event: ev.TurnEvent) -> None:
-    assert turn_ext.to_wire(event) is None
+    assert turn_ext.to_turn_event(event) is None
 
 
 def test_the_events_made_by_the_projection() -> None:
@@ -80,11 +80,11 @@ def nested(levels: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), 10**400, nested(27)])
 def test_input_that_no_transport_can_carry_is_left_out(value: Any) -> None:
-    assert turn_ext.to_wire(ev.ToolInputCompleted(0, "T1", {"a": value})) is None
+    assert turn_ext.to_turn_event(ev.ToolInputCompleted(0, "T1", {"a": value})) is None
 
 
 def test_the_deepest_input_that_is_sent_survives_protobuf() -> None:
-    wire = turn_ext.to_wire(ev.ToolInputCompleted(0, "T1", nested(27)))
+    wire = turn_ext.to_turn_event(ev.ToolInputCompleted(0, "T1", nested(27)))
     assert wire is not None
     event = pb.StreamResponse()
     event.status_update.metadata.update({turn_ext.URI: wire})

@@ -10,8 +10,8 @@ from typing import Any
 from a2a_canvas.server.agent.events import State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.model import LLM
-from a2a_canvas.server.protocols.agui.run_events import Run
-from a2a_canvas.server.protocols.agui.state import Versions
+from a2a_canvas.server.protocols.agui.run_events import RunProjection
+from a2a_canvas.server.protocols.agui.state import VersionsByArtifact
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -34,13 +34,13 @@ class Played:
     records: Sequence[TaskRecord]
     entries: Sequence[Entry]
     artifacts: tuple[Artifact, ...]
-    versions: Versions
+    versions: VersionsByArtifact
 
     def run(
         self, joins: int = 0, *, behind: bool = False, thinking: bool = True, legacy: str | None = None
     ) -> list[Json]:
         """What a client is sent that joins after so many entries, as it goes over the wire."""
-        run = Run(
+        run = RunProjection(
             self.records[joins],
             thread_id=CONTEXT,
             run_id="r",

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS, intent_of
-from a2a_canvas.server.agent.operations import Converse, Edit, Focus, Go, InvalidOperation, Put
+from a2a_canvas.server.agent.operations import Converse, Focus, InvalidOperation, Put, SelectionEdit, VersionStep
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
 from a2a_canvas.server.protocols.agui.input import METADATA, RunInput, in_forwarded_props, run_input
-from a2a_canvas.server.protocols.guard.rules import MAX_VALUES
+from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
 from a2a_canvas.store.changes import Undo
 from a2a_canvas.store.models import FilePart, TextPart, text_part
 from tests.store.artifact_builders import JSON
@@ -190,7 +190,7 @@ def test_what_the_agent_is_to_know_stands_before_the_message() -> None:
 def test_it_does_not_stand_in_the_instruction_of_an_edit() -> None:
     message = asked(context=CONTEXT, forwardedProps={CANVAS: EDIT})
     intent = intent_of(message)
-    assert isinstance(intent, Edit)
+    assert isinstance(intent, SelectionEdit)
     assert intent.instruction == "Hello"
 
 
@@ -204,10 +204,10 @@ THEIRS = {"start_index": 1, "end_index": 3, "description": "Shorter", "artifact_
 @pytest.mark.parametrize(
     ("forwarded", "kind"),
     [
-        ({CANVAS: EDIT}, Edit),
-        ({AGENTSTACK: THEIRS}, Edit),
+        ({CANVAS: EDIT}, SelectionEdit),
+        ({AGENTSTACK: THEIRS}, SelectionEdit),
         ({CANVAS: {"op": "put", "artifactId": "doc", "text": ""}}, Put),
-        ({CANVAS: {"op": "undo", "artifactId": "doc"}}, Go),
+        ({CANVAS: {"op": "undo", "artifactId": "doc"}}, VersionStep),
         ({CANVAS: {"artifactId": "doc"}}, Converse),
         ({"other": {"op": "undo"}}, Converse),
         (None, Converse),
@@ -224,7 +224,7 @@ def test_forwarded_props_of_a_canvas_extension_are_the_messages_metadata(forward
 def test_what_they_ask_for_is_what_a2as_metadata_ask_for() -> None:
     for fields, undo in (({"baseVersion": 3}, Undo(3)), ({"group": True}, Undo(group=True))):
         asks = asked(forwardedProps={CANVAS: {"op": "undo", "artifactId": "doc", **fields}})
-        assert intent_of(asks) == Go("doc", undo)
+        assert intent_of(asks) == VersionStep("doc", undo)
     assert intent_of(asked(forwardedProps={CANVAS: {"artifactId": "doc"}})) == Converse(Focus("doc"))
 
 

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Message, Scope
 
 from a2a_canvas.server.agent.events import State, Transcript
 from a2a_canvas.server.agent.model import ModelEvent
-from a2a_canvas.server.protocols.agui.routes import AgUi, agui_routes
-from a2a_canvas.server.protocols.guard.rules import Limits
+from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
+from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -128,7 +128,7 @@ async def test_a_client_that_leaves_stops_its_task_only_if_the_operator_wants_it
 @pytest.mark.parametrize("first", [0, 1])
 async def test_only_the_last_one_that_leaves_takes_the_task_along(first: int) -> None:
     world, hold = holding()
-    routes = agui_routes(AgUi(world.runtime, world.store, Limits(), ids("run"), cancel_on_disconnect=True))
+    routes = agui_routes(AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"), cancel_on_disconnect=True))
     clients = [Client(world, app=routes[0].app) for _ in range(2)]
     sending = []
     for client in clients:
@@ -146,7 +146,7 @@ async def test_only_the_last_one_that_leaves_takes_the_task_along(first: int) ->
 
 async def test_two_that_leave_at_the_same_time_take_the_task_along() -> None:
     world, _ = holding()
-    routes = agui_routes(AgUi(world.runtime, world.store, Limits(), ids("run"), cancel_on_disconnect=True))
+    routes = agui_routes(AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"), cancel_on_disconnect=True))
     clients = [Client(world, app=routes[0].app) for _ in range(2)]
     sending = []
     for client in clients:

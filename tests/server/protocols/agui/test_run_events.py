@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.protocols.agui.run_events import Run
+from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.edits import EditChunk, EditStarted
@@ -369,7 +369,7 @@ async def test_a_rejected_operation_says_what_the_artifact_is_like_now() -> None
 
 def test_a_failure_without_a_reason_still_has_a_message() -> None:
     record = fold(TaskRecord("t", CONTEXT, "", AT), Entry(1, 2, AT, ev.StatusChanged(ev.State.FAILED)))
-    run = Run(record, thread_id=CONTEXT, run_id="r", artifacts=(), versions={}, expose_thinking=False)
+    run = RunProjection(record, thread_id=CONTEXT, run_id="r", artifacts=(), versions={}, expose_thinking=False)
     sent = [json.loads(event.model_dump_json(by_alias=True)) for event in run.begin()]
     assert kinds(sent) == ["RUN_STARTED", "STATE_SNAPSHOT", "completed", "stream_end", "RUN_ERROR"]
     assert sent[-1]["message"] == "The task is failed."

@@ -13,7 +13,7 @@ from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.protocols.agui.json_patch import pointer
-from a2a_canvas.server.protocols.agui.state import CanvasState, Versions, part_json
+from a2a_canvas.server.protocols.agui.state import CanvasState, VersionsByArtifact, part_json
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.edits import EditAborted, EditCompleted, EditStarted, Selection
@@ -41,7 +41,7 @@ class Moment:
 
     record: TaskRecord
     artifacts: tuple[Artifact, ...]
-    versions: Versions
+    versions: VersionsByArtifact
 
     def state(self, legacy: str | None = None, store: "Moment | None" = None) -> CanvasState:
         store = store or self
@@ -83,7 +83,7 @@ class StoreHistory:
 
 @dataclass(frozen=True)
 class Step:
-    """A change, or what ends a call: `keep`, `close`, `discard`. A `foreign` one is taken by another task."""
+    """A change, or what ends a call: `complete_call`, `close`, `discard`. A `foreign` one is taken by another task."""
 
     artifact_id: str
     what: Change | str
@@ -131,7 +131,7 @@ hops = st.one_of(
     st.builds(Undo),
     st.builds(Redo),
 )
-whats = updates | updates | hops | st.sampled_from(["keep", "close", "discard"])
+whats = updates | updates | hops | st.sampled_from(["complete_call", "close", "discard"])
 steps = st.builds(Step, st.sampled_from(NAMES), whats)
 whole = st.builds(ReplaceParts, some_parts, last_chunk=st.just(True)) | hops
 mixed_steps = st.builds(Step, st.just("a"), updates) | st.builds(Step, st.just("a"), whole, st.booleans()) | steps
@@ -306,7 +306,7 @@ def test_labels_and_states_are_replaced_when_they_change() -> None:
 
 
 def test_what_only_streams_is_no_part_of_the_state() -> None:
-    assert of().follow(ev.TextAdded(ev.Place(0, 1, 0), "x")) == []
+    assert of().follow(ev.TextAdded(ev.BlockPosition(0, 1, 0), "x")) == []
 
 
 def test_an_added_text_is_one_more_part_and_the_close_puts_the_parts_in_order() -> None:

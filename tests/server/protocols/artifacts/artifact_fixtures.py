@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.agent.listener import listener
-from a2a_canvas.server.protocols.artifacts.artifact_routes import artifact_routes
+from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import Change

@@ -14,10 +14,10 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_canvas.server.migrations import upgrade
-from a2a_canvas.server.protocols.artifacts.event_stream import missed
-from a2a_canvas.server.tasks.journal.context_log import ContextSnapshot, Standing
+from a2a_canvas.server.protocols.artifacts.event_stream import changed_since
+from a2a_canvas.server.tasks.journal.context_log import ContextArtifact, ContextSnapshot
 from a2a_canvas.server.tasks.record import TaskArtifact
-from a2a_canvas.server.tasks.sql.journal.prune import Keep, prune
+from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import StoreError
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_part
@@ -84,8 +84,8 @@ async def take(stream: AsyncIterator[Event], count: int) -> list[Event]:
 # ------------------------------------------------------------------------- what is missed
 
 
-def standing(artifact_id: str, position: int) -> Standing:
-    return Standing(TaskArtifact(artifact_id, Content(), 1, "agent"), "task", position, False)
+def standing(artifact_id: str, position: int) -> ContextArtifact:
+    return ContextArtifact(TaskArtifact(artifact_id, Content(), 1, "agent"), "task", position, False)
 
 
 def snapshot(incarnation: int) -> ContextSnapshot:
@@ -116,11 +116,11 @@ def snapshot(incarnation: int) -> ContextSnapshot:
     ],
 )
 def test_what_changed_since_is_missed_and_all_of_it_if_that_cannot_be_known(last_event_id, ids) -> None:
-    assert "".join(each.artifact.artifact_id for each in missed(snapshot(9), last_event_id)) == ids
+    assert "".join(each.artifact.artifact_id for each in changed_since(snapshot(9), last_event_id)) == ids
 
 
 def test_an_id_of_a_server_that_knew_of_no_incarnations_goes_on_where_it_was() -> None:
-    assert "".join(each.artifact.artifact_id for each in missed(snapshot(0), "4")) == "bc"
+    assert "".join(each.artifact.artifact_id for each in changed_since(snapshot(0), "4")) == "bc"
 
 
 # -------------------------------------------------------------------------- on the wire
@@ -315,7 +315,7 @@ async def test_a_reader_of_a_removed_context_is_let_go_and_begins_anew_when_it_i
 
 async def remove_contexts(database: Database) -> None:
     """All of them, as soon as nobody holds an artifact any more."""
-    keep, later = Keep(timedelta(days=100), contexts=timedelta(days=1)), datetime.now(UTC) + timedelta(days=3)
+    keep, later = Retention(timedelta(days=100), contexts=timedelta(days=1)), datetime.now(UTC) + timedelta(days=3)
     while (await prune(database, keep, later)).contexts == 0:
         pass
 

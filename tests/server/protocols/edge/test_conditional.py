@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from starlette.requests import Request
 
-from a2a_canvas.server.protocols.edge.conditional import etag_of, is_known
+from a2a_canvas.server.protocols.edge.conditional import etag_of, is_not_modified
 
 MODIFIED = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
@@ -37,8 +37,8 @@ def test_a_tag_is_strong_and_that_of_the_bytes_and_their_type() -> None:
     ],
 )
 def test_a_tag_beats_a_date(headers: dict[str, str], known: bool) -> None:
-    assert is_known(request(**headers), '"a"', MODIFIED) is known
+    assert is_not_modified(request(**headers), '"a"', MODIFIED) is known
 
 
 def test_what_has_no_date_is_not_known_by_one() -> None:
-    assert not is_known(request(if_modified_since="Sat, 21 Nov 2099 09:00:00 GMT"), '"a"')
+    assert not is_not_modified(request(if_modified_since="Sat, 21 Nov 2099 09:00:00 GMT"), '"a"')

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.edge.connections import MAX_FIELDS, MAX_HEAD, ConnectionLimits, with_limits
+from a2a_canvas.server.protocols.edge.connections import MAX_FIELDS, MAX_HEAD, ConnectionLimits, limited_connection
 
 NEVER = 3600.0
 SHORT = 0.2

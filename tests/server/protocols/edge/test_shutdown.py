@@ -16,7 +16,7 @@ from a2a.types import a2a_pb2 as pb
 from starlette.types import Message, Receive, Scope, Send
 
 from a2a_canvas.server.agent.events import MessageReceived
-from a2a_canvas.server.protocols.edge.shutdown import Stop, Stopping, farewell_of
+from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware, final_event_of
 from tests.server.protocols.agui.agui_verifier import verify
 from tests.server.protocols.bindings_harness import MESSAGE, RUN, V10, edge, rpc, streaming
 
@@ -150,7 +150,7 @@ async def test_a_runtime_that_does_not_close_in_time_is_given_up(caplog: pytest.
         finally:
             ends.append("cancelled")
 
-    await Stop(close, 0.02)()
+    await Shutdown(close, 0.02)()
     assert ends == ["cancelled"]
     assert [record.getMessage() for record in caplog.records] == [
         "The server did not stop within its 0.01 seconds; what it was doing is left undone."
@@ -161,7 +161,7 @@ async def test_a_runtime_that_fails_to_close_does_not_keep_the_answers_open(capl
     async def close() -> None:
         raise RuntimeError("no")
 
-    stop, answer = Stop(close, 0.02), Answer(forever)
+    stop, answer = Shutdown(close, 0.02), Answer(forever)
     serving = asyncio.create_task(answer.serve(stop))
     await answer.begun.wait()
     await stop()
@@ -176,7 +176,7 @@ async def test_no_grace_is_no_reason_not_to_begin() -> None:
     async def close() -> None:
         begun.append(True)
 
-    await Stop(close, 0)()
+    await Shutdown(close, 0)()
     assert begun == [True]
 
 
@@ -189,7 +189,7 @@ async def test_a_second_stop_waits_for_the_first_and_ends_what_that_one_let_in()
         await go_on.wait()
         closed.append("done")
 
-    stop = Stop(close)
+    stop = Shutdown(close)
     calls = [asyncio.create_task(stop()) for _ in range(2)]
     await asyncio.sleep(0)
     go_on.set()
@@ -224,8 +224,8 @@ class Answer:
         self.free = asyncio.Event()
         self.free.set()
 
-    async def serve(self, stop: Stop) -> None:
-        await Stopping(self._app, stop=stop)({"type": "http"}, self._receive, self._send)
+    async def serve(self, stop: Shutdown) -> None:
+        await ShutdownMiddleware(self._app, stop=stop)({"type": "http"}, self._receive, self._send)
 
     @property
     def ended(self) -> bool:
@@ -247,7 +247,7 @@ async def forever(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def stopped(answer: Answer) -> list[Message]:
     """What was sent when the answer's time is up."""
-    stop = Stop(handed_over, 0.02)
+    stop = Shutdown(handed_over, 0.02)
     serving = asyncio.create_task(answer.serve(stop))
     await answer.begun.wait()
     stopping = asyncio.create_task(stop())
@@ -259,7 +259,7 @@ async def stopped(answer: Answer) -> list[Message]:
 
 async def test_an_answer_is_cut_with_its_farewell() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        farewell_of(scope).text = b"bye"
+        final_event_of(scope).text = b"bye"
         await forever(scope, receive, send)
 
     assert await stopped(Answer(app)) == [START, {**END, "body": b"bye"}]
@@ -267,11 +267,11 @@ async def test_an_answer_is_cut_with_its_farewell() -> None:
 
 async def test_what_a_slow_reader_has_not_taken_is_not_half_sent() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        farewell_of(scope).text = b"bye"
+        final_event_of(scope).text = b"bye"
         await send(START)
         answer.free.clear()
         await send(piece())
-        farewell_of(scope).text = b""
+        final_event_of(scope).text = b""
         await send(END)
 
     answer = Answer(app)
@@ -280,11 +280,11 @@ async def test_what_a_slow_reader_has_not_taken_is_not_half_sent() -> None:
 
 async def test_an_answer_that_broke_off_by_itself_has_no_farewell() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        farewell_of(scope).text = b"bye"
+        final_event_of(scope).text = b"bye"
         await send(START)
 
     answer = Answer(app)
-    await answer.serve(Stop(handed_over))
+    await answer.serve(Shutdown(handed_over))
     assert answer.sent == [START, END]
 
 
@@ -295,13 +295,13 @@ async def test_an_answer_that_ends_in_time_is_left_alone() -> None:
         closing.set()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        farewell_of(scope).text = b"bye"
+        final_event_of(scope).text = b"bye"
         await send(START)
         await closing.wait()
         await send(piece())
         await send(END)
 
-    stop, answer = Stop(close), Answer(app)
+    stop, answer = Shutdown(close), Answer(app)
     serving = asyncio.create_task(answer.serve(stop))
     await answer.begun.wait()
     await stop()
@@ -310,7 +310,7 @@ async def test_an_answer_that_ends_in_time_is_left_alone() -> None:
 
 
 async def test_a_request_that_its_server_cancels_stays_cancelled() -> None:
-    stop, answer = Stop(handed_over), Answer(forever)
+    stop, answer = Shutdown(handed_over), Answer(forever)
     serving = asyncio.create_task(answer.serve(stop))
     await answer.begun.wait()
     serving.cancel()
@@ -321,5 +321,5 @@ async def test_a_request_that_its_server_cancels_stays_cancelled() -> None:
 
 async def test_without_the_middleware_a_farewell_is_said_to_nobody() -> None:
     scope: Scope = {"type": "http"}
-    farewell_of(scope).text = b"bye"
-    assert farewell_of(scope).text == b""
+    final_event_of(scope).text = b"bye"
+    assert final_event_of(scope).text == b""

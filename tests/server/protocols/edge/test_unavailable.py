@@ -18,10 +18,10 @@ from google.rpc import error_details_pb2
 
 from a2a_canvas.server.agent.events import MessageReceived
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
-from a2a_canvas.server.protocols.edge.shutdown import Stop
-from a2a_canvas.server.protocols.edge.unavailable import AWAY
+from a2a_canvas.server.protocols.edge.shutdown import Shutdown
+from a2a_canvas.server.protocols.edge.unavailable import DATABASE_UNAVAILABLE
 from a2a_canvas.server.tasks.errors import StreamLost
-from a2a_canvas.server.tasks.ownership import Abandoned
+from a2a_canvas.server.tasks.ownership import Detached
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.store.errors import Unavailable
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime
@@ -42,9 +42,9 @@ from tests.server.protocols.bindings_harness import (
 )
 
 AWAY_NOW = Unavailable("connection to secret.internal refused")
-LOST = "The connection to the task was lost. Subscribe to it again."
+INTERNAL_ERROR = "The connection to the task was lost. Subscribe to it again."
 FULL = "The server is busy: 0 tasks are waiting already. Send it again in a moment."
-BREAKS = [(AWAY_NOW, AWAY), (StreamLost(), LOST)]
+BREAKS = [(AWAY_NOW, DATABASE_UNAVAILABLE), (StreamLost(), INTERNAL_ERROR)]
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def away(here: Edge) -> Edge:
 # ------------------------------------------------------------------ what each form must be
 
 
-def assert_jsonrpc_10(answer: Json, message: str = AWAY) -> None:
+def assert_jsonrpc_10(answer: Json, message: str = DATABASE_UNAVAILABLE) -> None:
     assert (answer["jsonrpc"], answer["id"], answer.keys()) == ("2.0", 7, {"jsonrpc", "id", "error"})
     assert (answer["error"]["code"], answer["error"]["message"]) == (-32603, message)
     (info,) = answer["error"]["data"]
@@ -72,7 +72,7 @@ def assert_jsonrpc_10(answer: Json, message: str = AWAY) -> None:
     assert info["metadata"] == {"retryable": True}
 
 
-def assert_jsonrpc_03(answer: Json, message: str = AWAY) -> None:
+def assert_jsonrpc_03(answer: Json, message: str = DATABASE_UNAVAILABLE) -> None:
     assert answer == {
         "jsonrpc": "2.0",
         "id": 7,
@@ -80,20 +80,20 @@ def assert_jsonrpc_03(answer: Json, message: str = AWAY) -> None:
     }
 
 
-def assert_status(payload: Json, message: str = AWAY, status: str = "UNAVAILABLE") -> None:
+def assert_status(payload: Json, message: str = DATABASE_UNAVAILABLE, status: str = "UNAVAILABLE") -> None:
     """A `google.rpc.Status`."""
     error = payload["error"]
     assert (error["code"], error["status"], error["message"]) == (503, status, message)
     assert error["details"][0]["metadata"] == {"retryable": True}
 
 
-def assert_503(response: httpx.Response, message: str = AWAY, status: str = "UNAVAILABLE") -> None:
+def assert_503(response: httpx.Response, message: str = DATABASE_UNAVAILABLE, status: str = "UNAVAILABLE") -> None:
     assert response.status_code == 503
     assert response.headers["retry-after"] == "1"
     assert_status(response.json(), message, status)
 
 
-def assert_grpc(error: grpc.aio.AioRpcError, message: str = AWAY, code: str = "UNAVAILABLE") -> None:
+def assert_grpc(error: grpc.aio.AioRpcError, message: str = DATABASE_UNAVAILABLE, code: str = "UNAVAILABLE") -> None:
     assert (error.code(), error.details()) == (grpc.StatusCode[code], message)
     status = status_from_call(error)
     assert status is not None
@@ -290,7 +290,7 @@ async def test_a_stream_over_http_ends_with_it_as_its_last_event(here: Edge, err
         ]
         for stream in streams:
             assert (await anext(stream))[0] == ""
-        here.journal.break_off(error)
+        here.journal.fail(error)
         ends = [[event async for event in stream][-1] for stream in streams]
     # The SDK's 0.3 streams of JSON-RPC give no event a name.
     assert [name for name, _ in ends] == ["error", "", "error", "error"]
@@ -309,7 +309,7 @@ async def test_a_stream_over_grpc_ends_with_it_as_its_status(here: Edge, error: 
     ]
     for call in calls:
         assert (await call.read()).task.id == task_id
-    here.journal.break_off(error)
+    here.journal.fail(error)
     for call in calls:
         with pytest.raises(grpc.aio.AioRpcError) as lost:
             await call.read()
@@ -323,7 +323,7 @@ async def test_so_does_a_call_that_waits_for_its_task(here: Edge, error: Excepti
     following = aiter(await here.journal.follow(task_id))
     waiting = asyncio.create_task(here.http.post("/rest/message:send", json={"message": more}, headers=V10))
     assert isinstance((await anext(following)).event, MessageReceived)
-    here.journal.break_off(error)
+    here.journal.fail(error)
     response = await waiting
     assert response.status_code == 503
     assert_status(response.json(), message)
@@ -334,7 +334,7 @@ async def test_whoever_comes_back_after_a_lost_stream_reads_on_from_a_new_snapsh
     subscribe = {"json": rpc("SubscribeToTask", {"id": task_id}), "headers": V10}
     async with streaming(here.http, "POST", "/", **subscribe) as stream:
         await anext(stream)
-        here.journal.break_off(StreamLost())
+        here.journal.fail(StreamLost())
         assert [name async for name, _ in stream][-1] == "error"
     here.journal.mend()
     async with streaming(here.http, "POST", "/", **subscribe) as stream:
@@ -347,7 +347,10 @@ async def test_whoever_comes_back_after_a_lost_stream_reads_on_from_a_new_snapsh
 
 @pytest.mark.parametrize(
     ("error", "message"),
-    [(AWAY_NOW, AWAY), (StreamLost(), "The connection to the task was lost. Send the run again to join it.")],
+    [
+        (AWAY_NOW, DATABASE_UNAVAILABLE),
+        (StreamLost(), "The connection to the task was lost. Send the run again to join it."),
+    ],
 )
 async def test_a_run_that_is_lost_ends_with_an_error_after_which_it_is_joined_again(
     here: Edge, error: Exception, message: str
@@ -356,7 +359,7 @@ async def test_a_run_that_is_lost_ends_with_an_error_after_which_it_is_joined_ag
         lost = [(await anext(events))[1]]
         while not here.hold.reached.is_set():
             lost.append((await anext(events))[1])
-        here.journal.break_off(error)
+        here.journal.fail(error)
         lost += [event async for _, event in events]
     assert lost[-1] == {"type": "RUN_ERROR", "message": message, "code": "unavailable"}
     here.journal.mend()
@@ -376,7 +379,7 @@ async def test_the_event_stream_of_a_context_just_ends(
     await here.begin()
     async with streaming(here.http, "GET", "/artifacts/c/events") as events:
         await anext(events)
-        here.journal.break_off(error)
+        here.journal.fail(error)
         assert [event async for event in events] == []
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
@@ -384,13 +387,13 @@ async def test_the_event_stream_of_a_context_just_ends(
 # ------------------------------------------------------------------------- what is no answer
 
 
-@pytest.mark.parametrize("end", [Abandoned, asyncio.CancelledError])
+@pytest.mark.parametrize("end", [Detached, asyncio.CancelledError])
 async def test_a_cancel_is_never_made_an_answer(end: type[BaseException]) -> None:
     journal = FailingJournal()
     journal.error = end()
     world = ScriptedRuntime(journal=journal)
     handler = A2AHandler(world.runtime, pb.AgentCard())
-    app = edge_app(world, Stop(world.runtime.close), handler)
+    app = edge_app(world, Shutdown(world.runtime.close), handler)
     context = ServerCallContext()
     with pytest.raises(end):
         await handler.on_get_task(pb.GetTaskRequest(id="t"), context)

@@ -15,13 +15,13 @@ from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.protocols.guard.bodies import SMALL, Budget, Share
-from a2a_canvas.server.protocols.guard.http import Guard
-from a2a_canvas.server.protocols.guard.rules import Limits
+from a2a_canvas.server.protocols.guard.bodies import SMALL_BODY_BYTES, BodyBudget, BodyReservation
+from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.protocols.guard.http_guard import Guard
 from tests.server.app_server import Served, Stream, asking, envelope, serving
 
-LARGE = 2 * SMALL
-ROOM = LARGE + SMALL
+LARGE = 2 * SMALL_BODY_BYTES
+ROOM = LARGE + SMALL_BODY_BYTES
 """One large body fits in it, and no second one."""
 
 
@@ -29,9 +29,9 @@ ROOM = LARGE + SMALL
 
 
 def test_a_body_takes_its_share_as_it_grows_and_gives_it_back() -> None:
-    budget = Budget(ROOM)
-    with budget.share() as share:
-        assert share.grow(SMALL)
+    budget = BodyBudget(ROOM)
+    with budget.reserve() as share:
+        assert share.grow(SMALL_BODY_BYTES)
         assert budget.used == 0
         assert share.grow(LARGE)
         assert share.grow(LARGE + 1)
@@ -40,8 +40,8 @@ def test_a_body_takes_its_share_as_it_grows_and_gives_it_back() -> None:
 
 
 def test_a_body_beyond_the_budget_is_refused_and_takes_nothing() -> None:
-    budget = Budget(ROOM)
-    with budget.share() as first, budget.share() as second:
+    budget = BodyBudget(ROOM)
+    with budget.reserve() as first, budget.reserve() as second:
         assert first.grow(LARGE)
         assert not second.fits(LARGE)
         assert not second.grow(LARGE)
@@ -51,19 +51,19 @@ def test_a_body_beyond_the_budget_is_refused_and_takes_nothing() -> None:
 
 
 def test_a_small_body_always_passes() -> None:
-    budget = Budget(ROOM)
-    with budget.share() as first, budget.share() as small:
+    budget = BodyBudget(ROOM)
+    with budget.reserve() as first, budget.reserve() as small:
         assert first.grow(ROOM)
-        assert small.grow(SMALL)
+        assert small.grow(SMALL_BODY_BYTES)
     assert budget.used == 0
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3 * SMALL)), max_size=40))
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3 * SMALL_BODY_BYTES)), max_size=40))
 def test_whatever_comes_in_whatever_order_stays_within_the_budget_and_is_given_back(
     steps: list[tuple[int, int]],
 ) -> None:
-    budget = Budget(ROOM)
-    shares = [Share(budget) for _ in range(4)]
+    budget = BodyBudget(ROOM)
+    shares = [BodyReservation(budget) for _ in range(4)]
     for number, more in steps:
         shares[number].grow(shares[number].size + more)
         assert 0 <= budget.used == sum(share.size for share in shares) <= ROOM
@@ -73,7 +73,7 @@ def test_whatever_comes_in_whatever_order_stays_within_the_budget_and_is_given_b
 
 
 async def test_a_body_counts_until_its_answer_begins() -> None:
-    budget = Budget(ROOM)
+    budget = BodyBudget(ROOM)
     used = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -83,7 +83,7 @@ async def test_a_body_counts_until_its_answer_begins() -> None:
         used.append(budget.used)
         await send({"type": "http.response.body", "body": b""})
 
-    guard = Guard(app, limits=Limits(), budget=budget)
+    guard = Guard(app, limits=BodyLimits(), budget=budget)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(guard), base_url="http://x") as http:
         await http.post("/own", content=bytes(LARGE))
     assert used == [LARGE, 0]

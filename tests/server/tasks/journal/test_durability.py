@@ -7,15 +7,14 @@ import pytest
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     ArtifactChanged,
-    AssistantSaid,
+    AssistantOutput,
+    BlockPosition,
     BlockStopped,
     FinalMessageStarted,
     LlmCallCompleted,
     MessageDelta,
     MessageReceived,
     MessageStarted,
-    Place,
-    Remembered,
     State,
     StatusChanged,
     TextAdded,
@@ -26,14 +25,15 @@ from a2a_canvas.server.agent.events import (
     ToolInputCompleted,
     ToolSucceeded,
     ToolUseStarted,
+    TranscriptAppended,
     TurnEvent,
 )
 from a2a_canvas.server.agent.model import Usage
-from a2a_canvas.server.tasks.journal.durability import lasting
+from a2a_canvas.server.tasks.journal.durability import is_durable
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from tests.fakes import parts, said
 
-PLACE = Place(0, 1, 0)
+PLACE = BlockPosition(0, 1, 0)
 RANGE = Selection(0, 3)
 
 
@@ -43,7 +43,7 @@ def changed(last_chunk: bool) -> ArtifactChanged:
 
 ALWAYS = [
     MessageReceived(said("m", "Go")),
-    Remembered((AssistantSaid(1, ()),)),
+    TranscriptAppended((AssistantOutput(1, ()),)),
     ToolSucceeded(0, "T1", "Done"),
     ToolFailed(0, "T1", "No such artifact"),
     EditCompleted("e", "doc", RANGE, "new", RANGE, "replace", 1),
@@ -73,30 +73,30 @@ def name(event: Any) -> str:
 @pytest.mark.parametrize("state", [State.SUBMITTED, State.WORKING])
 @pytest.mark.parametrize("event", ALWAYS, ids=name)
 def test_messages_completed_calls_and_completed_edits_last(event: TurnEvent, state: State) -> None:
-    assert lasting(state, event)
+    assert is_durable(state, event)
 
 
 @pytest.mark.parametrize("event", NEVER, ids=name)
 def test_what_is_on_its_way_does_not(event: TurnEvent) -> None:
-    assert not lasting(State.WORKING, event)
+    assert not is_durable(State.WORKING, event)
 
 
 def test_a_change_of_an_artifact_lasts_when_it_makes_a_version() -> None:
-    assert lasting(State.WORKING, changed(last_chunk=True))
-    assert not lasting(State.WORKING, changed(last_chunk=False))
+    assert is_durable(State.WORKING, changed(last_chunk=True))
+    assert not is_durable(State.WORKING, changed(last_chunk=False))
 
 
 @pytest.mark.parametrize("before", State)
 @pytest.mark.parametrize("after", State)
 def test_a_new_state_lasts_whatever_is_said_with_it(before: State, after: State) -> None:
     label = AgentMessage("m", "Writing…", label=True)
-    assert lasting(before, StatusChanged(after)) is (before is not after)
-    assert lasting(before, StatusChanged(after, label)) is (before is not after)
+    assert is_durable(before, StatusChanged(after)) is (before is not after)
+    assert is_durable(before, StatusChanged(after, label)) is (before is not after)
 
 
 def test_what_the_agent_says_lasts_and_a_label_does_not() -> None:
-    assert lasting(State.WORKING, StatusChanged(State.WORKING, AgentMessage("m", "The first part is done.")))
-    assert not lasting(State.WORKING, StatusChanged(State.WORKING, AgentMessage("m", "Writing…", label=True)))
+    assert is_durable(State.WORKING, StatusChanged(State.WORKING, AgentMessage("m", "The first part is done.")))
+    assert not is_durable(State.WORKING, StatusChanged(State.WORKING, AgentMessage("m", "Writing…", label=True)))
 
 
 def test_there_is_no_other_event() -> None:

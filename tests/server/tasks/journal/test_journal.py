@@ -11,17 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.events import ArtifactChanged, Place, State, StatusChanged, TextAdded, TurnEvent
+from a2a_canvas.server.agent.events import ArtifactChanged, BlockPosition, State, StatusChanged, TextAdded, TurnEvent
 from a2a_canvas.server.tasks.errors import TaskNotFound
-from a2a_canvas.server.tasks.journal.context_log import Standing
-from a2a_canvas.server.tasks.journal.journal import Following, InMemoryJournal
+from a2a_canvas.server.tasks.journal.context_log import ContextArtifact
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.changes import AppendParts, apply
 from a2a_canvas.store.models import Content, Parts
 from tests.fakes import Clock, parts, said
 from tests.server.tasks.journal_fixtures import Make, in_memory, on_postgresql, on_sqlite
 
-PLACE = Place(0, 1, 0)
+PLACE = BlockPosition(0, 1, 0)
 DONE = StatusChanged(State.COMPLETED)
 
 MAKERS = {"memory": in_memory, "sqlite": on_sqlite, "postgresql": on_postgresql}
@@ -41,7 +41,7 @@ def piece(n: int) -> TextAdded:
     return TextAdded(PLACE, f"{n} ")
 
 
-async def read(following: Following) -> list[Entry]:
+async def read(following: TaskSubscription) -> list[Entry]:
     return [entry async for entry in following]
 
 
@@ -78,9 +78,9 @@ async def test_the_later_tasks_of_a_context_are_those_that_began_after_one(make)
     journal = await make(Clock())
     for task_id, context_id in (("one", "c"), ("two", "c"), ("other", "d"), ("three", "c")):
         await journal.create(new_task(task_id, context_id))
-        await journal.durable(task_id)
-    assert await journal.later(new_task("one", "c")) == {"two", "three"}
-    assert await journal.later(new_task("three", "c")) == frozenset()
+        await journal.flushed(task_id)
+    assert await journal.later_tasks(new_task("one", "c")) == {"two", "three"}
+    assert await journal.later_tasks(new_task("three", "c")) == frozenset()
 
 
 @pytest.mark.parametrize("ask", ["get", "follow", "append"])
@@ -174,7 +174,7 @@ STEPS = st.lists(
 async def test_whoever_joins_whenever_sees_exactly_what_follows_its_snapshot(make, steps) -> None:
     journal = await make(Clock())
     await journal.create(new_task())
-    followers: list[tuple[Following, asyncio.Task[list[Entry]] | None]] = []
+    followers: list[tuple[TaskSubscription, asyncio.Task[list[Entry]] | None]] = []
     count = 0
     for step, amount in [*steps, ("join", False), ("append", 1), ("join", True)]:
         if step == "append":
@@ -243,8 +243,8 @@ async def test_the_snapshot_of_a_context_has_each_artifact_as_its_last_writer_le
     a, b = (await journal.get("a")).artifacts["doc"], (await journal.get("b")).artifacts["plan"]
     assert snapshot.position == 4
     assert list(snapshot.artifacts.items()) == [
-        ("doc", Standing(a, "a", 3, False)),
-        ("plan", Standing(b, "b", 4, True)),
+        ("doc", ContextArtifact(a, "a", 3, False)),
+        ("plan", ContextArtifact(b, "b", 4, True)),
     ]
     assert a.content == Content("doc.md", "", parts("one two"))
 

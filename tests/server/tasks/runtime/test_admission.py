@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.tasks.errors import QueueFull
-from a2a_canvas.server.tasks.runtime.admission import NEAR, Admission, Ticket
+from a2a_canvas.server.tasks.runtime.admission import EXACT_POSITIONS, Admission, Ticket
 
 
 class Waiter:
@@ -80,24 +80,24 @@ async def test_a_turn_that_ends_tells_few_of_those_that_wait() -> None:
         admission.leave(waiter.ticket)
         await settled()
     assert running(waiters) == list(range(1001))
-    assert waiters[1000].told == [1000, 500, 250, 125, 62, 31, 15, *range(NEAR, 0, -1)]
-    assert sum(len(waiter.told) for waiter in waiters) < 1000 * (NEAR + 7)
+    assert waiters[1000].told == [1000, 500, 250, 125, 62, 31, 15, *range(EXACT_POSITIONS, 0, -1)]
+    assert sum(len(waiter.told) for waiter in waiters) < 1000 * (EXACT_POSITIONS + 7)
 
 
 async def test_beyond_the_queue_it_is_refused() -> None:
     admission = Admission(1, 2, interval=0)
-    with admission.expected() as waits:
+    with admission.reserve() as waits:
         assert not waits
         waiters = [Waiter(admission) for _ in range(2)]
-    with admission.expected() as waits:
+    with admission.reserve() as waits:
         assert waits
-        with pytest.raises(QueueFull, match="2 tasks are waiting already"), admission.expected():
+        with pytest.raises(QueueFull, match="2 tasks are waiting already"), admission.reserve():
             pass  # what is being accepted counts
     waiters.append(Waiter(admission))
-    with pytest.raises(QueueFull), admission.expected():
+    with pytest.raises(QueueFull), admission.reserve():
         pass
     admission.leave(waiters[1].ticket)
-    with admission.expected():
+    with admission.reserve():
         pass
 
 

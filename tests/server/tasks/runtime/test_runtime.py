@@ -12,11 +12,11 @@ from a2a_canvas.server.agent.events import (
     LlmCallCompleted,
     MessageReceived,
     MessageStarted,
-    Remembered,
     State,
     StatusChanged,
     TextBlockStarted,
     ToolUseStarted,
+    TranscriptAppended,
 )
 from a2a_canvas.server.agent.model import ModelMessage, Text, ToolResult
 from a2a_canvas.server.agent.turn.turn import LOST
@@ -90,8 +90,8 @@ async def test_the_conversation_of_the_context_is_in_the_next_tasks_request() ->
         Text("Write"),
         Text("I write."),
         ToolResult("T1", "Written; the draft stays open."),
-        Text("Written."),
-        Text("Hi"),
+        ModelText("Written."),
+        ModelText("Hi"),
     ]
 
 
@@ -223,7 +223,7 @@ async def test_of_two_answers_at_once_the_first_answers_and_the_second_is_said_a
     record = await harness.journal.get(asked.task_id)
     heard = [content for message in harness.heard() for content in message.content]
     assert ToolResult("T1", "Blue") in heard
-    assert Text("Big") in heard
+    assert ModelText("Big") in heard
     assert [message.message_id for message in record.history].count("m-Big") == 1
 
 
@@ -634,4 +634,4 @@ async def test_every_message_of_a_long_life_is_in_the_history_once() -> None:
     assert spoken(record) == ["Paint", "Hm.", "Which colour?", "Blue", "Big", "Done."]
     assert len({message.message_id for message in record.history}) == 6
     assert sum(isinstance(entry.event, MessageReceived) for entry in entries) == 1
-    assert any(isinstance(entry.event, Remembered) for entry in entries)
+    assert any(isinstance(entry.event, TranscriptAppended) for entry in entries)

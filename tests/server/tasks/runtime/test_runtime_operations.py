@@ -6,13 +6,13 @@ import pytest
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.intent import CANVAS
-from a2a_canvas.server.agent.model import Text
+from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.agent.operations import InvalidOperation
 from a2a_canvas.server.tasks.errors import TaskFinished, TaskNotCancelable, TaskTakesNoMessages
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following, InMemoryJournal
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.listing import TaskQuery
-from a2a_canvas.server.tasks.runtime.turns import unread
+from a2a_canvas.server.tasks.runtime.turns import unread_messages
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 from a2a_canvas.store.models import Ref, text_part
@@ -49,7 +49,9 @@ class Office(RuntimeHarness):
         await self.store.apply(DOC, ReplaceParts((text_part(TEXT),), last_chunk=True))
         return self
 
-    async def ask(self, given=EDIT, words="Louder", *, task="", context="c", owner="", message_id="") -> Following:
+    async def ask(
+        self, given=EDIT, words="Louder", *, task="", context="c", owner="", message_id=""
+    ) -> TaskSubscription:
         message = UserMessage(message_id or f"m-{words}-{given}", (text_part(words),), {CANVAS: given})
         return await self.runtime.send(Incoming(message, owner, context, task))
 

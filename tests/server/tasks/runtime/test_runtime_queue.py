@@ -8,10 +8,10 @@ import pytest
 
 from a2a_canvas.server.agent.events import AgentMessage, MessageReceived, State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.intent import CANVAS
-from a2a_canvas.server.agent.model import Text, ToolResult
+from a2a_canvas.server.agent.model import ModelText, ToolResult
 from a2a_canvas.server.tasks.errors import QueueFull
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, fold
 from a2a_canvas.server.tasks.runtime.admission import Admission
@@ -81,7 +81,7 @@ async def test_the_place_is_told_again_when_it_changes() -> None:
     assert places == ["Waiting: number 2 in the queue…", "Waiting: number 1 in the queue…"]
 
 
-async def places_of(following: Following, hold: Hold):
+async def places_of(following: TaskSubscription, hold: Hold):
     async for entry in following:
         event = entry.event
         if isinstance(event, StatusChanged) and event.state is State.SUBMITTED:

@@ -1,4 +1,4 @@
-"""A replica of the server for tests: a house and a runtime with a scripted model, several of them on one PostgreSQL."""
+"""A replica of the server for tests: a backend and a runtime with a scripted model, several on one PostgreSQL."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from uuid import uuid4
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
-from a2a_canvas.server.tasks.sql.replica.lease import Timing
-from a2a_canvas.server.tasks.sql.replica.sql_backend import House
+from a2a_canvas.server.tasks.sql.replica.lease import LeaseTiming
+from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.tools.registry import TOOLS
 from tests.database_fixtures import postgresql_url
 from tests.fakes import FakeLLM, Step, no_time, said
 
-QUICK = Timing(beat=0.05, expired=0.8)
+QUICK = LeaseTiming(heartbeat=0.05, expiry=0.8)
 
 
 class Replica:
@@ -43,15 +43,15 @@ class Replica:
         calls: Iterable[Iterable[Step]],
         admission: Admission | None = None,
         llm: LLM | None = None,
-        timing: Timing = QUICK,
+        timing: LeaseTiming = QUICK,
     ) -> None:
         self.llm = FakeLLM(calls)
         self.dead = False
-        self.house = House(Database(url), lambda: datetime.now(UTC), Limits(), spacing=0, timing=timing)
+        self.backend = SqlBackend(Database(url), lambda: datetime.now(UTC), Limits(), spacing=0, timing=timing)
         self.runtime = Runtime(
-            journal=self.house.journal,
-            store=self.house.store,
-            ownership=self.house,
+            journal=self.backend.journal,
+            store=self.backend.store,
+            ownership=self.backend,
             llm=llm or self.llm,
             tools=TOOLS,
             now=lambda: datetime.now(UTC),
@@ -60,7 +60,7 @@ class Replica:
             admission=admission,
         )
 
-    async def send(self, message: UserMessage | str, task: str = "", context: str = "c") -> Following:
+    async def send(self, message: UserMessage | str, task: str = "", context: str = "c") -> TaskSubscription:
         if isinstance(message, str):
             message = said(f"m-{message}", message)
         return await self.runtime.send(Incoming(message, "", context, task))
@@ -69,36 +69,36 @@ class Replica:
         return await self.runtime.get(task_id, "")
 
     async def text(self, artifact_id: str = "doc", context: str = "c") -> str:
-        return (await self.house.store.get(Ref(context, artifact_id, ""))).text
+        return (await self.backend.store.get(Ref(context, artifact_id, ""))).text
 
     def freeze(self) -> None:
         """Stand still, as a process does that is stopped: nobody beats, nobody writes, nobody listens."""
-        self.house._beating.cancel()
-        self.house._looking.cancel()
-        self.house.commits._task.cancel()
-        for task in self.house._wakeups._tasks:
+        self.backend._heartbeat.cancel()
+        self.backend._takeover_task.cancel()
+        self.backend.commits._task.cancel()
+        for task in self.backend._listener._tasks:
             task.cancel()
 
     def thaw(self) -> None:
         """Go on as if nothing had happened."""
-        self.house.commits.start()
-        self.house._wakeups.start()
-        self.house._beating = asyncio.create_task(self.house._beat())
-        self.house._looking = asyncio.create_task(self.house._look_for_orphans())
+        self.backend.commits.start()
+        self.backend._listener.start()
+        self.backend._heartbeat = asyncio.create_task(self.backend._heartbeat_loop())
+        self.backend._takeover_task = asyncio.create_task(self.backend._takeover_loop())
 
     async def crash(self) -> None:
         """End without a word: what was not written is gone."""
         self.freeze()
-        self.house.journal.give_up()
-        self.runtime.abandon()
+        self.backend.journal.give_up()
+        self.runtime.detach()
         await self.runtime._turns.ended()
-        await self.house._database.close()
+        await self.backend._database.close()
         self.dead = True
 
     async def stop(self) -> None:
         if not self.dead:
             await self.runtime.close()
-            await self.house.stop()
+            await self.backend.stop()
 
 
 class Replicas:
@@ -110,7 +110,7 @@ class Replicas:
 
     async def start(self, *calls: Iterable[Step], **options: Any) -> Replica:
         replica = Replica(self.url, calls, **options)
-        await replica.house.start(replica.runtime)
+        await replica.backend.start(replica.runtime)
         self._all.append(replica)
         return replica
 

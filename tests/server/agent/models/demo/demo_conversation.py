@@ -2,12 +2,12 @@
 
 import json
 
-from a2a_canvas.server.agent.model import ModelMessage, ModelRequest, Text, ToolResult, ToolSpec, ToolUse
+from a2a_canvas.server.agent.model import ModelMessage, ModelRequest, ModelText, ToolResult, ToolSpec, ToolUse
 from a2a_canvas.server.agent.models.demo import plan
 from a2a_canvas.store.text.spans import Span, splice
-from a2a_canvas.tools.artifact_edit_find import find_once
 from a2a_canvas.tools.artifact_edit_input import ArtifactEditInput
 from a2a_canvas.tools.artifact_input import ArtifactUpdateInput
+from a2a_canvas.tools.find_quote import find_once
 
 TOOLS = (
     "artifact_update",
@@ -36,7 +36,7 @@ class Conversation:
 
     def say(self, *content) -> str:
         """The reply to a message; the conversation goes on until the model calls no tool."""
-        self.messages.append(ModelMessage("user", tuple(Text(c) if isinstance(c, str) else c for c in content)))
+        self.messages.append(ModelMessage("user", tuple(ModelText(c) if isinstance(c, str) else c for c in content)))
         while True:
             blocks = self.plan()
             self.messages.append(ModelMessage("assistant", blocks))

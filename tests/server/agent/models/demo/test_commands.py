@@ -4,7 +4,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.models.demo.commands import Add, Ask, Decline, Draft, Replace, Talk, Undo, read_wish
+from a2a_canvas.server.agent.models.demo.commands import (
+    AddCommand,
+    AskCommand,
+    DeclineCommand,
+    DraftCommand,
+    NoCommand,
+    ReplaceCommand,
+    UndoCommand,
+    read_command,
+)
 from a2a_canvas.server.agent.models.demo.writing import outline, section, slug, substituted
 
 
@@ -23,54 +32,57 @@ from a2a_canvas.server.agent.models.demo.writing import outline, section, slug, 
     ],
 )
 def test_a_draft_is_asked_for_with_a_topic(text, topic) -> None:
-    assert read_wish(text) == Draft(topic)
+    assert read_command(text) == DraftCommand(topic)
 
 
 @pytest.mark.parametrize(
-    ("text", "wish"),
+    ("text", "command"),
     [
-        ("Add milk to it.", Add("milk", topic_without_place="milk")),
-        ("append: more cats", Add("more cats", topic_without_place="more cats")),
-        ("Add a section called Milk to the end", Add("Milk", topic_without_place="Milk")),
-        ("add a section on milk to tea.md", Add("milk", "", "tea.md", "milk to tea.md")),
-        ("Add a section on how to brew", Add("how", "", "brew", "how to brew")),
-        ("In tea.md, add “Exact words. All of them.”", Add("", "Exact words. All of them.", before="In tea.md, ")),
-        ("add 'x' to tea", Add("", "x", "tea")),
+        ("Add milk to it.", AddCommand("milk", topic_without_place="milk")),
+        ("append: more cats", AddCommand("more cats", topic_without_place="more cats")),
+        ("Add a section called Milk to the end", AddCommand("Milk", topic_without_place="Milk")),
+        ("add a section on milk to tea.md", AddCommand("milk", "", "tea.md", "milk to tea.md")),
+        ("Add a section on how to brew", AddCommand("how", "", "brew", "how to brew")),
+        (
+            "In tea.md, add “Exact words. All of them.”",
+            AddCommand("", "Exact words. All of them.", before="In tea.md, "),
+        ),
+        ("add 'x' to tea", AddCommand("", "x", "tea")),
     ],
 )
-def test_what_to_add_and_where_are_told_apart(text, wish) -> None:
-    assert read_wish(text) == wish
+def test_what_to_add_and_where_are_told_apart(text, command) -> None:
+    assert read_command(text) == command
 
 
 @pytest.mark.parametrize(
-    ("text", "wish"),
+    ("text", "command"),
     [
-        ("replace tea by coffee", Replace("tea", "coffee", "", "coffee")),
-        ("Please replace 1.5 with 2.5. Thanks!", Replace("1.5", "2.5", "", "2.5", "Please ")),
-        ('replace "a with b" by "c. d" in tea.md', Replace("a with b", "c. d", "tea.md", "c. d")),
-        ("replace “x” by ''", Replace("x", "", "", "")),
-        ("replace tea by a cat in a hat", Replace("tea", "a cat", "a hat", "a cat in a hat")),
-        ("replace tea by coffee in the whole text", Replace("tea", "coffee", "", "coffee")),
+        ("replace tea by coffee", ReplaceCommand("tea", "coffee", "", "coffee")),
+        ("Please replace 1.5 with 2.5. Thanks!", ReplaceCommand("1.5", "2.5", "", "2.5", "Please ")),
+        ('replace "a with b" by "c. d" in tea.md', ReplaceCommand("a with b", "c. d", "tea.md", "c. d")),
+        ("replace “x” by ''", ReplaceCommand("x", "", "", "")),
+        ("replace tea by a cat in a hat", ReplaceCommand("tea", "a cat", "a hat", "a cat in a hat")),
+        ("replace tea by coffee in the whole text", ReplaceCommand("tea", "coffee", "", "coffee")),
     ],
 )
-def test_what_to_replace_and_where_are_told_apart(text, wish) -> None:
-    assert read_wish(text) == wish
+def test_what_to_replace_and_where_are_told_apart(text, command) -> None:
+    assert read_command(text) == command
 
 
 def test_it_can_be_told_to_ask_and_to_decline() -> None:
-    assert read_wish("Ask me what my name is.") == Ask("what my name is")
-    assert read_wish("please ask me") == Ask("")
-    assert read_wish('Ask me: "Which. Of those?"') == Ask("", "Which. Of those?")
-    assert read_wish("ask me, my name") == Ask("my name")
-    assert read_wish("Decline this") == Decline()
-    assert read_wish("please undo that") == Undo("please undo that")
+    assert read_command("Ask me what my name is.") == AskCommand("what my name is")
+    assert read_command("please ask me") == AskCommand("")
+    assert read_command('Ask me: "Which. Of those?"') == AskCommand("", "Which. Of those?")
+    assert read_command("ask me, my name") == AskCommand("my name")
+    assert read_command("Decline this") == DeclineCommand()
+    assert read_command("please undo that") == UndoCommand("please undo that")
 
 
 @pytest.mark.parametrize(
     "text", ["", "hello", "What did you write?", "add", "replace foo", "replace '' by x", "address"]
 )
 def test_anything_else_is_talk(text) -> None:
-    assert read_wish(text) == Talk()
+    assert read_command(text) == NoCommand()
 
 
 @settings(max_examples=100, deadline=None)
@@ -85,7 +97,7 @@ def test_anything_else_is_talk(text) -> None:
 @example("add x" + " to" * 20_000)
 @example("write " + "about " * 20_000)
 def test_every_message_is_some_wish(text) -> None:
-    assert isinstance(read_wish(text), Draft | Add | Replace | Undo | Talk)
+    assert isinstance(read_command(text), DraftCommand | AddCommand | ReplaceCommand | UndoCommand | NoCommand)
 
 
 def test_an_outline_has_a_title_an_introduction_and_sections_with_bullets() -> None:

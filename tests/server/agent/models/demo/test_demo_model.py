@@ -12,7 +12,7 @@ from a2a_canvas.server.agent.model import (
     MessageStop,
     ModelMessage,
     ModelRequest,
-    Text,
+    ModelText,
     TextDelta,
     Thinking,
     ThinkingDelta,
@@ -41,7 +41,7 @@ def test_a_draft_begins_with_thinking_and_a_sentence_and_names_what_matters_befo
     talk.say("Write about tea")
     thinking, text, call = talk.messages[1].content
     assert thinking == Thinking("Planning an outline on tea.", "rehearsal")
-    assert text == Text("I am drafting an outline on tea.")
+    assert text == ModelText("I am drafting an outline on tea.")
     assert list(call.input) == ["append", "last_chunk", "artifact"]
     assert list(call.input["artifact"]) == ["artifact_id", "name", "description", "parts"]
 
@@ -232,19 +232,19 @@ def test_a_list_that_cannot_be_read_is_an_empty_one(content) -> None:
     talk = Conversation()
     calls = (ToolUse("t", "artifact_list", {}),)
     talk.messages = [
-        ModelMessage("user", (Text("replace a by b"),)),
+        ModelMessage("user", (ModelText("replace a by b"),)),
         ModelMessage("assistant", calls),
         ModelMessage("user", (ToolResult("t", content),)),
     ]
     assert talk.plan() == (
-        Text(f"There is no document yet in which I could replace something. Ask me to write one.\n\n{NOTICE}"),
+        ModelText(f"There is no document yet in which I could replace something. Ask me to write one.\n\n{NOTICE}"),
     )
 
 
 def test_a_message_that_comes_while_it_works_is_what_it_works_on_next() -> None:
     talk = Conversation()
     talk.messages = [
-        ModelMessage("user", (Text("write about tea"),)),
+        ModelMessage("user", (ModelText("write about tea"),)),
         ModelMessage("assistant", (ToolUse("t", "artifact_update", {}),)),
     ]
     assert "coffee.md" in talk.say(ToolResult("t", "ok"), "write about coffee")
@@ -260,7 +260,9 @@ def test_the_same_conversation_is_always_continued_in_the_same_way() -> None:
 
 # -------------------------------------------------------------------- streaming
 
-HELLO = ModelRequest("", (ModelMessage("user", (Text("write about tea"),)),), (ToolSpec("artifact_update", "", {}),))
+HELLO = ModelRequest(
+    "", (ModelMessage("user", (ModelText("write about tea"),)),), (ToolSpec("artifact_update", "", {}),)
+)
 
 
 async def no_sleep(seconds: float) -> None:

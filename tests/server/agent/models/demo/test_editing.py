@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.edit.edit_prompt import edit_request
-from a2a_canvas.server.agent.model import MessageStop, ModelRequest, Passage, Text, TextDelta, ToolSpec
+from a2a_canvas.server.agent.model import EditPrompt, MessageStop, ModelRequest, ModelText, TextDelta, ToolSpec
 from a2a_canvas.server.agent.models.demo import HELP, Rehearsal, plan
 from a2a_canvas.server.agent.models.demo.editing import edited
 from a2a_canvas.server.agent.models.demo.writing import section
@@ -14,8 +14,8 @@ TEA = "Tea is hot. Coffee is very hot too.\n"
 CODE = "def f(x):\n    return x\n"
 
 
-def passage(instruction, selected=TEA, language="markdown", strategy="replace", before="", after="") -> Passage:
-    return Passage("a", language, before, selected, after, instruction, strategy)
+def passage(instruction, selected=TEA, language="markdown", strategy="replace", before="", after="") -> EditPrompt:
+    return EditPrompt("a", language, before, selected, after, instruction, strategy)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,9 @@ def test_a_section_is_inserted_in_markdown_and_a_mark_elsewhere() -> None:
 
 def test_an_edit_is_answered_with_the_new_text_and_nothing_else() -> None:
     request = edit_request(passage("upper case", "tea"))
-    assert plan(request) == (Text("TEA"),)
+    assert plan(request) == (ModelText("TEA"),)
     tools = (ToolSpec("artifact_update", "", {}),)
-    assert plan(ModelRequest("", request.messages, tools, request.edit)) == (Text("TEA"),)
+    assert plan(ModelRequest("", request.messages, tools, request.edit)) == (ModelText("TEA"),)
 
 
 async def test_a_deletion_is_the_mark_alone() -> None:
@@ -168,7 +168,7 @@ async def test_a_deletion_is_the_mark_alone() -> None:
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "<delete/>"
     assert isinstance(events[-1], MessageStop)
     (reply,) = plan(edit_request(passage("delete it", "<delete/>\n")))
-    assert reply == Text("<delete-1/>")
+    assert reply == ModelText("<delete-1/>")
 
 
 def test_its_help_tells_of_selections() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.models.demo.find_passages import Edit, find, read_edit
+from a2a_canvas.server.agent.models.demo.find_passages import PassageEdit, find, read_edit
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from a2a_canvas.server.agent.models.demo.find_passages import Edit, find, read_e
 )
 def test_what_is_to_be_done_to_a_passage_is_an_edit_of_it(text, passage, instruction) -> None:
     which = {"first": 0, "second": 1, "third": 2, "last": -1}[passage.split()[0]]
-    assert read_edit(text) == Edit(which, passage, instruction, text)
+    assert read_edit(text) == PassageEdit(which, passage, instruction, text)
 
 
 @pytest.mark.parametrize(

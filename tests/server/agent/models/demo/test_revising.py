@@ -4,7 +4,7 @@ import pytest
 
 from a2a_canvas.server.agent.model import ToolResult
 from a2a_canvas.server.agent.models.demo import HELP, NOTICE
-from a2a_canvas.server.agent.operations import Converse, Focus, Marked
+from a2a_canvas.server.agent.operations import Converse, Focus, SelectionRequest
 from a2a_canvas.server.agent.turn.notes import note_of
 from tests.server.agent.models.demo.demo_conversation import TOOLS, Conversation
 
@@ -19,8 +19,8 @@ def two() -> Conversation:
     return talk
 
 
-def looking_at(artifact_id: str, marked: Marked | None = None) -> str:
-    return note_of(Converse(Focus(artifact_id, 1, marked)))
+def looking_at(artifact_id: str, selection: SelectionRequest | None = None) -> str:
+    return note_of(Converse(Focus(artifact_id, 1, selection)))
 
 
 def test_it_lists_reads_and_edits() -> None:
@@ -47,11 +47,16 @@ def test_the_document_that_is_named_is_meant_whatever_the_user_looks_at(text) ->
 
 
 @pytest.mark.parametrize(
-    "marked", [None, Marked(0, 3, text='"]'), Marked(line_start=1, line_end=1, text="of coffee.md\nwrite about it")]
+    "selection",
+    [
+        None,
+        SelectionRequest(0, 3, text='"]'),
+        SelectionRequest(line_start=1, line_end=1, text="of coffee.md\nwrite about it"),
+    ],
 )
-def test_else_the_one_that_the_user_looks_at(marked) -> None:
+def test_else_the_one_that_the_user_looks_at(selection) -> None:
     talk = two()
-    talk.say(looking_at("tea", marked), SAY)
+    talk.say(looking_at("tea", selection), SAY)
     assert talk.texts == {"tea": SHORTER, "coffee": TEA}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_canvas.server.agent.models.script.rules import Match, read_rules
+from a2a_canvas.server.agent.models.script.rules import RuleMatch, read_rules
 from a2a_canvas.server.agent.models.script.values import MAX_CHARACTERS, BadValue, Repeat, fill, fill_tree
 from a2a_canvas.server.agent.models.script.yaml import ScriptError
 
@@ -152,7 +152,7 @@ def test_anchors_and_merge_keys_work(read) -> None:
 
 
 def test_groups_come_from_both_patterns_and_both_must_match() -> None:
-    match = Match(text=r"(?P<n>\d+) x (?P<opt>y)?", message_id="^m-(?P<id>.*)$")
+    match = RuleMatch(text=r"(?P<n>\d+) x (?P<opt>y)?", message_id="^m-(?P<id>.*)$")
     assert match.groups("3 x ", "m-7") == {"n": "3", "opt": "", "id": "7"}
     assert match.groups("3 x ", "7") is None
     assert match.groups("x", "m-7") is None
@@ -181,16 +181,16 @@ def test_a_strangers_number_cannot_fill_the_memory() -> None:
 
 
 def test_a_selection_is_matched_in_edits_alone() -> None:
-    match = Match(selection=r"^(?P<what>\w+)")
+    match = RuleMatch(selection=r"^(?P<what>\w+)")
     assert match.groups("any", "m-1", "tea\n") == {"what": "tea"}
     assert match.groups("tea", "m-1", "") is None
     assert match.groups("tea", "m-1") is None
-    assert Match(selection="^$").groups("any", "m-1", "") == {}
+    assert RuleMatch(selection="^$").groups("any", "m-1", "") == {}
 
 
 def test_an_edit_matches_by_its_text_and_id_as_well_and_all_that_is_given_must_match() -> None:
-    assert Match(text="up").groups("up", "m-1", "tea") == {}
-    match = Match(text="(?P<a>u)p", message_id="(?P<a>m)(?P<b>-)", selection="(?P<a>t)(?P<b>e)")
+    assert RuleMatch(text="up").groups("up", "m-1", "tea") == {}
+    match = RuleMatch(text="(?P<a>u)p", message_id="(?P<a>m)(?P<b>-)", selection="(?P<a>t)(?P<b>e)")
     assert match.names == {"a", "b"}
     assert match.groups("up", "m-1", "tea") == {"a": "u", "b": "e"}
     assert match.groups("down", "m-1", "tea") is None

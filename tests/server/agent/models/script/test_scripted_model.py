@@ -12,16 +12,16 @@ from a2a_canvas.server.agent.model import (
     Attachment,
     BlockStart,
     BlockStop,
+    EditPrompt,
     InputDelta,
-    MessageDelta,
     MessageStart,
     MessageStop,
     ModelError,
     ModelMessage,
     ModelRequest,
-    Passage,
+    ModelText,
     SignatureDelta,
-    Text,
+    StopReasonDelta,
     TextDelta,
     Thinking,
     ThinkingDelta,
@@ -58,11 +58,11 @@ rules:
 
 
 def user(*content, message_id=""):
-    return ModelMessage("user", tuple(Text(c) if isinstance(c, str) else c for c in content), message_id)
+    return ModelMessage("user", tuple(ModelText(c) if isinstance(c, str) else c for c in content), message_id)
 
 
 def assistant(*content):
-    return ModelMessage("assistant", tuple(Text(c) if isinstance(c, str) else c for c in content))
+    return ModelMessage("assistant", tuple(ModelText(c) if isinstance(c, str) else c for c in content))
 
 
 def call(name, number=0):
@@ -116,7 +116,17 @@ async def test_a_round_is_said_in_the_order_thinking_text_tools(model) -> None:
     kinds = [kind for kind, _ in itertools.groupby(map(type, events))]
     thinking = [BlockStart, ThinkingDelta, SignatureDelta, BlockStop]
     tool = [BlockStart, InputDelta, BlockStop]
-    assert kinds == [MessageStart, *thinking, BlockStart, TextDelta, BlockStop, *tool, *tool, MessageDelta, MessageStop]
+    assert kinds == [
+        MessageStart,
+        *thinking,
+        BlockStart,
+        TextDelta,
+        BlockStop,
+        *tool,
+        *tool,
+        StopReasonDelta,
+        MessageStop,
+    ]
     assert [e.llm_index for e in events if isinstance(e, BlockStart)] == [0, 1, 2, 3]
     assert events[-1].stop_reason == events[-2].stop_reason == "tool_use"
     assert events[-1].usage.output_tokens > 0
@@ -222,7 +232,7 @@ async def test_a_call_that_failed_was_made(model) -> None:
 
 async def test_asked_again_when_all_is_said_the_model_ends_its_turn_without_a_word(model) -> None:
     events = await ask(model(), user("once"), assistant(call("artifact_list")), user(done("artifact_list")))
-    assert [type(event) for event in events] == [MessageStart, MessageDelta, MessageStop]
+    assert [type(event) for event in events] == [MessageStart, StopReasonDelta, MessageStop]
     assert events[-1].stop_reason == "end_turn"
 
 
@@ -428,7 +438,7 @@ rules:
 
 
 def edit(instruction, selected, message_id=""):
-    passage = Passage("a.py", "python", "before", selected, "after", instruction, "replace")
+    passage = EditPrompt("a.py", "python", "before", selected, "after", instruction, "replace")
     return edit_request(passage, message_id)
 
 
@@ -459,7 +469,7 @@ async def test_the_text_of_an_edit_is_its_instruction_and_nothing_around_it(mode
 
 async def test_an_edit_without_a_text_says_nothing(model) -> None:
     events = await answer_to(model(EDITS), edit("Go", ""))
-    assert [type(event) for event in events] == [MessageStart, MessageDelta, MessageStop]
+    assert [type(event) for event in events] == [MessageStart, StopReasonDelta, MessageStop]
 
 
 async def test_an_edit_breaks_off_as_any_answer_does(model) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import CANVAS, intent_of
-from a2a_canvas.server.agent.operations import Converse, Edit, Focus, InvalidOperation, Marked
+from a2a_canvas.server.agent.operations import Converse, Focus, InvalidOperation, SelectionEdit, SelectionRequest
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
 from a2a_canvas.server.protocols.agui.older.form import MAX_CONTENTS
 from a2a_canvas.server.protocols.agui.older.request import (
@@ -26,7 +26,7 @@ from a2a_canvas.server.protocols.agui.older.request import (
     is_first_made,
     older_request,
 )
-from a2a_canvas.server.protocols.agui.older.view import LegacyView
+from a2a_canvas.server.protocols.agui.older.view import OlderArtifactView
 from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord
 from a2a_canvas.store.changes import AppendParts, Change, EditText, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import VersionConflict
@@ -95,7 +95,7 @@ class Thread:
         number = len(canvas.versions) + 1 if canvas.artifact.open else canvas.artifact.version
         shown = number, canvas.artifact.content
         versions = {canvas.artifact.artifact_id: canvas.versions}
-        view = LegacyView(canvas.artifact.artifact_id, versions, shown, open=canvas.artifact.open, editing=False)
+        view = OlderArtifactView(canvas.artifact.artifact_id, versions, shown, open=canvas.artifact.open, editing=False)
         state: Json = view.snapshot()["artifact"]
         return state
 
@@ -345,7 +345,9 @@ def test_a_draft_that_is_being_written_cannot_have_been_edited() -> None:
 
 def test_a_selection_in_the_threads_artifact_is_an_edit_whatever_is_said() -> None:
     run = with_versions("one two").meaning(message="Write a poem", selectedText={"start": 4, "end": 7, "text": "two"})
-    assert intent_of(said(run)) == Edit(ARTIFACT_ID, Marked(4, 7, "utf16", "two"), "replace", "Write a poem", None)
+    assert intent_of(said(run)) == SelectionEdit(
+        ARTIFACT_ID, SelectionRequest(4, 7, "utf16", "two"), "replace", "Write a poem", None
+    )
 
 
 def test_the_current_index_is_the_base_version() -> None:
@@ -354,7 +356,9 @@ def test_the_current_index_is_the_base_version() -> None:
         artifact=artifact(1, {"index": 1, "type": "text", "fullMarkdown": "one two"}),
         selectedText={"start": 4, "end": 7, "text": "two", "lineStart": 1, "lineEnd": 1},
     )
-    assert intent_of(said(run)) == Edit(ARTIFACT_ID, Marked(4, 7, "utf16", "two", 1, 1), "replace", "Go on", 1)
+    assert intent_of(said(run)) == SelectionEdit(
+        ARTIFACT_ID, SelectionRequest(4, 7, "utf16", "two", 1, 1), "replace", "Go on", 1
+    )
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -363,7 +367,7 @@ def test_a_selection_in_what_the_user_has_just_changed_is_an_edit_of_that(known:
     mine = {"index": 1, "type": "text", "fullMarkdown": "one two"}
     run = thread.take(artifact=artifact(1, mine), selectedText={"start": 4, "end": 7, "text": "two"})
     intent = intent_of(said(run))
-    assert isinstance(intent, Edit)
+    assert isinstance(intent, SelectionEdit)
     assert intent.base_version == len(thread.texts) == 1 + known
 
 
@@ -527,7 +531,9 @@ def test_a_version_that_is_no_longer_kept_is_not_shown_and_cannot_be_gone_on_fro
     assert canvas
     pruned = replace(canvas.versions[0], content=Content(), pruned=True)
     versions = (pruned, *canvas.versions[1:])
-    view = LegacyView(ARTIFACT_ID, {ARTIFACT_ID: versions}, (3, canvas.artifact.content), open=False, editing=False)
+    view = OlderArtifactView(
+        ARTIFACT_ID, {ARTIFACT_ID: versions}, (3, canvas.artifact.content), open=False, editing=False
+    )
     assert [content["index"] for content in view.snapshot()["artifact"]["contents"]] == [2, 3]
     with pytest.raises(InvalidParamsError, match=r"artifact\.currentIndex: is 1, a version that is no longer kept"):
         older_request(request(artifact=artifact(1, code(1, "a"))), "run").meaning(replace(canvas, versions=versions))

@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.sql.journal import prune as prune_module
-from a2a_canvas.server.tasks.sql.journal.journal_reading import ticks
+from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     contexts,
     mail,
@@ -31,7 +31,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     task_contexts,
     tasks,
 )
-from a2a_canvas.server.tasks.sql.journal.prune import AT_ONCE, IN_CONTEXT, Keep, Pruned, prune
+from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, IN_CONTEXT, PruneResult, Retention, prune
 from a2a_canvas.store.changes import Change, EditText, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Version
@@ -45,7 +45,7 @@ from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_stor
 NOW = datetime(2030, 6, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 OLD, YOUNG = NOW - 10 * DAY, NOW - 2 * DAY
-KEEP = Keep(5 * DAY, 5 * DAY, 5 * DAY)
+KEEP = Retention(5 * DAY, 5 * DAY, 5 * DAY)
 Url = Callable[[Path], str]
 
 
@@ -109,7 +109,7 @@ async def add_task(
         "number": 1,
         "owner": "",
         "state": state.value,
-        "changed_at": ticks(at),
+        "changed_at": to_microseconds(at),
         "epoch": 1,
         "generation": 30,
         "resumptions": 0,
@@ -119,7 +119,7 @@ async def add_task(
         "transcript": "[]",
         "artifacts": "{}",
     }
-    await put(database, contexts, context_id=name, tasks=1, position=0, changed_at=ticks(at))
+    await put(database, contexts, context_id=name, tasks=1, position=0, changed_at=to_microseconds(at))
     await put(database, tasks, context_id=name, task_id=name, **(row | values))
     await put(database, task_contexts, context_id=name, task_id=name)
     for first in (1, 11, 21):
@@ -140,16 +140,16 @@ async def test_the_entries_of_tasks_that_have_ended_go_and_the_tasks_stay(databa
         await add_task(database, state.value, state=state)
     await add_task(database, "young", YOUNG)
     await add_task(database, "behind", snapshot=20)
-    pruned = await prune(database, Keep(5 * DAY), NOW, dry_run=False)
-    assert pruned == Pruned(journals=4, bytes=4 * 30)
+    pruned = await prune(database, Retention(5 * DAY), NOW, dry_run=False)
+    assert pruned == PruneResult(journals=4, bytes=4 * 30)
     assert await tasks_with_entries(database) == {"submitted", "working", "input-required", "young", "behind"}
     assert await count(database, tasks) == len(State) + 2
 
 
 async def test_many_tasks_go_in_several_transactions(database: Database) -> None:
-    for number in range(2 * AT_ONCE + 1):
+    for number in range(2 * BATCH_SIZE + 1):
         await add_task(database, f"t{number}")
-    assert (await prune(database, Keep(5 * DAY), NOW, dry_run=False)).journals == 2 * AT_ONCE + 1
+    assert (await prune(database, Retention(5 * DAY), NOW, dry_run=False)).journals == 2 * BATCH_SIZE + 1
     assert await tasks_with_entries(database) == set()
 
 
@@ -165,7 +165,7 @@ def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_director
 async def add_artifact(database: Database, context_id: str, at: datetime = OLD, **values: Any) -> None:
     row = {
         "revision": 3,
-        "changed": ticks(at),
+        "changed": to_microseconds(at),
         "changed_by": context_id,
         "current": 1,
         "newest": 1,
@@ -178,9 +178,11 @@ async def add_artifact(database: Database, context_id: str, at: datetime = OLD, 
     await put(database, drafts, context_id=context_id, artifact_id="a", seq=0, kind="whole", content="{}")
     standing = {"artifact_id": "a", "position": 1, "task_id": context_id, "closed": True}
     await put(database, standings, context_id=context_id, **standing)
-    letter = {"task_id": context_id, "mail_id": "m", "sent_at": ticks(NOW), "key": "", "message": "{}"}
+    letter = {"task_id": context_id, "mail_id": "m", "sent_at": to_microseconds(NOW), "key": "", "message": "{}"}
     await put(database, mail, context_id=context_id, **letter)
-    await put(database, messages, context_id=context_id, key=context_id, task_id=context_id, accepted_at=ticks(NOW))
+    await put(
+        database, messages, context_id=context_id, key=context_id, task_id=context_id, accepted_at=to_microseconds(NOW)
+    )
 
 
 async def contexts_of(database: Database) -> dict[str, set[str]]:
@@ -189,9 +191,9 @@ async def contexts_of(database: Database) -> dict[str, set[str]]:
     return {name: {row.context_id for row in rows[name]} for name in rows if name != "replicas"}
 
 
-@pytest.fixture(params=[prune_module.LARGE, 0], ids=["at once", "thinned out before"])
+@pytest.fixture(params=[prune_module.LARGE_CONTEXT_BYTES, 0], ids=["at once", "thinned out before"])
 def large(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prune_module, "LARGE", request.param)
+    monkeypatch.setattr(prune_module, "LARGE_CONTEXT_BYTES", request.param)
 
 
 @pytest.mark.usefixtures("large")
@@ -199,18 +201,18 @@ async def test_a_context_goes_with_all_it_has_and_another_stays_with_all_it_has(
     for name, at in {"old": OLD, "young": YOUNG}.items():
         await add_task(database, name, at)
         await add_artifact(database, name, at)
-    pruned = await prune(database, Keep(5 * DAY, contexts=5 * DAY), NOW, dry_run=False)
+    pruned = await prune(database, Retention(5 * DAY, contexts=5 * DAY), NOW, dry_run=False)
     assert (pruned.contexts, pruned.journals, pruned.versions) == (1, 0, 0)
     assert pruned.bytes == 30 + 6 + 2 + 2
     assert await contexts_of(database) == {name: {"young"} for name in metadata.tables if name != "replicas"}
 
 
 async def beginning(database: Database) -> None:
-    await alter(database, contexts, "c", changed_at=ticks(YOUNG))
+    await alter(database, contexts, "c", changed_at=to_microseconds(YOUNG))
 
 
 async def going_on(database: Database) -> None:
-    await alter(database, tasks, "c", changed_at=ticks(YOUNG))
+    await alter(database, tasks, "c", changed_at=to_microseconds(YOUNG))
 
 
 async def working(database: Database) -> None:
@@ -222,7 +224,7 @@ async def waiting(database: Database) -> None:
 
 
 async def writing(database: Database) -> None:
-    await alter(database, artifacts, "c", changed=ticks(YOUNG))
+    await alter(database, artifacts, "c", changed=to_microseconds(YOUNG))
 
 
 async def holding(database: Database) -> None:
@@ -239,7 +241,7 @@ async def test_a_context_in_which_something_happens_stays(database: Database, ha
     await add_task(database, "c")
     await add_artifact(database, "c")
     await happening(database)
-    assert (await prune(database, Keep(100 * DAY, contexts=5 * DAY), NOW, dry_run=False)).contexts == 0
+    assert (await prune(database, Retention(100 * DAY, contexts=5 * DAY), NOW, dry_run=False)).contexts == 0
     assert await count(database, tasks) == 1
     assert await count(database, versions) == 1
 
@@ -276,7 +278,7 @@ async def test_who_comes_back_in_time_finds_everything(url: Url, tmp_path: Path,
         meddled = Meddled(where)
         meddled.meanwhile = lambda: happening(database)
         try:
-            assert (await prune(meddled, Keep(100 * DAY, contexts=5 * DAY), NOW, dry_run=False)).contexts == 0
+            assert (await prune(meddled, Retention(100 * DAY, contexts=5 * DAY), NOW, dry_run=False)).contexts == 0
         finally:
             await meddled.close()
         assert await count(database, pages) == 3
@@ -346,7 +348,7 @@ async def check_versions(database: Database, steps: list[Step], old: set[int], l
         before, shown = contents(await harness.store.versions(by("t"))), await harness.store.get(by("t"))
     await aged(database, {number: OLD if number in old else YOUNG for number in before})
     going = {number for number in before if number in old and number != shown.version}
-    pruned = await prune(database, Keep(5 * DAY, 5 * DAY), NOW, dry_run=False)
+    pruned = await prune(database, Retention(5 * DAY, 5 * DAY), NOW, dry_run=False)
     assert pruned.versions == len(going)
     expected = {number: None if number in going else content for number, content in before.items()}
     async with open_store(database, FakeReplica()) as harness:
@@ -380,7 +382,7 @@ async def test_a_reader_who_had_the_versions_in_memory_sees_that_they_are_gone(d
         assert (await reader.store.version(by("t"), 1)).content.text == "one"
         await aged(database, {1: OLD})
         await alter(database, artifacts, "c", holder=None)
-        await prune(database, Keep(DAY, 5 * DAY), NOW, dry_run=False)
+        await prune(database, Retention(DAY, 5 * DAY), NOW, dry_run=False)
         with pytest.raises(VersionPruned):
             await reader.store.version(by("t"), 1)
 
@@ -401,7 +403,7 @@ class Counting(Database):
 async def test_many_versions_go_in_many_transactions_and_each_that_stays_is_made_whole_in_its_own(
     url: Url, tmp_path: Path
 ) -> None:
-    where, going, staying = url(tmp_path), 2 * AT_ONCE + 1, 3
+    where, going, staying = url(tmp_path), 2 * BATCH_SIZE + 1, 3
     async with emptied(where) as database:
         async with open_store(database, FakeReplica()) as harness:
             await changed(harness, *(replacing(f"old {n}") for n in range(going)))
@@ -409,7 +411,7 @@ async def test_many_versions_go_in_many_transactions_and_each_that_stays_is_made
             await changed(harness, typed, Undo(), typed, Undo(), typed)
         await aged(database, {number: OLD if number <= going else YOUNG for number in range(1, going + staying + 1)})
         counting = Counting(where)
-        assert (await prune(counting, Keep(DAY, 5 * DAY), NOW)).versions == going
+        assert (await prune(counting, Retention(DAY, 5 * DAY), NOW)).versions == going
         await counting.close()
         forgotten, last_look = 2, 1
         assert counting.writes == forgotten + staying + 3 + last_look
@@ -428,8 +430,8 @@ async def test_what_cannot_be_pruned_is_left_for_the_next_time_and_nothing_else_
     async with database.write() as connection:
         spoilt = versions.c.context_id == "c2", versions.c.number == 1
         await connection.execute(update(versions).where(*spoilt).values(content="no JSON"))
-    await put(database, messages, key="old", task_id="t", context_id="c", accepted_at=ticks(OLD))
-    assert (await prune(database, Keep(DAY, 5 * DAY), NOW)).versions == 2
+    await put(database, messages, key="old", task_id="t", context_id="c", accepted_at=to_microseconds(OLD))
+    assert (await prune(database, Retention(DAY, 5 * DAY), NOW)).versions == 2
     assert await count(database, messages) == 0
     assert "Artifact 'a' of context 'c2' could not be pruned; it is left for the next time." in caplog.text
     async with database.read() as connection:
@@ -490,7 +492,7 @@ async def test_an_artifact_that_is_being_changed_is_left_for_the_next_time(
         await harness.commits.settled()
         await aged(database, {1: OLD})
         for dry_run in (True, False):
-            assert (await prune(database, Keep(DAY, 5 * DAY), NOW, dry_run=dry_run)).versions == 0
+            assert (await prune(database, Retention(DAY, 5 * DAY), NOW, dry_run=dry_run)).versions == 0
         async with database.read() as connection:
             assert await connection.scalar(select(versions.c.content).where(versions.c.number == 1))
 
@@ -510,9 +512,9 @@ async def filled(database: Database) -> Filled:
             await changed(harness, replacing(name), Typed(0, "so "), context=name)
     for name, at in {"old": OLD, "mixed": OLD, "young": YOUNG}.items():
         await add_task(database, name, at)
-        await alter(database, artifacts, name, changed=ticks(at), holder=None)
+        await alter(database, artifacts, name, changed=to_microseconds(at), holder=None)
         await alter(database, versions, name, made_at=at)
-    await alter(database, contexts, "mixed", changed_at=ticks(YOUNG))
+    await alter(database, contexts, "mixed", changed_at=to_microseconds(YOUNG))
     return Filled(database)
 
 
@@ -523,21 +525,23 @@ async def test_a_dry_run_says_what_is_then_removed_and_removes_nothing(filled: F
     assert (said.journals, said.versions, said.contexts) == (1, 1, 1)
     assert said.bytes > 0
     assert await prune(filled.database, KEEP, NOW, dry_run=False) == said
-    assert await prune(filled.database, KEEP, NOW, dry_run=False) == Pruned()
+    assert await prune(filled.database, KEEP, NOW, dry_run=False) == PruneResult()
 
 
 async def test_for_ever_is_for_ever(filled: Filled) -> None:
-    pruned = await prune(filled.database, Keep(timedelta(days=36_500)), NOW + timedelta(days=36_000), dry_run=False)
-    assert pruned == Pruned()
+    pruned = await prune(
+        filled.database, Retention(timedelta(days=36_500)), NOW + timedelta(days=36_000), dry_run=False
+    )
+    assert pruned == PruneResult()
 
 
 async def test_what_has_no_use_after_a_day_goes(database: Database) -> None:
     await add_task(database, "c", NOW)
     for name, at in {"new": NOW - DAY / 2, "old": NOW - 2 * DAY}.items():
-        await put(database, messages, key=name, task_id="c", context_id="c", accepted_at=ticks(at))
-        letter = {"task_id": "c", "mail_id": name, "sent_at": ticks(at), "key": "", "message": "{}"}
+        await put(database, messages, key=name, task_id="c", context_id="c", accepted_at=to_microseconds(at))
+        letter = {"task_id": "c", "mail_id": name, "sent_at": to_microseconds(at), "key": "", "message": "{}"}
         await put(database, mail, context_id="c", **letter)
-    await prune(database, Keep(DAY), NOW, dry_run=False)
+    await prune(database, Retention(DAY), NOW, dry_run=False)
     rows = await everything(database)
     assert [row.key for row in rows["messages"]] == ["new"]
     assert [row.mail_id for row in rows["mail"]] == ["new"]
@@ -546,19 +550,19 @@ async def test_what_has_no_use_after_a_day_goes(database: Database) -> None:
 async def test_many_messages_are_forgotten_in_several_transactions(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prune_module, "LETTERS_AT_ONCE", 2)
+    monkeypatch.setattr(prune_module, "MESSAGE_BATCH_SIZE", 2)
     for name in "abcde":
-        await put(database, messages, key=name, task_id="t", context_id="c", accepted_at=ticks(OLD))
-    await prune(database, Keep(DAY), NOW)
+        await put(database, messages, key=name, task_id="t", context_id="c", accepted_at=to_microseconds(OLD))
+    await prune(database, Retention(DAY), NOW)
     assert await count(database, messages) == 0
 
 
 async def test_a_message_that_is_accepted_again_while_the_sweep_waits_for_its_row_is_remembered() -> None:
     async with emptied(shared_postgresql()) as database:
-        await put(database, messages, key="m", task_id="old", context_id="c", accepted_at=ticks(OLD))
+        await put(database, messages, key="m", task_id="old", context_id="c", accepted_at=to_microseconds(OLD))
         async with database.write() as connection:
             await put_through(connection, "m", "new")
-            sweep = asyncio.create_task(prune(database, Keep(DAY), NOW))
+            sweep = asyncio.create_task(prune(database, Retention(DAY), NOW))
             await waiting_for_a_lock(database)
         await sweep
         rows = await everything(database)
@@ -567,7 +571,7 @@ async def test_a_message_that_is_accepted_again_while_the_sweep_waits_for_its_ro
 
 async def put_through(connection: AsyncConnection, key: str, task_id: str) -> None:
     """As when a message is accepted: which task it went to, and then the task."""
-    values = {"task_id": task_id, "accepted_at": ticks(NOW)}
+    values = {"task_id": task_id, "accepted_at": to_microseconds(NOW)}
     await connection.execute(update(messages).where(messages.c.key == key).values(values))
     await connection.execute(insert(task_contexts).values(task_id=task_id, context_id="c"))
 

@@ -16,7 +16,7 @@ from sqlalchemy import insert, select
 
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, metadata
-from a2a_canvas.server.tasks.sql.journal.prune import Keep, Pruned, prune
+from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, Retention, prune
 from a2a_canvas.store.changes import Change, EditText, Undo
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Artifact, Ref, Version
@@ -48,27 +48,27 @@ class RemovalHarness:
     async def start(self, *texts: str) -> Replica:
         """A replica whose model writes these to `doc`, one for each message."""
         replica = Replica(self.url, [call for words in texts for call in (answer(write("T", words)), DONE)])
-        await replica.house.start(replica.runtime)
+        await replica.backend.start(replica.runtime)
         self._stack.push_async_callback(replica.stop)
         return replica
 
     async def remove(self, by: Replica) -> None:
         """The sweep of a replica, much later."""
-        await by.house.commits.settled()
+        await by.backend.commits.flushed()
         later = datetime.now(UTC) + timedelta(days=3)
         async with asyncio.timeout(SOON):
             while (await sweep(by, later)).contexts == 0:  # until nobody holds anything of it any more
                 pass
 
 
-async def sweep(by: Replica, now: datetime) -> Pruned:
-    keep = Keep(timedelta(days=100), contexts=timedelta(days=1))
-    return await prune(by.house._database, keep, now, by.house.store.closed)
+async def sweep(by: Replica, now: datetime) -> PruneResult:
+    keep = Retention(timedelta(days=100), contexts=timedelta(days=1))
+    return await prune(by.backend._database, keep, now, by.backend.store.frozen)
 
 
 @pytest.fixture(autouse=True)
 def soon_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(artifact_lease, "UNUSED", 0.01)
+    monkeypatch.setattr(artifact_lease, "IDLE_SECONDS", 0.01)
 
 
 @pytest.fixture(params=[sqlite_url, lambda _: postgresql_url()], ids=["sqlite", "postgresql"])
@@ -99,7 +99,7 @@ async def wrote(replica: Replica, name: str, context: str = "c") -> None:
 
 
 async def texts(replica: Replica) -> list[str]:
-    return [version.content.text for version in await replica.house.store.versions(DOC)]
+    return [version.content.text for version in await replica.backend.store.versions(DOC)]
 
 
 # ------------------------------------------------------------------------------- artifacts
@@ -112,12 +112,12 @@ async def test_an_artifact_that_is_written_again_begins_anew_where_the_first_was
     assert await texts(a) == ["one", "two"]
     await harness.remove(a)
     with pytest.raises(ArtifactNotFound):
-        await a.house.store.get(DOC)
+        await a.backend.store.get(DOC)
     await wrote(a, "3")
-    artifact = await a.house.store.get(DOC)
+    artifact = await a.backend.store.get(DOC)
     assert (artifact.version, artifact.text, await texts(a)) == (1, "new", ["new"])
     with pytest.raises(VersionNotFound):
-        await a.house.store.version(DOC, 2)
+        await a.backend.store.version(DOC, 2)
 
 
 async def test_it_can_be_edited_and_undone_before_and_after_a_restart(harness) -> None:
@@ -132,15 +132,15 @@ async def test_it_can_be_edited_and_undone_before_and_after_a_restart(harness) -
     b = await harness.start()
     await edit(b, "?")
     assert await texts(b) == ["new", "!new", "?!new"]
-    await b.house.store.apply(by("t", "doc"), Undo())
-    assert (await b.house.store.get(DOC)).text == "!new"
+    await b.backend.store.apply(by("t", "doc"), Undo())
+    assert (await b.backend.store.get(DOC)).text == "!new"
 
 
 async def edit(replica: Replica, words: str) -> None:
-    ref, current = by("t", "doc"), (await replica.house.store.get(DOC)).version
-    await replica.house.store.apply(ref, EditText(Span(0, 0), words, base=current))
-    await replica.house.store.close(ref)
-    await replica.house.commits.settled()
+    ref, current = by("t", "doc"), (await replica.backend.store.get(DOC)).version
+    await replica.backend.store.apply(ref, EditText(Span(0, 0), words, base=current))
+    await replica.backend.store.close(ref)
+    await replica.backend.commits.flushed()
 
 
 async def test_another_server_shows_the_new_text_at_whatever_revision_it_knew_the_old_one(two) -> None:
@@ -167,7 +167,7 @@ async def test_who_follows_a_removed_context_is_told_and_finds_the_new_one_when_
         async with asyncio.timeout(SOON):
             await anext(aiter(old))
     await wrote(a, "3")
-    new = await a.house.journal.follow_context("c")
+    new = await a.backend.journal.follow_context("c")
     assert new.snapshot.incarnation not in (None, old.snapshot.incarnation)
     assert new.snapshot.artifacts["doc"].artifact.content.text == "new"
 
@@ -175,30 +175,30 @@ async def test_who_follows_a_removed_context_is_told_and_finds_the_new_one_when_
 async def test_who_has_not_heard_of_the_removal_hears_of_it_from_the_next_change(two) -> None:
     a, b = await two.start("one", "new"), await two.start()
     await wrote(a, "1")
-    old = aiter(await b.house.journal.follow_context("c"))
-    await b.house._wakeups.stop()
+    old = aiter(await b.backend.journal.follow_context("c"))
+    await b.backend._listener.stop()
     await two.remove(a)
     await wrote(a, "2")
-    await b.house.journal.news((), ("c",))
+    await b.backend.journal.refresh((), ("c",))
     with pytest.raises(StreamLost):
         async with asyncio.timeout(SOON):
             await anext(old)
-    b.house._wakeups.start()
+    b.backend._listener.start()
 
 
 async def test_who_follows_a_task_of_a_removed_context_is_told(two) -> None:
     a, b = await two.start("one"), await two.start()
     following = await a.send("1")
     task_id = following.snapshot.task_id
-    await b.house._wakeups.stop()  # it hears nothing of the task's end
+    await b.backend._listener.stop()  # it hears nothing of the task's end
     there = await b.runtime.follow(task_id, "")
     await rest(following)
     await two.remove(a)
-    await b.house.journal.catch_up()
+    await b.backend.journal.refresh_all()
     with pytest.raises(StreamLost):
         async with asyncio.timeout(SOON):
             await rest(there)
-    b.house._wakeups.start()
+    b.backend._listener.start()
 
 
 async def test_a_message_that_was_accepted_by_a_removed_context_begins_a_task_when_it_comes_again(harness) -> None:

@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import select, update
 
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata, replicas
-from a2a_canvas.server.tasks.sql.replica.lease import Lease, Timing
+from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url
 
-TIMING = Timing(beat=1.0, expired=4.0)
+LEASE_TIMING = LeaseTiming(heartbeat=1.0, expiry=4.0)
 
 
 class Two:
@@ -21,8 +21,8 @@ class Two:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.time = 100.0
-        self.own = Lease(database, TIMING, lambda: self.time)
-        self.other = Lease(database, TIMING, lambda: self.time)
+        self.own = Lease(database, LEASE_TIMING, lambda: self.time)
+        self.other = Lease(database, LEASE_TIMING, lambda: self.time)
 
     async def pass_(self, seconds: float, *standing_still: Lease) -> None:
         """Time passes: the rows of those who stand still are older by so much than they will be when these beat."""
@@ -39,7 +39,7 @@ class Two:
 
     async def beat(self, *leases: Lease) -> None:
         for lease in leases:
-            assert await lease.beat()
+            assert await lease.heartbeat()
 
     async def alive(self) -> set[str]:
         async with self.database.read() as connection:
@@ -52,8 +52,8 @@ async def two() -> AsyncIterator[Two]:
     async with database.write() as connection:
         await connection.run_sync(metadata.create_all)
     both = Two(database)
-    await both.own.begin()
-    await both.other.begin()
+    await both.own.register()
+    await both.other.register()
     yield both
     await database.close()
 
@@ -68,7 +68,7 @@ async def test_a_replica_that_does_not_beat_for_a_lease_is_dead(two: Two) -> Non
     for _ in range(5):
         await two.pass_(1.0, two.own, two.other)
         await two.beat(two.own)
-        await two.own.bury()
+        await two.own.expire_dead()
         judged.append(await two.alive() == ids([two.own]))
     assert judged == [False, False, False, True, True]
 
@@ -81,10 +81,10 @@ async def test_after_everything_has_stood_still_nobody_is_dead_who_goes_on(two: 
     await two.beat(two.own)
     await two.pass_(stall, two.own, two.other)
     await two.beat(two.own)
-    await two.own.bury()
+    await two.own.expire_dead()
     await two.beat(two.other)
     await two.steady()
-    await two.own.bury()
+    await two.own.expire_dead()
     assert await two.alive() == ids([two.own, two.other])
 
 
@@ -94,7 +94,7 @@ async def test_who_has_stood_still_itself_judges_again_when_it_was_steady_for_a_
     await two.beat(two.own)
     judged = []
     for _ in range(5):
-        await two.own.bury()
+        await two.own.expire_dead()
         judged.append(two.other.id not in await two.alive())
         await two.pass_(1.0, two.own, two.other)
         await two.beat(two.own)
@@ -105,12 +105,12 @@ async def test_others_are_judged_as_of_ones_own_last_beat(two: Two) -> None:
     """The database may stand still between that and the judgement."""
     await two.steady()
     await two.pass_(10.0, two.own, two.other)
-    await two.own.bury()
+    await two.own.expire_dead()
     assert await two.alive() == ids([two.own, two.other])
 
 
 async def test_who_has_just_started_does_not_judge_after_a_stall_either(two: Two) -> None:
     await two.pass_(5.0, two.own, two.other)
     await two.beat(two.own)
-    await two.own.bury()
+    await two.own.expire_dead()
     assert await two.alive() == ids([two.own, two.other])

@@ -12,13 +12,13 @@ from typing import Literal
 import pytest
 
 from a2a_canvas.server.agent.events import State, StatusChanged
-from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, Text
-from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, fold
 from a2a_canvas.server.tasks.runtime.admission import Admission
-from a2a_canvas.server.tasks.runtime.turns import RESUMPTIONS
-from a2a_canvas.server.tasks.sql.replica.lease import Timing
-from a2a_canvas.server.tasks.sql.replica.takeover import AT_ONCE
+from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
+from a2a_canvas.server.tasks.sql.replica.lease import LeaseTiming
+from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Hold, answer, broken, text, tool
 from tests.server.tasks.runtime.runtime_harness import rest, states
@@ -34,14 +34,14 @@ async def several() -> AsyncIterator[Replicas]:
         yield started
 
 
-async def busy(replica: Replica, hold: Hold, context: str) -> Following:
+async def busy(replica: Replica, hold: Hold, context: str) -> TaskSubscription:
     """A turn of the replica that runs until `hold` is released."""
     following = await replica.send(f"Busy {context}", context=context)
     await hold.reached.wait()
     return following
 
 
-async def queued(replica: Replica, words: str, context: str) -> Following:
+async def queued(replica: Replica, words: str, context: str) -> TaskSubscription:
     """A turn that waits, and has been told so."""
     following = await replica.send(words, context=context)
     await waits(replica, following.snapshot.task_id)
@@ -74,7 +74,7 @@ async def test_a_dead_replicas_turns_wait_at_one_that_is_full_and_what_had_begun
     working = await busy(a, theirs, "working")
     waiting = [await queued(a, words, words) for words in ("One", "Two")]
     there = {f: await b.runtime.follow(f.snapshot.task_id, "") for f in (working, *waiting)}
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     await a.crash()
     for following in there:
         await waits(b, following.snapshot.task_id, epoch=2)
@@ -85,7 +85,7 @@ async def test_a_dead_replicas_turns_wait_at_one_that_is_full_and_what_had_begun
         assert states(entries)[-1] is State.COMPLETED
         kept = State.WORKING if following is working else State.SUBMITTED  # as it was
         assert {state for state, _ in places(entries) if entries[-1].epoch == 2} == {kept}
-    assert b.llm.requests[1].messages[0].content == (Text("Busy working"),)
+    assert b.llm.requests[1].messages[0].content == (ModelText("Busy working"),)
 
 
 async def test_what_waits_when_its_replica_stops_goes_on_at_another_one(several) -> None:
@@ -111,12 +111,12 @@ async def test_what_waits_is_cancelled_and_written_to_from_another_replica(sever
     assert len(a.llm.requests) == 1
     hold.release.set()
     await rest(two)
-    assert Text("And more") in a.llm.requests[-1].messages[-1].content
+    assert ModelText("And more") in a.llm.requests[-1].messages[-1].content
 
 
 async def test_crashes_of_its_servers_are_not_counted_against_what_only_waited(several) -> None:
     task_id = ""
-    for epoch in range(1, RESUMPTIONS + 2):
+    for epoch in range(1, MAX_RESUMPTIONS + 2):
         hold = Hold()
         replica = await several.start(broken(hold), admission=Admission(1, 10, interval=0))
         if not task_id:
@@ -124,14 +124,14 @@ async def test_crashes_of_its_servers_are_not_counted_against_what_only_waited(s
             task_id = (await queued(replica, "Wait", "wait")).snapshot.task_id
         await hold.reached.wait()
         await waits(replica, task_id, epoch)
-        await replica.house.commits.settled()
+        await replica.backend.commits.flushed()
         await replica.crash()
     last = await several.start(HELLO, HELLO)
     assert states(await rest(await last.runtime.follow(task_id, "")))[-1] is State.COMPLETED
 
 
 async def test_alone_what_waited_is_taken_up_in_the_order_in_which_it_came(tmp_path: Path) -> None:
-    count = AT_ONCE + 5
+    count = CLAIM_LIMIT + 5
     async with replica_harness.replicas(sqlite_url(tmp_path)) as started:
         hold = Hold()
         first = await started.start(broken(hold), admission=Admission(1, 100, interval=0))
@@ -172,7 +172,7 @@ class Busy:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         said = request.messages[-1].content[-1]
-        if isinstance(said, Text):
+        if isinstance(said, ModelText):
             self.asked += 1
             self.at_work += 1
             self.most = max(self.most, self.at_work)
@@ -196,10 +196,10 @@ async def test_five_hundred_turns_at_once(where: str, tmp_path: Path) -> None:
     contexts = ["greedy"] * GREEDY + [f"c-{number % OTHERS}" for number in range(400)]
     llm = Busy()
     async with replica_harness.replicas(url) as started:
-        server = await started.start(llm=llm, timing=Timing(), admission=Admission(MOST, 1000, interval=0))
+        server = await started.start(llm=llm, timing=LeaseTiming(), admission=Admission(MOST, 1000, interval=0))
         if where == "postgresql":
-            await started.start(timing=Timing())  # it would take over what a lost lease leaves
-        lease = server.house._lease.id
+            await started.start(timing=LeaseTiming())  # it would take over what a lost lease leaves
+        lease = server.backend._lease.id
         sent = await asyncio.gather(
             *(server.send(f"{number} {context}", context=context) for number, context in enumerate(contexts))
         )
@@ -207,12 +207,12 @@ async def test_five_hundred_turns_at_once(where: str, tmp_path: Path) -> None:
         await llm.full.wait()
         llm.go.set()
         begun = sorted(await asyncio.gather(*(assert_exact(server, following) for following in sent)))
-        assert server.house._lease.id == lease
+        assert server.backend._lease.id == lease
     assert (llm.asked, llm.most) == (500, MOST)
     assert_fair([context for _, context in begun[MOST:]])
 
 
-async def assert_exact(server: Replica, following: Following) -> tuple[datetime, str]:
+async def assert_exact(server: Replica, following: TaskSubscription) -> tuple[datetime, str]:
     """When the turn began to work, and its context."""
     record, entries = following.snapshot, await rest(following)
     for entry in entries:

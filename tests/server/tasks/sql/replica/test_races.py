@@ -10,21 +10,21 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ArtifactChanged, MessageReceived, State, StatusChanged
-from a2a_canvas.server.agent.model import Text
+from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import sql_journal as journal
 from a2a_canvas.server.tasks.sql.journal.journal_tables import mail, metadata, pages, replicas, tasks
-from a2a_canvas.server.tasks.sql.journal.journal_writing import Writing
-from a2a_canvas.server.tasks.sql.journal.prune import Keep, prune
+from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork
+from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.replica import notifications as wakeups_of
-from a2a_canvas.server.tasks.sql.replica.lease import Lease, Timing
-from a2a_canvas.server.tasks.sql.replica.notifications import News, Wakeups
-from a2a_canvas.server.tasks.sql.replica.sql_backend import House
-from a2a_canvas.server.tasks.sql.replica.takeover import AT_ONCE, Takeover
+from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener
+from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
+from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Takeover
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
 from a2a_canvas.store.models import Limits, Ref
@@ -61,7 +61,7 @@ async def waiting(replica: Replica) -> str:
     return following.snapshot.task_id
 
 
-async def asked(following: Following) -> None:
+async def asked(following: TaskSubscription) -> None:
     async with asyncio.timeout(SOON):
         async for entry in following:
             if isinstance(entry.event, StatusChanged) and entry.event.state is State.INPUT_REQUIRED:
@@ -78,15 +78,15 @@ def texts(record: TaskRecord) -> list[str]:
 async def test_a_sender_who_hangs_up_before_the_answer_has_sent_all_the_same(several) -> None:
     a = await several.start(HELLO)
     await hung_up(a, asyncio.create_task(a.send("Hi")))
-    [(_, task_id)] = a.house.journal.owned
-    await a.house.commits.settled()
+    [(_, task_id)] = a.backend.journal.owned
+    await a.backend.commits.flushed()
     assert (await ended(a, task_id)).state is State.COMPLETED
 
 
 async def hung_up(replica: Replica, sending: asyncio.Task[object]) -> None:
     """Sending is cut off when the task is just this replica's."""
     for _ in range(100_000):
-        if replica.house.journal.owned:
+        if replica.backend.journal.owned:
             break
         await asyncio.sleep(0)
     sending.cancel()
@@ -106,12 +106,12 @@ async def test_an_answer_whose_sender_hangs_up_is_given_or_the_task_goes_on_to_w
 async def test_a_task_that_waits_goes_on_to_wait_if_whoever_was_to_answer_it_dies_before(several) -> None:
     a = await several.start(answer(ask("T1", "Which?")))
     task_id = await waiting(a)
-    assert await a.house._takeover.acquire(await a.record(task_id))
+    assert await a.backend._takeover.acquire(await a.record(task_id))
     await a.crash()
     b = await several.start(answer(text("Blue it is.")))
     async with asyncio.timeout(SOON):
         while await state_in_database(b, task_id) != State.INPUT_REQUIRED.value:
-            await b.house._take_over()
+            await b.backend._take_over()
     assert (await b.record(task_id)).state is State.INPUT_REQUIRED
     assert b.llm.requests == []
     await b.send("Blue", task_id)
@@ -120,7 +120,7 @@ async def test_a_task_that_waits_goes_on_to_wait_if_whoever_was_to_answer_it_die
 
 
 async def state_in_database(replica: Replica, task_id: str) -> str:
-    async with replica.house._database.read() as connection:
+    async with replica.backend._database.read() as connection:
         return await connection.scalar(select(tasks.c.state).where(tasks.c.task_id == task_id))
 
 
@@ -131,19 +131,19 @@ async def test_a_task_is_taken_over_once_however_many_look_for_it_at_the_same_ti
     await hold.reached.wait()
     await a.crash()
     b = await several.start(broken(again), HELLO, HELLO)
-    b.house._beating.cancel()
-    async with b.house._database.write() as connection:
-        await connection.execute(delete(replicas).where(replicas.c.replica_id != b.house._lease.id))
-    await asyncio.gather(*(b.house._take_over() for _ in range(6)))
+    b.backend._heartbeat.cancel()
+    async with b.backend._database.write() as connection:
+        await connection.execute(delete(replicas).where(replicas.c.replica_id != b.backend._lease.id))
+    await asyncio.gather(*(b.backend._take_over() for _ in range(6)))
     await again.reached.wait()
-    await b.house._take_over()
+    await b.backend._take_over()
     again.release.set()
     record = await ended(b, task_id)
     assert (record.epoch, len(b.llm.requests)) == (2, 2)  # the stream that broke was asked for again
 
 
 async def test_all_tasks_of_a_dead_replica_are_taken_over_in_one_go(several) -> None:
-    count = AT_ONCE + 5
+    count = CLAIM_LIMIT + 5
     holds = [Hold() for _ in range(count)]
     a = await several.start(*(broken(hold) for hold in holds))
     for n in range(count):
@@ -152,14 +152,14 @@ async def test_all_tasks_of_a_dead_replica_are_taken_over_in_one_go(several) -> 
         await hold.reached.wait()
     await a.crash()
     b = await several.start(*(HELLO for _ in range(count)))
-    b.house._beating.cancel()
-    async with b.house._database.write() as connection:
-        await connection.execute(delete(replicas).where(replicas.c.replica_id != b.house._lease.id))
-    await b.house._take_over()
+    b.backend._heartbeat.cancel()
+    async with b.backend._database.write() as connection:
+        await connection.execute(delete(replicas).where(replicas.c.replica_id != b.backend._lease.id))
+    await b.backend._take_over()
     async with asyncio.timeout(SOON):
         await b.runtime._turns.ended()
-        await b.house.commits.settled()
-    async with b.house._database.read() as connection:
+        await b.backend.commits.flushed()
+    async with b.backend._database.read() as connection:
         states = (await connection.scalars(select(tasks.c.state))).all()
     assert states == [State.COMPLETED.value] * count
 
@@ -186,11 +186,11 @@ class Mute:
 
     def __init__(self, url: str) -> None:
         self._database = Database(url)
-        self._lease = Lease(self._database, Timing())
+        self._lease = Lease(self._database, LeaseTiming())
         self._takeover = Takeover(self._database, self._lease, _nobody, lambda: datetime.now(UTC))
 
     async def __aenter__(self) -> "Mute":
-        await self._lease.begin()
+        await self._lease.register()
         return self
 
     async def claim(self):
@@ -211,16 +211,16 @@ async def test_whoever_follows_a_task_on_the_replica_that_takes_it_over_sees_it_
     here = await a.send("Write")
     task_id = here.snapshot.task_id
     there = await b.runtime.follow(task_id, "")
-    await b.house._wakeups.stop()  # news are slower than the takeover
+    await b.backend._listener.stop()  # news are slower than the takeover
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     await a.crash()
     async with asyncio.timeout(SOON):
         entries = await rest(there)
     first = there.snapshot.generation + 1
     assert [entry.generation for entry in entries] == [*range(first, first + len(entries))]
     assert entries[-1].event.state is State.COMPLETED
-    b.house._wakeups.start()
+    b.backend._listener.start()
 
 
 class Stubborn(Hold):
@@ -244,9 +244,9 @@ async def test_a_turn_that_was_abandoned_says_nothing_even_if_its_replica_runs_t
     )
     task_id = (await a.send("Write")).snapshot.task_id
     await stubborn.reached.wait()
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     abandoned = a.runtime._turns.get(task_id)
-    async with a.house._database.write() as connection:
+    async with a.backend._database.write() as connection:
         await connection.execute(delete(replicas))
     async with asyncio.timeout(SOON):
         await hold.reached.wait()  # it is taken up again
@@ -261,24 +261,24 @@ async def test_a_cancel_that_comes_while_a_task_is_taken_up_leaves_no_draft_open
     hold, taking = Hold(), Hold()
     a = await several.start(broken(write("T1", "One. ", append=True), hold))
     b = await several.start()
-    listed = b.house.store.list
+    listed = b.backend.store.list
 
     async def slowly(context_id: str):
         found = await listed(context_id)
         await taking()
         return found
 
-    monkeypatch.setattr(b.house.store, "list", slowly)
+    monkeypatch.setattr(b.backend.store, "list", slowly)
     task_id = (await a.send("Write")).snapshot.task_id
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     await a.crash()
     await taking.reached.wait()
     taking.release.set()
     async with asyncio.timeout(SOON):
         assert (await b.runtime.cancel(task_id, "")).state is State.CANCELED
     monkeypatch.undo()
-    [artifact] = await b.house.store.list("c")
+    [artifact] = await b.backend.store.list("c")
     assert (artifact.open, artifact.text, artifact.version) == (False, "One. ", 1)
     assert b.llm.requests == []
 
@@ -293,14 +293,14 @@ async def test_a_message_for_a_working_task_that_comes_by_two_ways_at_once_is_ta
     task_id = (await a.send("Write")).snapshot.task_id
     await hold.reached.wait()
     async with asyncio.timeout(SOON):
-        await asyncio.gather(*(each.send("Keep it short", task_id) for each in (b, c, a)))
+        await asyncio.gather(*(each.send("Retention it short", task_id) for each in (b, c, a)))
     hold.release.set()
     record = await ended(a, task_id)
-    assert texts(record).count("m-Keep it short") == 1
-    assert [Text("Keep it short")] == [
-        content for content in a.llm.requests[1].messages[-1].content if isinstance(content, Text)
+    assert texts(record).count("m-Retention it short") == 1
+    assert [ModelText("Retention it short")] == [
+        content for content in a.llm.requests[1].messages[-1].content if isinstance(content, ModelText)
     ]
-    async with b.house._database.read() as connection:
+    async with b.backend._database.read() as connection:
         assert (await connection.execute(select(mail))).all() == []
 
 
@@ -325,7 +325,7 @@ async def test_changes_that_come_by_two_ways_at_once_are_made_once(several) -> N
         first, second = await asyncio.gather(*(each.runtime.send(incoming) for each in (b, c)))
     assert first.snapshot.task_id == second.snapshot.task_id
     await ended(a, first.snapshot.task_id)
-    versions = await a.house.store.versions(Ref("c", "doc", ""))
+    versions = await a.backend.store.versions(Ref("c", "doc", ""))
     assert [version.content.text for version in versions] == ["One", "Mine"]
 
 
@@ -333,14 +333,14 @@ async def test_a_message_and_the_changes_that_come_with_it_are_one_transaction(s
     a = await several.start(answer(write("T1", "One", last_chunk=True)), HELLO)
     await rest(await a.send("Write"))
     written: list[tuple[int, int]] = []
-    collect = a.house.store.collect
+    collect = a.backend.store.collect
 
     def collected():
         work = collect()
-        written.append((len(a.house.journal.owned), len(work._writes) if work else 0))
+        written.append((len(a.backend.journal.owned), len(work._writes) if work else 0))
         return work
 
-    monkeypatch.setattr(a.house.store, "collect", collected)
+    monkeypatch.setattr(a.backend.store, "collect", collected)
     incoming = Incoming(said("m", "Look"), "", "c", "", (("doc", EditText(Span(0, 3), "Mine", None)),))
     await rest(await a.runtime.send(incoming))
     assert next(writes for owned, writes in written if owned) == 1
@@ -351,9 +351,9 @@ async def test_a_sender_who_hangs_up_has_sent_changes_and_all(several) -> None:
     await rest(await a.send("Write"))
     incoming = Incoming(said("m", "Look"), "", "c", "", (("doc", EditText(Span(0, 3), "Mine", None)),))
     await hung_up(a, asyncio.create_task(a.runtime.send(incoming)))
-    [(_, task_id)] = a.house.journal.owned
+    [(_, task_id)] = a.backend.journal.owned
     async with asyncio.timeout(SOON):
-        await a.house.commits.settled()
+        await a.backend.commits.flushed()
         assert (await ended(a, task_id)).state is State.COMPLETED
     assert await a.text() == "Mine"
 
@@ -367,15 +367,15 @@ async def test_a_cancel_that_comes_when_the_task_has_just_asked_cancels_it(sever
     following = await a.send("Paint")
     task_id = following.snapshot.task_id
     await hold.reached.wait()
-    ask_to_cancel = b.house.ask_to_cancel
+    request_cancel = b.backend.request_cancel
 
     async def too_late(task_id: str) -> None:
         hold.release.set()
         await asked(following)
         monkeypatch.undo()
-        await ask_to_cancel(task_id)
+        await request_cancel(task_id)
 
-    monkeypatch.setattr(b.house, "ask_to_cancel", too_late)
+    monkeypatch.setattr(b.backend, "request_cancel", too_late)
     async with asyncio.timeout(SOON):
         assert (await b.runtime.cancel(task_id, "")).state is State.CANCELED
 
@@ -385,7 +385,7 @@ async def test_a_cancel_that_comes_when_the_task_has_just_asked_cancels_it(sever
 
 async def test_two_who_follow_a_context_at_once_both_see_what_follows(several) -> None:
     a, b = await several.start(answer(write("T1", "One", last_chunk=True)), HELLO), await several.start()
-    both = await asyncio.gather(*(b.house.journal.follow_context("c") for _ in range(2)))
+    both = await asyncio.gather(*(b.backend.journal.follow_context("c") for _ in range(2)))
     await rest(await a.send("Write"))
     async with asyncio.timeout(SOON):
         for following in both:
@@ -399,21 +399,21 @@ async def test_who_could_not_read_for_so_long_that_it_was_pruned_is_told_and_com
     writing = await a.send("Write")
     task_id = writing.snapshot.task_id
     await hold.reached.wait()
-    await a.house.commits.settled()
-    task, context = await b.runtime.follow(task_id, ""), await b.house.journal.follow_context("c")
-    await b.house._wakeups.stop()  # it hears nothing, for as long as it takes
+    await a.backend.commits.flushed()
+    task, context = await b.runtime.follow(task_id, ""), await b.backend.journal.follow_context("c")
+    await b.backend._listener.stop()  # it hears nothing, for as long as it takes
     hold.release.set()
     await rest(writing)
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     later = datetime.now(UTC) + timedelta(days=30)
-    assert (await prune(a.house._database, Keep(timedelta(days=5)), later, dry_run=False)).journals
-    await b.house.journal.catch_up()
+    assert (await prune(a.backend._database, Retention(timedelta(days=5)), later, dry_run=False)).journals
+    await b.backend.journal.refresh_all()
     async with asyncio.timeout(SOON):
         for lost in (task, context):
             with pytest.raises(StreamLost):
                 await rest(lost)
     assert (await b.runtime.follow(task_id, "")).snapshot.state is State.COMPLETED
-    there = (await b.house.journal.follow_context("c")).snapshot
+    there = (await b.backend.journal.follow_context("c")).snapshot
     assert (there.position, there.artifacts["doc"].closed) == (context.snapshot.position + 1, True)
 
 
@@ -424,11 +424,11 @@ async def test_who_comes_to_a_task_of_which_another_has_missed_something_begins_
     task_id = (await a.send("Paint")).snapshot.task_id
     await hold.reached.wait()
     missed = await b.runtime.follow(task_id, "")
-    await b.house._wakeups.stop()
+    await b.backend._listener.stop()
     hold.release.set()
     await a.runtime._turns.ended()
-    await a.house.commits.settled()
-    async with a.house._database.write() as connection:
+    await a.backend.commits.flushed()
+    async with a.backend._database.write() as connection:
         await connection.execute(delete(pages))
     assert (await b.runtime.follow(task_id, "")).snapshot.state is State.INPUT_REQUIRED
     with pytest.raises(StreamLost):
@@ -436,17 +436,17 @@ async def test_who_comes_to_a_task_of_which_another_has_missed_something_begins_
 
 
 async def test_the_poll_is_not_left_out_because_there_is_always_news(monkeypatch) -> None:
-    monkeypatch.setattr(wakeups_of, "POLL", 0)
+    monkeypatch.setattr(wakeups_of, "POLL_INTERVAL", 0)
     polled = asyncio.Event()
 
-    async def heard(news: News) -> None:
-        wakeups._notified(None, 0, "", News(tasks=("t",)).payload())  # before this is taken in, there is more
+    async def heard(news: Notification) -> None:
+        wakeups._notified(None, 0, "", Notification(tasks=("t",)).payload())  # before this is taken in, there is more
         await asyncio.sleep(0)
         if news.everything:
             polled.set()
 
-    wakeups = Wakeups(Database("sqlite:///unused.db"), heard)
-    wakeups._notified(None, 0, "", News(tasks=("t",)).payload())
+    wakeups = NotificationListener(Database("sqlite:///unused.db"), heard)
+    wakeups._notified(None, 0, "", Notification(tasks=("t",)).payload())
     wakeups.start()
     async with asyncio.timeout(SOON):
         await polled.wait()
@@ -455,18 +455,18 @@ async def test_the_poll_is_not_left_out_because_there_is_always_news(monkeypatch
 
 async def test_news_that_come_while_others_are_taken_in_are_taken_in_together() -> None:
     hold = Hold()
-    heard: list[News] = []
+    heard: list[Notification] = []
 
-    async def slowly(news: News) -> None:
+    async def slowly(news: Notification) -> None:
         heard.append(news)
         await hold()
 
-    wakeups = Wakeups(Database("sqlite:///unused.db"), slowly)
+    wakeups = NotificationListener(Database("sqlite:///unused.db"), slowly)
     wakeups.start()
-    wakeups._notified(None, 0, "", News(tasks=("0",)).payload())
+    wakeups._notified(None, 0, "", Notification(tasks=("0",)).payload())
     await hold.reached.wait()
     for n in range(1, 100):
-        wakeups._notified(None, 0, "", News(tasks=(str(n % 3),), post=("p",), given_up=n == 50).payload())
+        wakeups._notified(None, 0, "", Notification(tasks=(str(n % 3),), post=("p",), given_up=n == 50).payload())
     hold.reached.clear()
     hold.release.set()
     await hold.reached.wait()
@@ -482,11 +482,11 @@ async def test_many_who_read_do_not_cost_a_replica_its_lease(several) -> None:
     a = await several.start(HELLO)
     async with AsyncExitStack() as reading:
         for _ in range(READERS):
-            await reading.enter_async_context(a.house._database.read())
+            await reading.enter_async_context(a.backend._database.read())
         more = [asyncio.create_task(a.record("none")) for _ in range(READERS)]
         await asyncio.sleep(0)
         async with asyncio.timeout(SOON / 2):
-            assert await a.house._lease.beat()
+            assert await a.backend._lease.heartbeat()
     await asyncio.gather(*more, return_exceptions=True)
 
 
@@ -494,10 +494,10 @@ async def test_neither_do_many_who_write(several) -> None:
     a = await several.start(HELLO)
     async with AsyncExitStack() as writing:
         for _ in range(WRITERS - 1):  # one listens
-            await writing.enter_async_context(a.house._database.write())
+            await writing.enter_async_context(a.backend._database.write())
         waiting = asyncio.create_task(a.send("Hi"))
         async with asyncio.timeout(SOON / 2):
-            assert await a.house._lease.beat()
+            assert await a.backend._lease.heartbeat()
     await rest(await waiting)
 
 
@@ -505,23 +505,23 @@ async def test_a_replica_in_the_middle_of_a_long_transaction_is_alive(several) -
     """The transaction holds its row, so that its heartbeat waits; nobody takes that for death, or waits for it."""
     a, b = await several.start(), await several.start()
     for replica in (a, b):
-        replica.house._beating.cancel()
-    b.house._lease._kept_since = 0.0
-    replica_id = a.house._lease.id
-    async with a.house._database.write() as connection:
+        replica.backend._heartbeat.cancel()
+    b.backend._lease._steady_since = 0.0
+    replica_id = a.backend._lease.id
+    async with a.backend._database.write() as connection:
         await connection.execute(update(replicas).where(replicas.c.replica_id == replica_id).values(beat=0))
-    async with a.house._database.write() as connection:
-        await a.house._lease.collect().write(connection)
+    async with a.backend._database.write() as connection:
+        await a.backend._lease.collect().write(connection)
         async with asyncio.timeout(SOON / 2):
-            await b.house._lease.bury()
-    await b.house._lease.bury()  # the transaction itself has said that it lives
-    assert await a.house._lease.beat()
+            await b.backend._lease.expire_dead()
+    await b.backend._lease.expire_dead()  # the transaction itself has said that it lives
+    assert await a.backend._lease.heartbeat()
 
 
 async def test_a_beat_that_its_replica_was_renewed_in_does_not_cost_the_new_one_its_life(several) -> None:
     a = await several.start()
-    a.house._beating.cancel()
-    lease, database = a.house._lease, a.house._database
+    a.backend._heartbeat.cancel()
+    lease, database = a.backend._lease, a.backend._database
 
     class Renewing:
         def heartbeat(self):
@@ -530,7 +530,7 @@ async def test_a_beat_that_its_replica_was_renewed_in_does_not_cost_the_new_one_
             return database.heartbeat()
 
     lease._database = Renewing()
-    assert await lease.beat()
+    assert await lease.heartbeat()
 
 
 # ---------------------------------------------------------------------------- odd characters
@@ -539,10 +539,10 @@ async def test_a_beat_that_its_replica_was_renewed_in_does_not_cost_the_new_one_
 @pytest.mark.parametrize("odd", ["half \ud83d", "nothing \0"])
 async def test_what_no_database_can_carry_costs_no_replica_its_lease(several, odd) -> None:
     a = await several.start(answer(tool("T1", odd), tool("T2", "artifact_list", {odd: odd}, at=1)), HELLO)
-    before = a.house._lease.id
+    before = a.backend._lease.id
     following = await a.send("Hi")
     record = await ended(a, following.snapshot.task_id)
-    assert (record.state, record.epoch, a.house._lease.id) == (State.COMPLETED, 1, before)
+    assert (record.state, record.epoch, a.backend._lease.id) == (State.COMPLETED, 1, before)
 
 
 @pytest.mark.parametrize("odd", ["half \ud83d", "nothing \0"])
@@ -551,10 +551,10 @@ async def test_nobody_has_what_no_database_can_carry(several, odd) -> None:
     with pytest.raises(TaskNotFound):
         await a.record(odd)
     with pytest.raises(ArtifactNotFound):
-        await a.house.store.get(Ref("c", odd, ""))
-    assert not await a.house.journal.knows(odd, "")
-    assert await a.house.store.list(odd) == ()
-    assert (await a.house.journal.follow_context(odd)).snapshot.artifacts == {}
+        await a.backend.store.get(Ref("c", odd, ""))
+    assert not await a.backend.journal.has_context(odd, "")
+    assert await a.backend.store.list(odd) == ()
+    assert (await a.backend.journal.follow_context(odd)).snapshot.artifacts == {}
 
 
 # ------------------------------------------------------------------------- alone on a file
@@ -574,14 +574,14 @@ async def test_alone_a_task_that_was_left_lying_waiting_goes_on_to_wait(tmp_path
     def now() -> datetime:
         return datetime.now(UTC)
 
-    first = House(database, now, Limits())
+    first = SqlBackend(database, now, Limits())
     await first.start(Nobody())
     await first.journal.create(TaskRecord("t", "c", "", now(), history=(said("m", "Hi"),)))
     await first.journal.append("t", MessageReceived(said("n", "Hm")), StatusChanged(State.INPUT_REQUIRED))
-    await first.commits.settled()
+    await first.commits.flushed()
     assert await first._takeover.acquire(await first.journal.get("t"))
     await first.stop()
-    second = House(Database(sqlite_url(tmp_path)), now, Limits())
+    second = SqlBackend(Database(sqlite_url(tmp_path)), now, Limits())
     nobody = Nobody()
     await second.start(nobody)
     assert not nobody.resumed
@@ -594,8 +594,8 @@ async def test_alone_a_task_that_was_left_lying_waiting_goes_on_to_wait(tmp_path
 
 async def stall(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on nothing is written, and whoever waits for it soon has waited too long."""
-    monkeypatch.setattr(journal, "PATIENCE", 0.05)
-    replica.house.commits._task.cancel()
+    monkeypatch.setattr(journal, "COMMIT_TIMEOUT", 0.05)
+    replica.backend.commits._task.cancel()
 
 
 async def test_a_message_that_nobody_has_begun_to_write_when_it_is_refused_is_not_kept(several, monkeypatch) -> None:
@@ -604,12 +604,12 @@ async def test_a_message_that_nobody_has_begun_to_write_when_it_is_refused_is_no
     with pytest.raises(Unavailable):
         await a.send("Hello")
     monkeypatch.undo()
-    a.house.commits.start()
-    await a.house.commits.settled()
-    assert (await a.house.journal.list(TaskQuery(""))).total == 0
-    assert a.house.journal.owned == ()
+    a.backend.commits.start()
+    await a.backend.commits.flushed()
+    assert (await a.backend.journal.list(TaskQuery(""))).total == 0
+    assert a.backend.journal.owned == ()
     assert states(await rest(await a.send("Hello")))[-1] is State.COMPLETED
-    assert (await a.house.journal.list(TaskQuery(""))).total == 1
+    assert (await a.backend.journal.list(TaskQuery(""))).total == 1
 
 
 async def test_a_message_that_is_being_written_when_its_sender_is_told_to_try_again_is_carried_out_once(
@@ -617,20 +617,20 @@ async def test_a_message_that_is_being_written_when_its_sender_is_told_to_try_ag
 ) -> None:
     a = await several.start(HELLO)
     begun, go_on = asyncio.Event(), asyncio.Event()
-    write_it = Writing.write
+    write_it = JournalWork.write
 
-    async def slowly(work: Writing, connection: AsyncConnection) -> None:
+    async def slowly(work: JournalWork, connection: AsyncConnection) -> None:
         begun.set()
         await go_on.wait()
         await write_it(work, connection)
 
-    monkeypatch.setattr(Writing, "write", slowly)
-    monkeypatch.setattr(journal, "PATIENCE", 0.05)
+    monkeypatch.setattr(JournalWork, "write", slowly)
+    monkeypatch.setattr(journal, "COMMIT_TIMEOUT", 0.05)
     with pytest.raises(Unavailable):
         await a.send("Hello")
     assert begun.is_set()
     monkeypatch.undo()
     go_on.set()
     assert states(await rest(await a.send("Hello")))[-1] is State.COMPLETED
-    assert (await a.house.journal.list(TaskQuery(""))).total == 1
+    assert (await a.backend.journal.list(TaskQuery(""))).total == 1
     assert len(a.llm.requests) == 1

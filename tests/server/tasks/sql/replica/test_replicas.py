@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from a2a_canvas.server.agent.events import ArtifactChanged, LlmCallCompleted, State, StatusChanged
-from a2a_canvas.server.agent.model import Text, ToolResult
+from a2a_canvas.server.agent.model import ModelText, ToolResult
 from a2a_canvas.server.tasks.errors import StreamLost, TaskFinished, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.listing import TaskQuery, place_of
+from a2a_canvas.server.tasks.listing import TaskQuery, list_position
 from a2a_canvas.server.tasks.record import fold
-from a2a_canvas.server.tasks.runtime.turns import RESUMPTIONS, first_message
+from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS, first_message
 from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import Ref
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
@@ -58,12 +58,12 @@ async def test_whatever_is_asked_about_a_task_is_answered_anywhere(several) -> N
     a, b = await several.start(answer(write("T1", "Text", last_chunk=True)), HELLO), await several.start()
     following = await a.send("Write")
     await rest(following)
-    [task] = (await b.house.journal.list(TaskQuery(""))).records
+    [task] = (await b.backend.journal.list(TaskQuery(""))).records
     assert task == await b.record(following.snapshot.task_id)
-    assert await b.house.journal.context("c") == (task,)
-    assert await b.house.journal.knows("c", "")
-    assert [v.content.text for v in await b.house.store.versions(Ref("c", "doc", ""))] == ["Text"]
-    changes = await b.house.journal.follow_context("c")
+    assert await b.backend.journal.context("c") == (task,)
+    assert await b.backend.journal.has_context("c", "")
+    assert [v.content.text for v in await b.backend.store.versions(Ref("c", "doc", ""))] == ["Text"]
+    changes = await b.backend.journal.follow_context("c")
     assert changes.snapshot.artifacts["doc"].artifact.content.text == "Text"
 
 
@@ -75,10 +75,10 @@ async def test_a_page_ends_at_a_number_of_bytes_and_the_next_one_goes_on_there(s
     for artifacts, sizes in ((True, [2, 2]), (False, [4])):
         pages, query, more = [], TaskQuery("", max_bytes=18_000, artifacts=artifacts), True
         while more:
-            page = await a.house.journal.list(query)
+            page = await a.backend.journal.list(query)
             assert page.total == 4
             pages.append([first_message(task).message_id for task in page.records])
-            query, more = replace(query, after=place_of(page.records[-1])), page.more
+            query, more = replace(query, after=list_position(page.records[-1])), page.more
         assert [len(page) for page in pages] == sizes
         assert [said for page in pages for said in page] == [f"m-Write {number}" for number in (3, 2, 1, 0)]
 
@@ -87,7 +87,7 @@ async def test_a_context_is_followed_across_the_replicas_that_change_it(several)
     a = await several.start(answer(write("T1", "One", last_chunk=True)), HELLO)
     b = await several.start(answer(write("T2", "Two", last_chunk=True)), HELLO)
     c = await several.start()
-    changes = aiter(await c.house.journal.follow_context("c"))
+    changes = aiter(await c.backend.journal.follow_context("c"))
     await rest(await a.send("Write one"))
     await rest(await b.send("Write two"))
     seen = []
@@ -101,7 +101,11 @@ async def test_the_next_turn_of_a_context_knows_what_was_said_on_another_replica
     a, b = await several.start(answer(text("I am A."))), await several.start(HELLO)
     await rest(await a.send("Who?"))
     await rest(await b.send("And you?"))
-    assert [m.content[0] for m in b.llm.requests[0].messages] == [Text("Who?"), Text("I am A."), Text("And you?")]
+    assert [m.content[0] for m in b.llm.requests[0].messages] == [
+        ModelText("Who?"),
+        ModelText("I am A."),
+        ModelText("And you?"),
+    ]
 
 
 # ------------------------------------------------------------------ messages for a task elsewhere
@@ -113,14 +117,14 @@ async def test_a_message_for_a_task_that_runs_elsewhere_is_given_to_its_turn(sev
     b = await several.start()
     here = await a.send("Write")
     await hold.reached.wait()
-    sending = asyncio.create_task(b.send("Keep it short", here.snapshot.task_id))
+    sending = asyncio.create_task(b.send("Retention it short", here.snapshot.task_id))
     there = await sending
-    assert [m.message_id for m in there.snapshot.history] == ["m-Write", "m-Keep it short"]
-    again = await b.send("Keep it short", here.snapshot.task_id)
-    assert [m.message_id for m in again.snapshot.history].count("m-Keep it short") == 1
+    assert [m.message_id for m in there.snapshot.history] == ["m-Write", "m-Retention it short"]
+    again = await b.send("Retention it short", here.snapshot.task_id)
+    assert [m.message_id for m in again.snapshot.history].count("m-Retention it short") == 1
     hold.release.set()
     await rest(here)
-    assert Text("Keep it short") in a.llm.requests[1].messages[-1].content
+    assert ModelText("Retention it short") in a.llm.requests[1].messages[-1].content
     assert b.llm.requests == []
 
 
@@ -172,7 +176,7 @@ async def test_the_same_message_at_two_replicas_at_once_makes_one_task(several) 
     for following in followings:
         await rest(following)
     assert len(a.llm.requests) + len(b.llm.requests) == 1
-    assert (await a.house.journal.list(TaskQuery(""))).total == 1
+    assert (await a.backend.journal.list(TaskQuery(""))).total == 1
 
 
 # ------------------------------------------------------------------------------- cancelling
@@ -231,7 +235,7 @@ async def test_a_dead_replicas_turn_is_taken_up_from_its_last_completed_call(sev
     here = await a.send("Write")
     there = await joined(b, here.snapshot.task_id)
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     await a.crash()
     entries = await rest(there)
     record = await b.record(here.snapshot.task_id)
@@ -259,10 +263,10 @@ async def test_a_message_that_the_model_has_not_been_shown_is_shown_by_the_next_
     b = await several.start(answer(text("Short.")))
     here = await a.send("Write")
     await hold.reached.wait()
-    await a.send("Keep it short", here.snapshot.task_id)
+    await a.send("Retention it short", here.snapshot.task_id)
     await a.crash()
     await rest(await joined(b, here.snapshot.task_id))
-    assert Text("Keep it short") in b.llm.requests[0].messages[-1].content
+    assert ModelText("Retention it short") in b.llm.requests[0].messages[-1].content
 
 
 async def test_a_cancel_that_its_owner_did_not_live_to_hear_is_carried_out(several) -> None:
@@ -270,7 +274,7 @@ async def test_a_cancel_that_its_owner_did_not_live_to_hear_is_carried_out(sever
     a, b = await several.start(broken(write("T1", "Half."), hold)), await several.start()
     here = await a.send("Write")
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     a.freeze()
     assert (await b.runtime.cancel(here.snapshot.task_id, "")).state is State.CANCELED
     assert b.llm.requests == []
@@ -280,13 +284,13 @@ async def test_a_cancel_that_its_owner_did_not_live_to_hear_is_carried_out(sever
 
 async def test_a_task_that_brings_down_every_owner_fails(several) -> None:
     task_id = ""
-    for _ in range(RESUMPTIONS + 1):
+    for _ in range(MAX_RESUMPTIONS + 1):
         hold = Hold()
         replica = await several.start(broken(text("I"), hold), HELLO)
         if not task_id:
             task_id = (await replica.send("Explode")).snapshot.task_id
         await hold.reached.wait()
-        await replica.house.commits.settled()
+        await replica.backend.commits.flushed()
         await replica.crash()
     last = await several.start(HELLO)
     entries = await rest(await joined(last, task_id))
@@ -318,10 +322,10 @@ async def test_a_stopped_owner_that_wakes_up_after_the_takeover_writes_nothing(s
     b = await several.start(answer(write("T3", "Two.", append=True)), answer(text("Written.")))
     here = await a.send("Write")
     await late.reached.wait()
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     watching = await joined(a, here.snapshot.task_id)
     a.freeze()
-    before = a.house._lease.id
+    before = a.backend._lease.id
     await rest(await joined(b, here.snapshot.task_id))
     late.release.set()
     await hold.reached.wait()  # it goes on writing, in memory
@@ -332,7 +336,7 @@ async def test_a_stopped_owner_that_wakes_up_after_the_takeover_writes_nothing(s
     assert (record.state, record.epoch) == (State.COMPLETED, 2)
     assert await a.text() == await b.text() == "One. Two."
     assert await a.record(here.snapshot.task_id) == record
-    assert a.house._lease.id != before
+    assert a.backend._lease.id != before
     a.llm.calls.append(list(HELLO))
     assert (await rest(await a.send("Hi", context="d")))[-1].event.state is State.COMPLETED  # it serves again
 
@@ -349,7 +353,7 @@ async def test_a_replica_that_stops_hands_its_turns_over_at_once(several) -> Non
     record = await b.record(here.snapshot.task_id)
     assert (record.state, await b.text()) == (State.COMPLETED, "One. Two.")
     # It did not break down, so this does not count as one of the few times that a task is taken up.
-    claims = await b.house._takeover.claim(())
+    claims = await b.backend._takeover.claim(())
     assert claims == ()
 
 

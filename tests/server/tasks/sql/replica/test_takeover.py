@@ -11,7 +11,7 @@ from sqlalchemy import func, select, update
 
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
-    Place,
+    BlockPosition,
     State,
     StatusChanged,
     TextAdded,
@@ -23,10 +23,10 @@ from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import journal_reading as reading
-from a2a_canvas.server.tasks.sql.journal.journal_reading import STEP
+from a2a_canvas.server.tasks.sql.journal.journal_reading import FOLD_SLICE
 from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, replicas, tasks
-from a2a_canvas.server.tasks.sql.journal.logs import LIGHT
-from a2a_canvas.server.tasks.sql.replica.takeover import AT_ONCE, Claim
+from a2a_canvas.server.tasks.sql.journal.logs import MIN_SNAPSHOT_CHARACTERS
+from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Ref
@@ -50,7 +50,7 @@ async def several() -> AsyncIterator[Replicas]:
 
 def deltas(count: int, first: int = 0) -> list[TurnEvent]:
     """What is said while the model writes an artifact: two events for each of its pieces."""
-    call = ToolInputAdded(Place(0, 1, 0), "T1", PIECE)
+    call = ToolInputAdded(BlockPosition(0, 1, 0), "T1", PIECE)
     events = (
         (call, ArtifactChanged("doc", "", "", n > 0, parts(PIECE), False, 0, "agent", 0))
         for n in range(first, first + count)
@@ -60,7 +60,7 @@ def deltas(count: int, first: int = 0) -> list[TurnEvent]:
 
 async def working(replica: Replica, count: int, pieces: int, state: State = State.WORKING) -> list[str]:
     """Tasks of a replica that have written so much; nobody runs them but its journal."""
-    journal = replica.house.journal
+    journal = replica.backend.journal
     ids = [f"t{n}" for n in range(count)]
     for task_id in ids:
         await journal.create(TaskRecord(task_id, f"c-{task_id}", "", datetime.now(UTC), history=(said("m", "Write"),)))
@@ -68,22 +68,22 @@ async def working(replica: Replica, count: int, pieces: int, state: State = Stat
     for first in range(0, pieces, 50):
         for task_id in ids:
             await journal.append(task_id, *deltas(min(50, pieces - first), first))
-        await replica.house.commits.settled()
+        await replica.backend.commits.flushed()
     return ids
 
 
 async def take_over(replica: Replica) -> None:
     """Everything that any other replica has left, at once."""
-    async with replica.house._database.write() as connection:
-        await connection.execute(replicas.delete().where(replicas.c.replica_id != replica.house._lease.id))
-    await replica.house._take_over()
+    async with replica.backend._database.write() as connection:
+        await connection.execute(replicas.delete().where(replicas.c.replica_id != replica.backend._lease.id))
+    await replica.backend._take_over()
 
 
 async def idle(several: Replicas, *calls: Sequence[object]) -> Replica:
     """A replica that takes over what it is told to, and nothing else."""
     replica = await several.start(*calls)
-    replica.house._beating.cancel()
-    replica.house._looking.cancel()
+    replica.backend._heartbeat.cancel()
+    replica.backend._takeover_task.cancel()
     return replica
 
 
@@ -94,7 +94,7 @@ async def ended(replica: Replica, task_id: str) -> TaskRecord:
 
 
 async def columns(replica: Replica, task_id: str, *names: str) -> tuple[object, ...]:
-    async with replica.house._database.read() as connection:
+    async with replica.backend._database.read() as connection:
         found = select(*(tasks.c[name] for name in names)).where(tasks.c.task_id == task_id)
         return tuple((await connection.execute(found)).one())
 
@@ -107,24 +107,26 @@ async def test_no_record_is_read_before_all_claims_are_committed_and_no_row_is_l
     ids = await working(a, 5, 10)
     await a.crash()
     b = await idle(several, *(HELLO for _ in ids))
-    orphan, claimed = b.house._takeover.orphan, []
+    orphan, claimed = b.backend._takeover.read_orphan, []
 
     async def looking(claim: Claim):
-        b.house._takeover.orphan = orphan
-        async with b.house._database.write() as connection:
+        b.backend._takeover.read_orphan = orphan
+        async with b.backend._database.write() as connection:
             claimed.extend(await connection.scalars(select(tasks.c.replica).with_for_update(nowait=True)))
         return await orphan(claim)
 
-    b.house._takeover.orphan = looking
+    b.backend._takeover.read_orphan = looking
     await take_over(b)
-    assert claimed == [b.house._lease.id] * len(ids)
+    assert claimed == [b.backend._lease.id] * len(ids)
     assert [(await ended(b, task_id)).state for task_id in ids] == [State.COMPLETED] * len(ids)
 
 
 async def test_long_turns_are_read_in_short_steps(several, monkeypatch) -> None:
-    monkeypatch.setattr("a2a_canvas.server.tasks.sql.journal.logs.LIGHT", 10**9)  # as if there were no snapshots
+    monkeypatch.setattr(
+        "a2a_canvas.server.tasks.sql.journal.logs.MIN_SNAPSHOT_CHARACTERS", 10**9
+    )  # as if there were no snapshots
     a = await several.start()
-    ids = await working(a, 3, 2 * STEP)
+    ids = await working(a, 3, 2 * FOLD_SLICE)
     await a.crash()
     b = await idle(several, *(HELLO for _ in ids))
     folds, steps = 0, []
@@ -145,24 +147,24 @@ async def test_long_turns_are_read_in_short_steps(several, monkeypatch) -> None:
     counting = asyncio.create_task(count())
     await take_over(b)
     counting.cancel()
-    assert folds > len(ids) * 4 * STEP
-    assert max(steps) <= STEP
+    assert folds > len(ids) * 4 * FOLD_SLICE
+    assert max(steps) <= FOLD_SLICE
     for task_id in ids:
         record = await ended(b, task_id)
-        assert (record.state, str(record.artifacts["doc"].content.text)) == (State.COMPLETED, PIECE * 2 * STEP)
+        assert (record.state, str(record.artifacts["doc"].content.text)) == (State.COMPLETED, PIECE * 2 * FOLD_SLICE)
 
 
 async def test_all_long_turns_go_on_while_the_survivor_keeps_its_lease(several) -> None:
     a = await several.start()
-    ids = await working(a, AT_ONCE + 5, 400)
+    ids = await working(a, CLAIM_LIMIT + 5, 400)
     await a.crash()
     b = await several.start(*(HELLO for _ in ids))
-    lease = b.house._lease.id
+    lease = b.backend._lease.id
     records = [await ended(b, task_id) for task_id in ids]
     assert {(r.state, r.epoch, str(r.artifacts["doc"].content.text)) for r in records} == {
         (State.COMPLETED, 2, PIECE * 400)
     }
-    assert b.house._lease.id == lease
+    assert b.backend._lease.id == lease
 
 
 # --------------------------------------------------------------------------- snapshots
@@ -172,7 +174,7 @@ async def weights(replica: Replica, task_id: str) -> tuple[int, int]:
     """Characters of a task's snapshot, and of the pages behind it."""
     of_snapshot = func.length(tasks.c.head) + func.length(tasks.c.transcript) + func.length(tasks.c.artifacts)
     behind = func.coalesce(func.sum(func.length(pages.c.entries)), 0)
-    async with replica.house._database.read() as connection:
+    async with replica.backend._database.read() as connection:
         snapshot, at = (
             await connection.execute(select(of_snapshot, tasks.c.snapshot).where(tasks.c.task_id == task_id))
         ).one()
@@ -183,24 +185,24 @@ async def weights(replica: Replica, task_id: str) -> tuple[int, int]:
 async def test_what_is_behind_the_snapshot_of_a_working_task_never_weighs_more_than_it_does(several) -> None:
     a, b = await several.start(), await several.start()
     await working(a, 1, 1)
-    following = await b.house.journal.follow("t0")
+    following = await b.backend.journal.follow("t0")
     snapshots, last = [], 0
     for first in range(1, 3000, 100):
-        await a.house.journal.append("t0", *deltas(100, first))
-        await a.house.commits.settled()
+        await a.backend.journal.append("t0", *deltas(100, first))
+        await a.backend.commits.flushed()
         snapshot, behind = await weights(b, "t0")
-        assert behind <= max(snapshot, LIGHT)
+        assert behind <= max(snapshot, MIN_SNAPSHOT_CHARACTERS)
         snapshots += [snapshot] if snapshot != last else []
         last = snapshot
-        record = a.house.journal._owned["t0"].newest
+        record = a.backend.journal._owned["t0"].newest
         assert await b.record("t0") == record
-        [shown] = (await b.house.journal.list(TaskQuery(""))).records
+        [shown] = (await b.backend.journal.list(TaskQuery(""))).records
         assert shown == record
-    async with b.house._database.read() as connection:
+    async with b.backend._database.read() as connection:
         said_in_all = await connection.scalar(select(func.sum(func.length(pages.c.entries))))
     assert len(snapshots) > 5
     assert sum(snapshots) <= 2 * said_in_all
-    await a.house.journal.append("t0", StatusChanged(State.COMPLETED))
+    await a.backend.journal.append("t0", StatusChanged(State.COMPLETED))
     async with asyncio.timeout(SOON):
         entries = await rest(following)
     generations = [entry.generation for entry in entries]
@@ -208,14 +210,14 @@ async def test_what_is_behind_the_snapshot_of_a_working_task_never_weighs_more_t
 
 
 async def test_snapshots_that_are_due_at_the_same_time_are_written_one_after_the_other(several, monkeypatch) -> None:
-    monkeypatch.setattr("a2a_canvas.server.tasks.sql.journal.journal_writing.SNAPSHOTS", 1)
+    monkeypatch.setattr("a2a_canvas.server.tasks.sql.journal.journal_writing.MAX_SNAPSHOT_CHARACTERS", 1)
     a = await several.start()
     ids = await working(a, 3, 1)
     taken = []
     for first in range(1, 1500, 300):
         for task_id in ids:
-            await a.house.journal.append(task_id, *deltas(300, first))
-        await a.house.commits.settled()
+            await a.backend.journal.append(task_id, *deltas(300, first))
+        await a.backend.commits.flushed()
         taken.append(sum([(await columns(a, task_id, "snapshot"))[0] > 1 for task_id in ids]))
     assert taken == [0, 1, 2, 3, 3]
 
@@ -237,13 +239,13 @@ async def test_a_record_that_cannot_be_read_stops_neither_a_start_nor_the_others
     ids = await working(a, 4, 10)
     await a.crash()
     b = await idle(several)
-    async with b.house._database.write() as connection:
+    async with b.backend._database.write() as connection:
         await connection.execute(damage.where(damage.table.c.task_id == "t1"))
         await connection.execute(replicas.delete())
     c = await several.start(*(HELLO for _ in ids))
     assert [(await ended(c, task_id)).state for task_id in ids if task_id != "t1"] == [State.COMPLETED] * 3
     for _ in range(3):
-        await c.house._take_over()
+        await c.backend._take_over()
     [said_once] = [message for message in caplog.messages if "cannot be taken up" in message]
     assert said_once.startswith("Task t1 ")
     assert await columns(c, "t1", "state", "resumptions", "cancelled") == ("failed", 1, False)
@@ -254,11 +256,11 @@ async def test_a_record_that_cannot_be_read_stops_neither_a_start_nor_the_others
     ):
         with pytest.raises(Unreadable, match="send the message again"):
             await asked("t1")
-    listed = {record.task_id: record for record in (await c.house.journal.list(TaskQuery(""))).records}
+    listed = {record.task_id: record for record in (await c.backend.journal.list(TaskQuery(""))).records}
     assert listed.keys() == set(ids)
     assert (listed["t1"].state, listed["t1"].owner, listed["t1"].context_id) == (State.FAILED, "", "c-t1")
     assert "cannot be read" in listed["t1"].message.text
-    assert await c.house.journal.context("c-t1") == ()
+    assert await c.backend.journal.context("c-t1") == ()
 
 
 async def test_not_even_a_task_that_cannot_be_set_aside_stops_them(several, caplog, monkeypatch) -> None:
@@ -266,7 +268,7 @@ async def test_not_even_a_task_that_cannot_be_set_aside_stops_them(several, capl
     ids = await working(a, 4, 10)
     await a.crash()
     b = await idle(several)
-    async with b.house._database.write() as connection:
+    async with b.backend._database.write() as connection:
         await connection.execute(update(tasks).values(head="{").where(tasks.c.task_id == "t1"))
         await connection.execute(update(pages).values(last=99).where(pages.c.task_id == "t1"))
         await connection.execute(replicas.delete())
@@ -279,19 +281,19 @@ async def test_more_tasks_than_a_statement_has_room_for_are_read(several) -> Non
     a = await several.start()
     many = [TaskRecord(f"many-{n}", "many", "", datetime.now(UTC), State.WORKING) for n in range(1100)]
     for record in many:
-        await a.house.journal.create(record)
-    await a.house.commits.settled()
+        await a.backend.journal.create(record)
+    await a.backend.commits.flushed()
     for record in many:
-        await a.house.journal.append(record.task_id, TextAdded(Place(0, 1, 0), "x"))
-    await a.house.commits.settled()
-    assert len(await a.house.journal.context("many")) == 1100
+        await a.backend.journal.append(record.task_id, TextAdded(BlockPosition(0, 1, 0), "x"))
+    await a.backend.commits.flushed()
+    assert len(await a.backend.journal.context("many")) == 1100
 
 
 async def test_whoever_follows_a_task_that_is_set_aside_is_told_that_it_failed(several) -> None:
     a, b = await several.start(), await several.start()
     await working(a, 1, 10)
-    following = await b.house.journal.follow("t0")
-    async with b.house._database.write() as connection:
+    following = await b.backend.journal.follow("t0")
+    async with b.backend._database.write() as connection:
         await connection.execute(update(tasks).values(head="{"))
     await a.crash()
     async with asyncio.timeout(SOON):
@@ -303,17 +305,17 @@ async def test_whoever_follows_a_task_that_is_set_aside_is_told_that_it_failed(s
 async def test_followers_of_a_context_begin_anew_when_a_page_of_it_cannot_be_read(several) -> None:
     a, b = await several.start(), await several.start()
     [task_id] = await working(a, 1, 1)
-    following = await b.house.journal.follow_context("c-t0")
-    await b.house._wakeups.stop()
-    await a.house.journal.append(task_id, *deltas(1, 1))
-    await a.house.commits.settled()
-    async with b.house._database.write() as connection:
+    following = await b.backend.journal.follow_context("c-t0")
+    await b.backend._listener.stop()
+    await a.backend.journal.append(task_id, *deltas(1, 1))
+    await a.backend.commits.flushed()
+    async with b.backend._database.write() as connection:
         await connection.execute(update(pages).values(entries="["))
-    await b.house.journal.catch_up()
+    await b.backend.journal.refresh_all()
     with pytest.raises(StreamLost):
         await anext(aiter(following))
-    await b.house.journal.catch_up()
-    assert (await b.house.journal.follow_context("c-t0")).snapshot.artifacts == {}
+    await b.backend.journal.refresh_all()
+    assert (await b.backend.journal.follow_context("c-t0")).snapshot.artifacts == {}
 
 
 async def test_a_draft_of_a_task_that_is_set_aside_is_closed(several) -> None:
@@ -321,21 +323,21 @@ async def test_a_draft_of_a_task_that_is_set_aside_is_closed(several) -> None:
     a = await several.start(broken(write("T1", "One. ", append=True), hold))
     task_id = (await a.send("Write")).snapshot.task_id
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     await a.crash()
     b = await idle(several, answer(write("T2", "Two.", append=True, last_chunk=True)), HELLO)
-    async with b.house._database.write() as connection:
+    async with b.backend._database.write() as connection:
         await connection.execute(update(tasks).values(head="{"))
     await take_over(b)
     assert await columns(b, task_id, "state") == ("failed",)
     await rest(await b.send("Go on"))
-    assert [v.content.text for v in await b.house.store.versions(Ref("c", "doc", ""))] == ["One. ", "One. Two."]
+    assert [v.content.text for v in await b.backend.store.versions(Ref("c", "doc", ""))] == ["One. ", "One. Two."]
 
 
 async def test_a_conversation_goes_on_without_a_turn_that_cannot_be_read(several) -> None:
     a = await several.start(HELLO, HELLO)
     await rest(await a.send("One"))
-    async with a.house._database.write() as connection:
+    async with a.backend._database.write() as connection:
         await connection.execute(update(tasks).values(transcript="["))
     following = await a.send("Two")
     assert (await ended(a, following.snapshot.task_id)).state is State.COMPLETED
@@ -368,10 +370,10 @@ async def test_nothing_is_taken_over_while_nothing_can_be_written(several) -> No
     await working(a, 1, 1)
     await a.crash()
     b = await idle(several, HELLO)
-    b.house.commits._failing = Unavailable("the last try failed")
+    b.backend.commits._failing = Unavailable("the last try failed")
     await take_over(b)
     assert await columns(b, "t0", "resumptions", "epoch") == (0, 1)
-    b.house.commits._failing = None
+    b.backend.commits._failing = None
     await take_over(b)
     assert (await ended(b, "t0")).state is State.COMPLETED
 
@@ -382,17 +384,17 @@ async def test_a_takeover_that_comes_to_nothing_is_no_resumption_when_it_is_made
     await a.crash()
     hold = Hold()
     b = await idle(several, answer(hold, text("Hello")))
-    orphan = b.house._takeover.orphan
+    orphan = b.backend._takeover.read_orphan
 
     async def away(claim: Claim):
         raise Unavailable("the connection broke")
 
-    b.house._takeover.orphan = away
+    b.backend._takeover.read_orphan = away
     for _ in range(5):
         with pytest.raises(Unavailable):
             await take_over(b)
             await take_over(b)
-    b.house._takeover.orphan = orphan
+    b.backend._takeover.read_orphan = orphan
     await take_over(b)
     await take_over(b)
     assert await columns(b, "t0", "resumptions") == (1,)
@@ -408,44 +410,44 @@ async def test_a_lease_that_is_lost_during_a_takeover_does_not_cost_the_new_one(
     await working(a, 2, 1)
     await a.crash()
     b = await idle(several, HELLO, HELLO, HELLO)
-    orphan = b.house._takeover.orphan
+    orphan = b.backend._takeover.read_orphan
 
     async def losing(claim: Claim):
         found = await orphan(claim)
-        b.house._takeover.orphan = orphan
-        b.house._lost()
+        b.backend._takeover.read_orphan = orphan
+        b.backend._lost()
         return found
 
-    b.house._takeover.orphan = losing
+    b.backend._takeover.read_orphan = losing
     await take_over(b)
-    renewed = b.house._lease.id
-    assert b.house.journal.owned == ()
+    renewed = b.backend._lease.id
+    assert b.backend.journal.owned == ()
     own = await b.send("Hi", context="own")
     assert (await ended(b, own.snapshot.task_id)).state is State.COMPLETED
     await take_over(b)
     assert [(await ended(b, task_id)).state for task_id in ("t0", "t1")] == [State.COMPLETED] * 2
-    assert b.house._lease.id == renewed
+    assert b.backend._lease.id == renewed
 
 
 async def test_a_lease_that_is_lost_while_an_answer_is_accepted_does_not_cost_the_new_one(several) -> None:
     a = await several.start(HELLO)
     await working(a, 1, 1)
-    await a.house.journal.append("t0", StatusChanged(State.INPUT_REQUIRED))
-    await a.house.commits.settled()
-    acquire = a.house._takeover.acquire
+    await a.backend.journal.append("t0", StatusChanged(State.INPUT_REQUIRED))
+    await a.backend.commits.flushed()
+    acquire = a.backend._takeover.acquire
 
     async def losing(record: TaskRecord):
         found = await acquire(record)
-        a.house._lost()
+        a.backend._lost()
         return found
 
-    a.house._takeover.acquire = losing
-    assert await a.house.acquire("t0") is None
-    renewed = a.house._lease.id
-    assert a.house.journal.owned == ()
+    a.backend._takeover.acquire = losing
+    assert await a.backend.acquire("t0") is None
+    renewed = a.backend._lease.id
+    assert a.backend.journal.owned == ()
     own = await a.send("Hi", context="own")
     assert (await ended(a, own.snapshot.task_id)).state is State.COMPLETED
-    assert a.house._lease.id == renewed
+    assert a.backend._lease.id == renewed
 
 
 # ---------------------------------------------------------------------- the same twice
@@ -475,5 +477,5 @@ async def test_a_message_with_changes_that_is_sent_again_before_it_is_durable_ch
     async with asyncio.timeout(SOON):
         following = await again
     await ended(a, following.snapshot.task_id)
-    versions = await a.house.store.versions(Ref("c", "doc", ""))
+    versions = await a.backend.store.versions(Ref("c", "doc", ""))
     assert [version.content.text for version in versions] == ["One", "Mine"]

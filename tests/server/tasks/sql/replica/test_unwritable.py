@@ -10,9 +10,9 @@ import pytest
 from a2a_canvas.server.agent.events import State, UserMessage
 from a2a_canvas.server.tasks.codec import message_to_json
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound, Unwritable
-from a2a_canvas.server.tasks.journal.journal import Following
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
-from a2a_canvas.server.tasks.runtime.turns import UNWRITABLE
+from a2a_canvas.server.tasks.runtime.turns import NOT_STORED
 from a2a_canvas.server.tasks.sql.journal.journal_tables import mail, metadata, tasks
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.document import Document
@@ -20,8 +20,8 @@ from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.sql import writing as rows
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.differences import Changes, changes
-from a2a_canvas.store.sql.rows import Stored
+from a2a_canvas.store.sql.row_changes import RowChanges, row_changes
+from a2a_canvas.store.sql.rows import StoredDocument
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Hold, answer, ask, broken, parts, text, write
 from tests.server.tasks.runtime.runtime_harness import rest
@@ -32,7 +32,7 @@ SOON = 20.0
 POISON = "poison"
 WRITTEN = answer(text("Written."))
 
-Place = tuple[str, str]
+BlockPosition = tuple[str, str]
 """A table, and the column of it that does not take `POISON`."""
 
 PAGES, DRAFTS, VERSIONS = ("pages", "entries"), ("drafts", "content"), ("versions", "content")
@@ -51,9 +51,9 @@ async def several(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         await started.stop()
 
 
-async def refuse(replica: Replica, *places: Place) -> None:
+async def refuse(replica: Replica, *places: BlockPosition) -> None:
     """From now on no row of these tables takes the word."""
-    database = replica.house._database
+    database = replica.backend._database
     async with database.write() as connection:
         for table, column in places:
             if database.dialect == "postgresql":
@@ -67,7 +67,7 @@ async def refuse(replica: Replica, *places: Place) -> None:
                 await connection.exec_driver_sql(f"{rule} BEGIN SELECT RAISE(ABORT, 'not in here'); END")
 
 
-async def lost(following: Following) -> None:
+async def lost(following: TaskSubscription) -> None:
     with pytest.raises(StreamLost):
         await rest(following)
 
@@ -81,11 +81,11 @@ async def failed(replica: Replica, task_id: str) -> TaskRecord:
                 break
             except StreamLost:
                 continue
-        await replica.house.commits.settled()
+        await replica.backend.commits.flushed()
     return await replica.record(task_id)
 
 
-def numbered(following: Following, entries: list[Entry]) -> bool:
+def numbered(following: TaskSubscription, entries: list[Entry]) -> bool:
     first = following.snapshot.generation + 1
     return [(entry.epoch, entry.generation) for entry in entries] == [(1, first + n) for n in range(len(entries))]
 
@@ -96,7 +96,7 @@ def numbered(following: Following, entries: list[Entry]) -> bool:
     ids=["entries", "versions", "drafts", "what the task has begun"],
 )
 async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_others_go_on(
-    several: Replicas, place: Place, last_chunk: bool, left: str | None, caplog: pytest.LogCaptureFixture
+    several: Replicas, place: BlockPosition, last_chunk: bool, left: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     words = ["two", "three", POISON, "four"]
     holds = [Hold() for _ in words]
@@ -106,11 +106,11 @@ async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_oth
     ]
 
     async def committed() -> None:
-        await a.house.commits.settled()
+        await a.backend.commits.flushed()
 
     a = await several.start(*calls, *(answer(committed, text("Written.")) for _ in words))
     await refuse(a, place)
-    lease = a.house._lease.id
+    lease = a.backend._lease.id
     followed = []
     for number, hold in enumerate(holds):
         followed.append(await a.send("Write", context=f"c{number}"))
@@ -126,14 +126,14 @@ async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_oth
             assert record.state is State.FAILED
             assert record.epoch > 1
             assert record.message
-            assert record.message.text == UNWRITABLE
+            assert record.message.text == NOT_STORED
         else:
             assert numbered(following, entries)
             assert (await a.record(following.snapshot.task_id)).state is State.COMPLETED
-    assert a.house._lease.id == lease
+    assert a.backend._lease.id == lease
     b = await several.start()  # it has the rows alone
     for replica in (a, b):
-        artifacts = [await replica.house.store.list(f"c{number}") for number in range(len(words))]
+        artifacts = [await replica.backend.store.list(f"c{number}") for number in range(len(words))]
         expected = ["one two", "one three", *([left] if left else ()), "one four"]
         assert [artifact.text for of_context in artifacts for artifact in of_context] == expected
         assert not any(artifact.open for of_context in artifacts for artifact in of_context)
@@ -162,7 +162,7 @@ async def test_a_message_that_cannot_be_written_is_refused_and_leaves_nothing(se
         await a.send(POISON)
     with pytest.raises(TaskNotFound):
         await a.record(refused.value.task_id)
-    assert a.house.journal.owned == ()
+    assert a.backend.journal.owned == ()
     following = await a.send("Hello")
     await rest(following)
     assert (await a.record(following.snapshot.task_id)).state is State.COMPLETED
@@ -173,7 +173,7 @@ async def test_an_answer_that_cannot_be_written_is_refused_and_the_task_waits_as
     await refuse(a, PAGES)
     task_id = (await a.send("Paint")).snapshot.task_id
     await a.runtime._turns.get(task_id).ended()  # type: ignore[union-attr]
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     with pytest.raises(Unwritable):
         await a.send(POISON, task_id)
     async with asyncio.timeout(SOON):
@@ -190,12 +190,12 @@ async def test_an_answer_that_cannot_be_written_is_refused_and_the_task_waits_as
 async def test_a_change_that_cannot_be_encoded_fails_its_task_alone(
     several: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def encoded(known: Stored, document: Document, *rest: Any) -> Changes:
+    def encoded(known: StoredDocument, document: Document, *rest: Any) -> RowChanges:
         if POISON in document.content.text:
             raise ValueError("no such code")
-        return changes(known, document, *rest)
+        return row_changes(known, document, *rest)
 
-    monkeypatch.setattr(rows, "changes", encoded)
+    monkeypatch.setattr(rows, "row_changes", encoded)
     hold = Hold()
     a = await several.start(answer(hold, text("Well.")), answer(write("T1", POISON)), WRITTEN)
     other = await a.send("Talk", context="other")
@@ -215,7 +215,7 @@ async def test_another_turn_of_the_same_context_is_taken_up_again(several: Repli
     await refuse(a, PAGES)
     other = await a.send("Write")
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     following = await a.send("Write the other", context="c")
     await lost(following)
     await lost(other)
@@ -228,13 +228,13 @@ async def test_what_was_not_committed_is_not_shown_to_who_waits_for_it(several: 
     a = await several.start()
     await refuse(a, VERSIONS)
     ref = Ref("c", "doc", "t")
-    await a.house.store.apply(ref, ReplaceParts(parts(POISON)))
-    await a.house.store.close(ref)
+    await a.backend.store.apply(ref, ReplaceParts(parts(POISON)))
+    await a.backend.store.close(ref)
     with pytest.raises(Unavailable):
-        await a.house.store.get(ref)
+        await a.backend.store.get(ref)
     with pytest.raises(ArtifactNotFound):
-        await a.house.store.get(ref)
-    assert await a.house.store.list("c") == ()
+        await a.backend.store.get(ref)
+    assert await a.backend.store.list("c") == ()
 
 
 async def test_a_message_that_was_being_taken_when_its_context_was_given_up_is_taken_again(several: Replicas) -> None:
@@ -243,19 +243,19 @@ async def test_a_message_that_was_being_taken_when_its_context_was_given_up_is_t
     following = await a.send("Write")
     task_id = following.snapshot.task_id
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     message = {"context_id": "c", "task_id": task_id, "mail_id": "m", "sent_at": 1, "key": ""}
-    async with a.house._database.write() as connection:
+    async with a.backend._database.write() as connection:
         letter = message_to_json(UserMessage("m-2", parts("And this")))
         await connection.execute(mail.insert().values(**message, message=letter))
-    await a.house._post.collect(a.runtime)
-    a.house._unwritable("c", RuntimeError("of another task"))  # before what it has taken is committed
-    assert a.house._post._taken == {}
+    await a.backend._inbox.collect(a.runtime)
+    a.backend._unwritable("c", RuntimeError("of another task"))  # before what it has taken is committed
+    assert a.backend._inbox._taken == {}
     hold.release.set()
     async with asyncio.timeout(SOON):
         while not await _told(a, task_id, "And this"):
-            await a.house._take_over()
-            await a.house._post.collect(a.runtime)
+            await a.backend._take_over()
+            await a.backend._inbox.collect(a.runtime)
             await asyncio.sleep(0)
 
 
@@ -270,15 +270,15 @@ async def test_a_message_that_cannot_be_decoded_is_removed_and_a_cancel_is_carri
     following = await a.send("Write")
     task_id = following.snapshot.task_id
     await hold.reached.wait()
-    await a.house.commits.settled()
+    await a.backend.commits.flushed()
     row = {"context_id": "c", "task_id": task_id, "mail_id": "m", "sent_at": 1, "key": "", "message": "{"}
-    async with a.house._database.write() as connection:
+    async with a.backend._database.write() as connection:
         await connection.execute(mail.insert().values(row))
         await connection.execute(tasks.update().values(cancelled=True))
-    await a.house._post.collect(a.runtime)
+    await a.backend._inbox.collect(a.runtime)
     async with asyncio.timeout(SOON):
         await rest(following)
     assert (await a.record(task_id)).state is State.CANCELED
-    await a.house.commits.settled()
-    async with a.house._database.read() as connection:
+    await a.backend.commits.flushed()
+    async with a.backend._database.read() as connection:
         assert (await connection.execute(mail.select())).all() == []

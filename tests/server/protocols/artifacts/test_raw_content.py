@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_canvas.server.protocols.artifacts.bare import NoBare, bare_of, preferred
+from a2a_canvas.server.protocols.artifacts.raw_content import NoRawContent, negotiate, raw_content
 from a2a_canvas.store.models import Content, DataPart, FilePart, Parts, text_part
 
 MARKDOWN = "text/markdown; charset=utf-8"
@@ -38,12 +38,12 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;
     ],
 )
 def test_json_is_the_answer_unless_the_header_prefers_something_else(accept: str, chosen: str | None) -> None:
-    assert preferred(accept, OFFERS) == chosen
+    assert negotiate(accept, OFFERS) == chosen
 
 
 def types(*parts: object) -> list[tuple[bytes, str]]:
-    bare = bare_of(Content(parts=parts))  # type: ignore[arg-type]
-    assert not isinstance(bare, NoBare)
+    bare = raw_content(Content(parts=parts))  # type: ignore[arg-type]
+    assert not isinstance(bare, NoRawContent)
     return [(each.body, each.media_type) for each in bare]
 
 
@@ -89,7 +89,7 @@ def test_a_files_parameters_are_kept(media_type: str) -> None:
     ],
 )
 def test_what_has_no_bare_content_says_why(parts: Parts, says: str) -> None:
-    bare = bare_of(Content(parts=parts))
-    assert isinstance(bare, NoBare)
+    bare = raw_content(Content(parts=parts))
+    assert isinstance(bare, NoRawContent)
     assert says in bare.reason
     assert "application/json" in bare.reason

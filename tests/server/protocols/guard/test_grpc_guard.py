@@ -21,8 +21,8 @@ from a2a.utils.errors import VersionNotSupportedError
 from a2a.utils.grpc_status import status_from_call
 from google.rpc import error_details_pb2
 
-from a2a_canvas.server.protocols.guard.grpc import GuardInterceptor
-from a2a_canvas.server.protocols.guard.rules import MAX_DEPTH
+from a2a_canvas.server.protocols.guard.checks import MAX_JSON_DEPTH
+from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
 from tests.server.protocols.echo_handler import Echo
 
 SEND_10 = "/lf.a2a.v1.A2AService/SendMessage"
@@ -161,7 +161,7 @@ def with_number(number: float) -> pb.SendMessageRequest:
 def with_depth() -> pb.SendMessageRequest:
     request = new_request()
     value = request.message.parts[0].data
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_JSON_DEPTH):
         value = value.list_value.values.add()
     value.null_value = 0  # type: ignore[assignment]
     return request
@@ -236,7 +236,7 @@ async def test_what_a_handler_raises_is_logged_and_reaches_nobody(
             "INTERNAL_ERROR",
         )
     logged = [record for record in caplog.records if record.levelno >= logging.ERROR]
-    assert [record.name for record in logged] == ["a2a_canvas.server.protocols.guard.grpc"] * 4
+    assert [record.name for record in logged] == ["a2a_canvas.server.protocols.guard.grpc_guard"] * 4
     assert all(record.exc_info for record in logged)
 
 

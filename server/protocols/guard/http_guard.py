@@ -29,12 +29,24 @@ from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY
-from a2a_canvas.server.protocols.guard.answers import INTERNAL, Binding, JsonRpc, Rest, router_error
-from a2a_canvas.server.protocols.guard.bodies import FULL, SMALL, Budget, read_body, replay
-from a2a_canvas.server.protocols.guard.calls import Rejected, check_jsonrpc
-from a2a_canvas.server.protocols.guard.rest import TENANT, allowed_methods, check_encoding, check_rest, find_rest_route
-from a2a_canvas.server.protocols.guard.rules import Limits, Refusal, check_content_type
+from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER
+from a2a_canvas.server.protocols.guard.bodies import (
+    SMALL_BODY_BYTES,
+    TOO_MANY_BODIES,
+    BodyBudget,
+    read_body,
+    replay_body,
+)
+from a2a_canvas.server.protocols.guard.calls import RejectedCall, check_jsonrpc
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type
+from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_ERROR, ErrorForm, JsonRpcForm, RestForm, router_error
+from a2a_canvas.server.protocols.guard.rest import (
+    TENANT_PATTERN,
+    allowed_methods,
+    check_encoding,
+    check_rest,
+    find_rest_route,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -47,35 +59,35 @@ class Guard:
     """
 
     def __init__(
-        self, app: ASGIApp, *, limits: Limits, budget: Budget | None = None, rest_prefix: str = "/rest"
+        self, app: ASGIApp, *, limits: BodyLimits, budget: BodyBudget | None = None, rest_prefix: str = "/rest"
     ) -> None:
         self._app = app
         self._limits = limits
-        self._budget = budget or Budget(limits.max_bodies_bytes)
+        self._budget = budget or BodyBudget(limits.max_bodies_bytes)
         self._checking = asyncio.Lock()
         self._steps = _Steps()
         self._prefix = rest_prefix
-        self._rest_path = re.compile(rf"{TENANT}{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
+        self._rest_path = re.compile(rf"{TENANT_PATTERN}{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        with self._budget.share() as share:
+        with self._budget.reserve() as share:
             body = await read_body(scope, receive, self._limits, share)
             if body is None:
                 return
             await self._steps.next()
             path = scope["path"].removeprefix(scope.get("root_path", ""))
-            connection = _Connection(scope, replay(body, receive), share.until_answered(send))
+            connection = _Connection(scope, replay_body(body, receive), share.release_when_answered(send))
             await self._serve(scope, path, body, connection)
 
     async def _serve(self, scope: Scope, path: str, body: bytes | Refusal, connection: _Connection) -> None:
         binding = self._binding(scope["method"], path)
-        if body is FULL:
-            await connection.answer(503, (binding or Rest()).payload(FULL), dict(RETRY))
+        if body is TOO_MANY_BODIES:
+            await connection.answer(503, (binding or RestForm()).payload(TOO_MANY_BODIES), dict(RETRY_AFTER))
         elif isinstance(body, Refusal):
-            await connection.refuse(binding or Rest(), body, {"connection": "close"})
+            await connection.refuse(binding or RestForm(), body, {"connection": "close"})
         elif binding is None:
             await self._app(scope, connection.receive, connection.send)
         else:
@@ -83,29 +95,29 @@ class Guard:
             if isinstance(verdict, tuple):
                 await connection.refuse(*verdict)
             else:
-                allowed = allowed_methods(path, self._prefix) if isinstance(verdict, Rest) else ()
+                allowed = allowed_methods(path, self._prefix) if isinstance(verdict, RestForm) else ()
                 await _Watched(connection, verdict, allowed).run(self._app)
 
     async def _verdict(
-        self, binding: Binding, scope: Scope, path: str, body: bytes
-    ) -> Binding | tuple[Binding, Refusal]:
-        if len(body) <= SMALL:
+        self, binding: ErrorForm, scope: Scope, path: str, body: bytes
+    ) -> ErrorForm | tuple[ErrorForm, Refusal]:
+        if len(body) <= SMALL_BODY_BYTES:
             return self._check(binding, scope, path, body)
         # It takes 30 ms for a megabyte. One at a time, so that what comes next is not done for all of them in one step.
         async with self._checking:
             return await asyncio.to_thread(self._check, binding, scope, path, body)
 
-    def _binding(self, method: str, path: str) -> Binding | None:
+    def _binding(self, method: str, path: str) -> ErrorForm | None:
         if self._rest_path.fullmatch(path):
-            return Rest()
-        return JsonRpc() if path == "/" and method not in ("GET", "HEAD") else None
+            return RestForm()
+        return JsonRpcForm() if path == "/" and method not in ("GET", "HEAD") else None
 
-    def _check(self, binding: Binding, scope: Scope, path: str, body: bytes) -> Binding | tuple[Binding, Refusal]:
+    def _check(self, binding: ErrorForm, scope: Scope, path: str, body: bytes) -> ErrorForm | tuple[ErrorForm, Refusal]:
         """The binding, knowing more of the call now, if it may pass; with the refusal if not."""
         headers = Headers(scope=scope)
         unread = check_content_type(headers.get("content-type")) if scope["method"] == "POST" and body else None
         version = headers.get("a2a-version")
-        if isinstance(binding, Rest):
+        if isinstance(binding, RestForm):
             route = find_rest_route(scope["method"], path, self._prefix)
             if route is None:
                 return binding
@@ -115,9 +127,9 @@ class Guard:
             return (binding, refusal) if refusal else binding
         if scope["method"] != "POST":
             return binding
-        call = Rejected(unread) if unread else check_jsonrpc(body, version, self._limits)
-        answer = JsonRpc(call.id, call.legacy)
-        return (answer, call.refusal) if isinstance(call, Rejected) else answer
+        call = RejectedCall(unread) if unread else check_jsonrpc(body, version, self._limits)
+        answer = JsonRpcForm(call.id, call.legacy)
+        return (answer, call.refusal) if isinstance(call, RejectedCall) else answer
 
 
 class _Steps:
@@ -149,7 +161,7 @@ class _Connection:
     receive: Receive
     send: Send
 
-    async def refuse(self, binding: Binding, refusal: Refusal, headers: dict[str, str] | None = None) -> None:
+    async def refuse(self, binding: ErrorForm, refusal: Refusal, headers: dict[str, str] | None = None) -> None:
         await self.answer(binding.status(refusal), binding.payload(refusal), headers)
 
     async def answer(self, status: int, payload: dict[str, Any], headers: dict[str, str] | None = None) -> None:
@@ -159,7 +171,7 @@ class _Connection:
 class _Watched:
     """One run of the app behind a binding: its answer goes straight out, unless it is an error that is not JSON."""
 
-    def __init__(self, connection: _Connection, binding: Binding, allowed: tuple[str, ...]) -> None:
+    def __init__(self, connection: _Connection, binding: ErrorForm, allowed: tuple[str, ...]) -> None:
         self._connection = connection
         self._allowed = allowed
         self._binding = binding
@@ -183,7 +195,7 @@ class _Watched:
             else:
                 self._begun = headers
             if message["status"] == 503:
-                MutableHeaders(scope=message).update(RETRY)
+                MutableHeaders(scope=message).update(RETRY_AFTER)
         if self._replaced is None:
             await self._connection.send(message)
 
@@ -204,7 +216,7 @@ class _Watched:
         if not isinstance(cause, A2AError):
             logger.error("Unhandled error in %s %r", scope["method"], scope["path"], exc_info=error)
         if self._begun is None:
-            await self._connection.refuse(self._binding, INTERNAL)
+            await self._connection.refuse(self._binding, INTERNAL_ERROR)
         elif self._begun.get("content-type", "").startswith("text/event-stream"):
             await self._last_event(cause)
         else:
@@ -212,7 +224,7 @@ class _Watched:
 
     async def _last_event(self, cause: BaseException) -> None:
         """An error event, so that the reader knows that the stream broke; the SDK's 0.3 REST streams need it."""
-        refusal = Refusal(type(cause), cause.message) if isinstance(cause, A2AError) else INTERNAL
+        refusal = Refusal(type(cause), cause.message) if isinstance(cause, A2AError) else INTERNAL_ERROR
         data = json.dumps(self._binding.payload(refusal), ensure_ascii=False)
         body = f"event: error\r\ndata: {data}\r\n\r\n".encode()
         with suppress(OSError):

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from a2a_canvas.server.agent.model import Content, ModelMessage, Text, ToolResult, ToolUse
+from a2a_canvas.server.agent.model import ModelContent, ModelMessage, ModelText, ToolResult, ToolUse
 
 _NOTE: Final = re.compile(r'\[The user is looking at artifact (?P<id>"(?:[^"\\\n]|\\.)*")[^\n]*\](?:\n|\Z)')
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CompletedCall:
     """A call made in this turn, and its result."""
 
     name: str
@@ -23,16 +23,16 @@ class Step:
     is_error: bool
 
 
-def situation(messages: Iterable[ModelMessage]) -> tuple[str, tuple[Step, ...]]:
+def conversation_state(messages: Iterable[ModelMessage]) -> tuple[str, tuple[CompletedCall, ...]]:
     """The newest message's text, and the calls made since it came. An answer to `ask_user` is no such message."""
-    text, steps = "", list[Step]()
+    text, steps = "", list[CompletedCall]()
     calls: dict[str, ToolUse] = {}
     for message in messages:
         if message.role == "assistant":
             calls = {item.id: item for item in message.content if isinstance(item, ToolUse)}
             continue
-        said = "\n".join(item.text for item in message.content if isinstance(item, Text) and not item.note)
-        results = [_step(calls[r.tool_use_id], r) for r in _results(message) if r.tool_use_id in calls]
+        said = "\n".join(item.text for item in message.content if isinstance(item, ModelText) and not item.note)
+        results = [_completed_call(calls[r.tool_use_id], r) for r in _results(message) if r.tool_use_id in calls]
         if any(step.name == "ask_user" and not step.is_error for step in results):
             steps += [replace(step, content=said or looked_at(step.content)[1]) for step in results]
         elif said:
@@ -52,8 +52,8 @@ def _results(message: ModelMessage) -> Iterable[ToolResult]:
     return (item for item in message.content if isinstance(item, ToolResult))
 
 
-def _step(call: ToolUse, result: ToolResult) -> Step:
-    return Step(call.name, call.input, result.content, result.is_error)
+def _completed_call(call: ToolUse, result: ToolResult) -> CompletedCall:
+    return CompletedCall(call.name, call.input, result.content, result.is_error)
 
 
 def was_said(words: str, messages: Iterable[ModelMessage]) -> bool:
@@ -62,9 +62,9 @@ def was_said(words: str, messages: Iterable[ModelMessage]) -> bool:
     return any(words in _words_for_the_user(item) for item in said)
 
 
-def _words_for_the_user(item: Content) -> str:
+def _words_for_the_user(item: ModelContent) -> str:
     match item:
-        case Text(text=text):
+        case ModelText(text=text):
             return text
         case ToolUse(name="ask_user" | "decline_task"):
             return " ".join(map(str, item.input.values()))

@@ -12,26 +12,26 @@ from a2a_canvas.store.changes import EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.document import Document
 from a2a_canvas.store.errors import InvalidChange
 from a2a_canvas.store.models import Content, Limits, Ref, text_part
-from a2a_canvas.store.mutation import changed
+from a2a_canvas.store.mutation import apply_change
 from a2a_canvas.store.text.spans import Span
-from a2a_canvas.store.text.tracking import track
+from a2a_canvas.store.tracking import track
 
 THEY = Ref("c", "a", "others")
 
 
 def written(text: str) -> Document:
-    return changed(Document("a"), THEY, ReplaceParts((text_part(text),), last_chunk=True), Limits())[0]
+    return apply_change(Document("a"), THEY, ReplaceParts((text_part(text),), last_chunk=True), Limits())[0]
 
 
 def after(document: Document, *changes: EditText | ReplaceParts | Restore | Undo | Redo) -> Document:
     for change in changes:
-        document = changed(document, THEY, change, Limits())[0]
+        document = apply_change(document, THEY, change, Limits())[0]
     return document
 
 
 def edit(document: Document, old: str, new: str, *, passage: bool = True) -> Document:
     """`new` in the place of the first `old`."""
-    at = document.closed.text.index(old)
+    at = document.current_content.text.index(old)
     return after(document, EditText(Span(at, at + len(old)), new, document.current, passage))
 
 
@@ -142,11 +142,11 @@ def followed(draw: st.DrawFn) -> Followed:
     """Few characters, so that the words of a passage stand in many places."""
     texts = st.text("ab", max_size=6)
     document = written(draw(texts))
-    span = draw(spans(document.closed.text))
+    span = draw(spans(document.current_content.text))
     # What becomes of each character of the passage, and of the points before and after it.
     place: Span | None = span
     for _ in range(draw(st.integers(0, 4))):
-        taken, new = draw(spans(document.closed.text)), draw(texts)
+        taken, new = draw(spans(document.current_content.text)), draw(texts)
         document = after(document, EditText(taken, new, document.current))
         if place and (touches(place, taken)):
             place = None
@@ -168,7 +168,7 @@ def touches(place: Span, taken: Span) -> bool:
 def test_over_edits_a_passage_is_where_it_was_followed_to_by_hand(it: Followed) -> None:
     quote = it.span.of(it.document.version(1).content.text)
     found = track(it.document.versions, 1, it.document.current, it.span, quote)
-    if it.document.closed.text == it.document.version(1).content.text:
+    if it.document.current_content.text == it.document.version(1).content.text:
         assert found == it.span
     else:
         assert found == it.place
@@ -185,4 +185,4 @@ def test_what_is_found_says_what_it_said(it: Followed, steps: list[Undo | Redo])
             continue
     quote = it.span.of(document.version(1).content.text)
     found = track(document.versions, 1, document.current, it.span, quote)
-    assert found is None or found.of(document.closed.text) == quote
+    assert found is None or found.of(document.current_content.text) == quote

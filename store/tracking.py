@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from a2a_canvas.store.models import Passage, Version
+from a2a_canvas.store.models import TextEdit, Version
 from a2a_canvas.store.text.spans import Span, find_again
 
 
@@ -69,12 +69,12 @@ def _line(versions: Sequence[Version], number: int) -> Iterator[int]:
     yield 0
 
 
-def _undone(edited: Passage) -> Passage:
+def _undone(edited: TextEdit) -> TextEdit:
     span = edited.span
-    return Passage(Span(span.start, span.start + edited.length), span.end - span.start)
+    return TextEdit(Span(span.start, span.start + edited.length), span.end - span.start)
 
 
-def _moved(span: Span, edited: Passage) -> Span:
+def _moved(span: Span, edited: TextEdit) -> Span:
     taken = edited.span
     same_point = span.start == span.end == taken.start == taken.end
     if same_point or (span.start < taken.end and taken.start < span.end):

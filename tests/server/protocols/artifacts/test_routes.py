@@ -14,9 +14,9 @@ from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.responses import Response
 
-from a2a_canvas.server.protocols.artifacts import artifact_routes
-from a2a_canvas.server.protocols.artifacts.bare import Bare, NoBare, bare_of
-from a2a_canvas.server.protocols.edge.conditional import conditional
+from a2a_canvas.server.protocols.artifacts import routes
+from a2a_canvas.server.protocols.artifacts.raw_content import NoRawContent, RawContent, raw_content
+from a2a_canvas.server.protocols.edge.conditional import conditional_response
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, Restore, Undo
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_of, text_part
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness
@@ -222,13 +222,13 @@ async def test_a_large_artifact_is_encoded_in_a_thread_which_has_texts_of_its_ow
     seen: list[Content] = []
     threads: list[int] = []
 
-    def watched(content: Content) -> tuple[Bare, ...] | NoBare:
+    def watched(content: Content) -> tuple[RawContent, ...] | NoRawContent:
         seen.append(content)
-        return bare_of(content)
+        return raw_content(content)
 
     def answered(*args: Any) -> Response:
         threads.append(get_ident())
-        return conditional(*args)
+        return conditional_response(*args)
 
     monkeypatch.setattr(artifact_routes, "bare_of", watched)
     monkeypatch.setattr(artifact_routes, "conditional", answered)

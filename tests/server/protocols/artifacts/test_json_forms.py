@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from a2a_canvas.server.protocols.artifacts.artifact_json import version_facts
+from a2a_canvas.server.protocols.artifacts.json_forms import version_summary
 from a2a_canvas.store.models import Artifact, Content, Version, text_part
 
 CONTENT = Content("doc.md", "", (text_part("one"),))
@@ -11,6 +11,6 @@ VERSION = Version(1, CONTENT, "agent", "t", 0)
 
 def test_a_version_that_is_no_longer_kept_says_so() -> None:
     artifact = Artifact("doc", CONTENT, 2, False, "t")
-    assert "pruned" not in version_facts(artifact, VERSION)
-    facts = version_facts(artifact, replace(VERSION, content=Content(), pruned=True))
+    assert "pruned" not in version_summary(artifact, VERSION)
+    facts = version_summary(artifact, replace(VERSION, content=Content(), pruned=True))
     assert (facts["number"], facts["author"], facts["pruned"]) == (1, "agent", True)

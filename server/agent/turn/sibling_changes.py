@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from a2a_canvas.server.agent.events import Transcript, UserSaid
-from a2a_canvas.server.agent.model import Text
+from a2a_canvas.server.agent.events import Transcript, UserInput
+from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.agent.turn.request import TurnRequest
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError
 from a2a_canvas.store.models import Version
@@ -20,7 +20,7 @@ from a2a_canvas.tools.artifact_read import what_changed
 from a2a_canvas.tools.base import Workspace
 
 
-class Others:
+class SiblingChanges:
     """Looks out for what others change."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -30,7 +30,7 @@ class Others:
     async def begin(self, request: TurnRequest) -> None:
         """Note what the model knows as the turn begins, or goes on."""
         store = self._workspace.store
-        for artifact_id, (current, changed_by) in (await store.current(request.context_id)).items():
+        for artifact_id, (current, changed_by) in (await store.current_versions(request.context_id)).items():
             ref = self._workspace.ref(artifact_id)
             if changed_by not in request.later:
                 store.model_knows(artifact_id, current)
@@ -41,7 +41,9 @@ class Others:
     async def notice(self) -> Transcript:
         """What the model is to be told before it is asked: nothing, or one note."""
         store = self._workspace.store
-        current = {each: version for each, (version, _) in (await store.current(self._workspace.context_id)).items()}
+        current = {
+            each: version for each, (version, _) in (await store.current_versions(self._workspace.context_id)).items()
+        }
         moved = [each for each, version in current.items() if store.known(each) not in (None, version)]
         new = [each for each in moved if self._notified.get(each) != current[each]]
         self._notified |= {each: current[each] for each in new}
@@ -50,7 +52,7 @@ class Others:
             for each in new
             if each in store.touched or await self._is_by_a_person(each, current[each])
         ]
-        return (UserSaid("", (Text("\n".join(notes), note=True),)),) if notes else ()
+        return (UserInput("", (ModelText("\n".join(notes), note=True),)),) if notes else ()
 
     async def _is_by_a_person(self, artifact_id: str, version: int) -> bool:
         try:

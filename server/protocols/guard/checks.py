@@ -8,7 +8,7 @@ Rules:
 3. JSON is read by one rule in both bindings: UTF-8, no repeated keys (ProtoJSON forbids them), only numbers that a
    double holds, only strings that UTF-8 can write.
 4. Depth: protobuf gives up at 100 nested messages and one level of a `Struct` costs three of them, so a message
-   35 levels deep parses but can no longer be copied into a task. Hence MAX_DEPTH.
+   35 levels deep parses but can no longer be copied into a task. Hence MAX_JSON_DEPTH.
 5. A request without a version counts as 0.3; we speak 0.3 and 1.x. Codes for 0.3 requests are the SDK adapter's.
 """
 
@@ -37,13 +37,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 JsonValue: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
 
-MAX_DEPTH = 32
+MAX_JSON_DEPTH = 32
 MAX_VALUES = 10_000
 """Values in one request. Each costs about 25 µs on its way to the task and back, while nobody else is served."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BodyLimits:
     """How much a request may be.
 
     Raises ValueError when a limit is out of range.
@@ -52,19 +52,19 @@ class Limits:
         max_body_bytes: bytes of its body.
         max_bodies_bytes: bytes of all bodies that are under way at once.
         max_text_bytes: bytes of the text and data in a message; files and edits by hand have limits of their own.
-        max_depth: levels of nested arrays and objects, at most MAX_DEPTH.
+        max_depth: levels of nested arrays and objects, at most MAX_JSON_DEPTH.
     """
 
     max_body_bytes: int = 10 * 2**20
     max_bodies_bytes: int = 64 * 2**20
     max_text_bytes: int = 2**20
-    max_depth: int = MAX_DEPTH
+    max_depth: int = MAX_JSON_DEPTH
 
     def __post_init__(self) -> None:
         if self.max_body_bytes < 1:
             raise ValueError(f"max_body_bytes is {self.max_body_bytes}; it has to be 1 or more")
-        if not 1 <= self.max_depth <= MAX_DEPTH:
-            raise ValueError(f"max_depth is {self.max_depth}; it has to be between 1 and {MAX_DEPTH}")
+        if not 1 <= self.max_depth <= MAX_JSON_DEPTH:
+            raise ValueError(f"max_depth is {self.max_depth}; it has to be between 1 and {MAX_JSON_DEPTH}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Refusal:
         return self.kind(self.message, {"errors": errors} if errors else None)
 
 
-def too_large(limits: Limits) -> Refusal:
+def too_large(limits: BodyLimits) -> Refusal:
     """The refusal of a body over `max_body_bytes` (HTTP 413)."""
     most = limits.max_body_bytes
     text = f"Body is larger than {most} bytes; send files by URL or have the operator raise --max-body-bytes"
@@ -127,7 +127,7 @@ _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]|,', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def check_json(body: bytes, limits: Limits, max_values: int = MAX_VALUES) -> JsonValue | Refusal:
+def check_json(body: bytes, limits: BodyLimits, max_values: int = MAX_VALUES) -> JsonValue | Refusal:
     """The JSON text in `body` as a value that protobuf can hold, or why it is none (rules 3 and 4)."""
     try:
         text = body.decode("utf-8")
@@ -151,7 +151,7 @@ def check_json(body: bytes, limits: Limits, max_values: int = MAX_VALUES) -> Jso
     return value
 
 
-def _too_much(text: str, limits: Limits, max_values: int) -> Refusal | None:
+def _too_much(text: str, limits: BodyLimits, max_values: int) -> Refusal | None:
     depth = commas = 0
     for token in _TOKEN.finditer(text):
         first = text[token.start()]
@@ -164,7 +164,7 @@ def _too_much(text: str, limits: Limits, max_values: int) -> Refusal | None:
     return Refusal(InvalidRequestError, f"More than {max_values} values in one request; send large data as a file")
 
 
-def _too_deep(limits: Limits) -> Refusal:
+def _too_deep(limits: BodyLimits) -> Refusal:
     return Refusal(InvalidRequestError, f"Nested deeper than {limits.max_depth} levels; send a flatter structure")
 
 
@@ -198,7 +198,7 @@ _PARTS = {a2a_pb2.Part: "content", a2a_v0_3_pb2.Part: "part"}
 _NO_CONTENT = "A part has none of its contents; set exactly one of them."
 
 
-def check_message(message: Message, limits: Limits, *, from_json: bool = False) -> Refusal | None:
+def check_message(message: Message, limits: BodyLimits, *, from_json: bool = False) -> Refusal | None:
     """What a parsed message must not hold, in whatever way it came: it could be neither stored nor sent on as JSON.
 
     Numbers that are not finite, times outside years 1 to 9999, parts without content, more than `max_depth` levels,

@@ -18,20 +18,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import QueryParams
 
-from a2a_canvas.server.protocols.guard.calls import Call, Rejected, check_jsonrpc, check_legacy_proto
-from a2a_canvas.server.protocols.guard.rest import RestRoute, allowed_methods, check_rest, find_rest_route
-from a2a_canvas.server.protocols.guard.rules import (
-    MAX_DEPTH,
+from a2a_canvas.server.protocols.guard.calls import RejectedCall, RpcCall, check_jsonrpc, check_legacy_proto
+from a2a_canvas.server.protocols.guard.checks import (
+    MAX_JSON_DEPTH,
     MAX_VALUES,
-    Limits,
+    BodyLimits,
     Refusal,
     check_content_type,
     check_json,
     check_message,
     check_version,
 )
+from a2a_canvas.server.protocols.guard.rest import RestRoute, allowed_methods, check_rest, find_rest_route
 
-LIMITS = Limits()
+LIMITS = BodyLimits()
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -64,7 +64,7 @@ def test_any_bytes_are_a_value_or_a_refusal(body: bytes) -> None:
 
 @given(st.text(alphabet='[]{}"\\x,:u'))
 def test_brackets_in_strings_are_no_depth(text: str) -> None:
-    assert check_json(json.dumps([text, text]).encode(), Limits(max_depth=1)) == [text, text]
+    assert check_json(json.dumps([text, text]).encode(), BodyLimits(max_depth=1)) == [text, text]
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
@@ -74,8 +74,8 @@ def test_depth_is_refused_at_one_level_more_than_the_limit(opening: str) -> None
     def of(levels: int) -> bytes:
         return (opening * levels + "1" + closing * levels).encode()
 
-    assert not isinstance(check_json(of(MAX_DEPTH), LIMITS), Refusal)
-    refusal = check_json(of(MAX_DEPTH + 1), LIMITS)
+    assert not isinstance(check_json(of(MAX_JSON_DEPTH), LIMITS), Refusal)
+    refusal = check_json(of(MAX_JSON_DEPTH + 1), LIMITS)
     assert isinstance(refusal, Refusal)
     assert "32 levels" in refusal.message
 
@@ -114,17 +114,17 @@ def test_escapes_that_pair_up_and_nul_are_fine() -> None:
     assert check_json(rb'["\ud83d\ude00", "\\ud800", "\u0000"]', LIMITS) == ["\U0001f600", "\\ud800", "\0"]
 
 
-@pytest.mark.parametrize("levels", [{"max_body_bytes": 0}, {"max_depth": 0}, {"max_depth": MAX_DEPTH + 1}])
+@pytest.mark.parametrize("levels", [{"max_body_bytes": 0}, {"max_depth": 0}, {"max_depth": MAX_JSON_DEPTH + 1}])
 def test_limits_that_cannot_hold_are_refused(levels: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="has to be"):
-        Limits(**levels)
+        BodyLimits(**levels)
 
 
 @pytest.mark.parametrize("kind", ["object", "list"])
 def test_what_max_depth_lets_pass_can_be_copied_stored_and_sent_on_in_both_versions(kind: str) -> None:
     from a2a.compat.v0_3 import conversions, proto_utils
 
-    data = nested(MAX_DEPTH - 4, kind)
+    data = nested(MAX_JSON_DEPTH - 4, kind)
     body = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": data}]}}
     assert not isinstance(check_json(json.dumps(body).encode(), LIMITS), Refusal)
     message = ParseDict(body, pb.SendMessageRequest()).message
@@ -203,9 +203,9 @@ def test_parts_without_content_and_impossible_times_are_found() -> None:
 
 def test_a_protobuf_message_has_the_depth_of_its_json() -> None:
     request = with_part(text="x")
-    body = {"message": {"parts": [{"data": nested(MAX_DEPTH - 4, "object")}]}}
+    body = {"message": {"parts": [{"data": nested(MAX_JSON_DEPTH - 4, "object")}]}}
     assert check_message(ParseDict(body, pb.SendMessageRequest()), LIMITS) is None
-    body = {"message": {"parts": [{"data": nested(MAX_DEPTH - 3, "object")}]}}
+    body = {"message": {"parts": [{"data": nested(MAX_JSON_DEPTH - 3, "object")}]}}
     refusal = check_message(ParseDict(body, request), LIMITS)
     assert refusal is not None
     assert "levels" in refusal.message
@@ -220,14 +220,14 @@ def test_a_legacy_message_is_tried_all_the_way_to_the_10_one() -> None:
     assert refusal.kind is InvalidParamsError
 
 
-def call(method: object = "GetTask", version: str | None = "1.0", **members: object) -> Call | Rejected:
+def call(method: object = "GetTask", version: str | None = "1.0", **members: object) -> RpcCall | RejectedCall:
     request = {"jsonrpc": "2.0", "id": 7, "method": method, **members}
     return check_jsonrpc(json.dumps(request).encode(), version, LIMITS)
 
 
 @pytest.mark.parametrize("id_", ["a", 7, -1, None, 10**30])
 def test_a_call_keeps_its_id(id_: object) -> None:
-    assert call(id=id_) == Call(id_, "GetTask", False)
+    assert call(id=id_) == RpcCall(id_, "GetTask", False)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_call_keeps_its_id(id_: object) -> None:
 )
 def test_an_envelope_that_is_no_json_rpc_is_an_invalid_request(members: dict[str, object]) -> None:
     rejected = call(**members)
-    assert isinstance(rejected, Rejected)
+    assert isinstance(rejected, RejectedCall)
     assert rejected.refusal.kind is InvalidRequestError
     assert rejected.id == (None if "id" in members else 7)
 
@@ -246,7 +246,7 @@ def test_an_envelope_that_is_no_json_rpc_is_an_invalid_request(members: dict[str
 @pytest.mark.parametrize("body", [b"[]", b"1", b'"x"', b"null", b'[{"jsonrpc":"2.0","id":1,"method":"GetTask"}]'])
 def test_one_object_is_a_request_and_nothing_else(body: bytes) -> None:
     rejected = check_jsonrpc(body, "1.0", LIMITS)
-    assert isinstance(rejected, Rejected)
+    assert isinstance(rejected, RejectedCall)
     assert rejected.refusal.kind is InvalidRequestError
 
 
@@ -267,7 +267,7 @@ def test_one_object_is_a_request_and_nothing_else(body: bytes) -> None:
 )
 def test_params_that_protobuf_cannot_hold_are_refused_with_their_path(params: object, field: str) -> None:
     rejected = call("SendMessage", params=params)
-    assert isinstance(rejected, Rejected)
+    assert isinstance(rejected, RejectedCall)
     assert rejected.refusal.kind is InvalidParamsError
     assert [path for path, _ in rejected.refusal.fields] == [field]
     assert field in rejected.refusal.message
@@ -276,21 +276,21 @@ def test_params_that_protobuf_cannot_hold_are_refused_with_their_path(params: ob
 @pytest.mark.parametrize("params", [None, []])
 def test_params_are_an_object(params: object) -> None:
     rejected = call(params=params)
-    assert isinstance(rejected, Rejected)
+    assert isinstance(rejected, RejectedCall)
     assert rejected.refusal.kind is InvalidParamsError
 
 
 def test_an_unknown_method_is_left_to_the_sdk_and_an_unknown_version_is_not() -> None:
-    assert call("Nope") == Call(7, "Nope", False)
+    assert call("Nope") == RpcCall(7, "Nope", False)
     for method in ("Nope", "GetTask", "tasks/get"):
         rejected = call(method, "9.9")
-        assert isinstance(rejected, Rejected)
+        assert isinstance(rejected, RejectedCall)
         assert (rejected.refusal.kind, rejected.legacy) == (VersionNotSupportedError, False)
 
 
 def test_a_legacy_call_that_does_not_fit_its_model_names_each_field_once() -> None:
     rejected = call("message/send", None, params={"message": {"parts": [{"kind": "text"}], "role": 5}})
-    assert isinstance(rejected, Rejected)
+    assert isinstance(rejected, RejectedCall)
     assert (rejected.refusal.kind, rejected.legacy) == (InvalidRequestError, True)
     assert [path for path, _ in rejected.refusal.fields] == [
         "params.message.messageId",
@@ -314,7 +314,7 @@ def test_a_legacy_call_that_does_not_fit_its_model_names_each_field_once() -> No
 )
 def test_a_legacy_call_that_cannot_become_a_10_one_has_invalid_params(method: str, params: object) -> None:
     rejected = call(method, None, params=params)
-    assert isinstance(rejected, Rejected)
+    assert isinstance(rejected, RejectedCall)
     assert (rejected.refusal.kind, rejected.legacy) == (InvalidParamsError, True)
 
 

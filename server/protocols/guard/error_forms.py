@@ -18,15 +18,15 @@ from a2a.utils.errors import (
 )
 from starlette.responses import JSONResponse
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY, UnavailableError
+from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER, UnavailableError
 from a2a_canvas.server.protocols.guard.calls import RequestId
-from a2a_canvas.server.protocols.guard.rules import Refusal
+from a2a_canvas.server.protocols.guard.checks import Refusal
 
-INTERNAL = Refusal(InternalError, "Internal error")
+INTERNAL_ERROR = Refusal(InternalError, "Internal error")
 
 
 @dataclass(frozen=True, slots=True)
-class JsonRpc:
+class JsonRpcForm:
     """JSON-RPC's form, with HTTP 200. `id`: the request's, where it is known. `legacy`: as the 0.3 adapter does."""
 
     id: RequestId = None
@@ -44,7 +44,7 @@ class JsonRpc:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class RestForm:
     """REST's form, the same for both versions."""
 
     def status(self, refusal: Refusal) -> int:
@@ -61,13 +61,13 @@ class Rest:
         return payload
 
 
-Binding: TypeAlias = JsonRpc | Rest
+ErrorForm: TypeAlias = JsonRpcForm | RestForm
 
 
 def rest_response(refusal: Refusal, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """A refusal in REST's form; a retryable one has `Retry-After`."""
-    retry = RETRY if issubclass(refusal.kind, UnavailableError) else {}
-    return JSONResponse(Rest().payload(refusal), Rest().status(refusal), {**(headers or {}), **retry})
+    retry = RETRY_AFTER if issubclass(refusal.kind, UnavailableError) else {}
+    return JSONResponse(RestForm().payload(refusal), RestForm().status(refusal), {**(headers or {}), **retry})
 
 
 # The codes of 1.0 that 0.3 has not: its adapter says InternalError for them.
@@ -88,7 +88,7 @@ def _legacy_error(refusal: Refusal) -> dict[str, Any]:
 def router_error(status: int, method: str) -> Refusal:
     """The words for an answer that came without JSON, by its HTTP status and the method of the request."""
     if status >= 500:
-        return INTERNAL
+        return INTERNAL_ERROR
     if status == 405:
         text = f"{method} is not possible here; see the header Allow"
         return Refusal(MethodNotFoundError, text, http_status=status)

@@ -21,10 +21,10 @@ def current_json(artifact: Artifact) -> Json:
 def version_json(artifact: Artifact, version: Version) -> Json:
     """One version of `artifact`: its content and its facts."""
     wire: Json = MessageToDict(to_artifact(artifact.artifact_id, version.content))
-    return wire | version_facts(artifact, version)
+    return wire | version_summary(artifact, version)
 
 
-def version_facts(artifact: Artifact, version: Version) -> Json:
+def version_summary(artifact: Artifact, version: Version) -> Json:
     """A version without its content. `parent` is 0 for none, `size` is in bytes; `pruned`: it is no longer kept."""
     return {
         "number": version.number,
@@ -32,13 +32,13 @@ def version_facts(artifact: Artifact, version: Version) -> Json:
         "parent": version.parent,
         "taskId": version.task_id,
         "incomplete": version.incomplete,
-        "size": size_of(version.content.parts),
+        "size": parts_size(version.content.parts),
         "current": version.number == artifact.version,
         **({"pruned": True} if version.pruned else {}),
     }
 
 
-def listed(artifact: Artifact, versions: tuple[Version, ...]) -> Json:
+def artifact_summary(artifact: Artifact, versions: tuple[Version, ...]) -> Json:
     """An artifact without its content. `author` is the current version's, left out while there is none."""
     author = {"author": versions[artifact.version - 1].author} if artifact.version else {}
     return {
@@ -50,10 +50,10 @@ def listed(artifact: Artifact, versions: tuple[Version, ...]) -> Json:
         "open": artifact.open,
         **author,
         "kinds": list(dict.fromkeys(part.kind for part in artifact.parts)),
-        "size": size_of(artifact.parts),
+        "size": parts_size(artifact.parts),
     }
 
 
-def size_of(parts: Parts) -> int:
+def parts_size(parts: Parts) -> int:
     """Bytes of all parts together, without their metadata."""
     return sum(part.size for part in parts)

@@ -19,9 +19,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.guard.http import Guard
+from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.rest import find_rest_route
-from a2a_canvas.server.protocols.guard.rules import Limits
 from tests.server.protocols.echo_handler import Echo
 
 JSON = {"content-type": "application/json"}
@@ -29,7 +29,7 @@ V1 = {**JSON, "a2a-version": "1.0"}
 MESSAGE = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hé"}]}
 MESSAGE_03 = {"messageId": "m", "role": "user", "kind": "message", "parts": [{"kind": "text", "text": "hé"}]}
 REST_03 = {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hé"}]}
-LIMITS = Limits(max_body_bytes=4096)
+LIMITS = BodyLimits(max_body_bytes=4096)
 
 
 async def health(request: Request) -> Response:
@@ -60,7 +60,7 @@ def routes() -> list[Any]:
     ]
 
 
-def guarded(limits: Limits = LIMITS) -> Guard:
+def guarded(limits: BodyLimits = LIMITS) -> Guard:
     return Guard(Starlette(routes=routes()), limits=limits)
 
 
@@ -467,7 +467,7 @@ async def test_a_body_over_the_limit_is_refused_before_it_is_sent_and_while_it_i
 
 async def test_a_body_of_exactly_the_limit_passes() -> None:
     body = rpc("ListTasks", {})
-    app = guarded(Limits(max_body_bytes=len(body)))
+    app = guarded(BodyLimits(max_body_bytes=len(body)))
     assert "result" in (await ask("POST", "/", V1, body, app)).json()
     assert_jsonrpc_error(await ask("POST", "/", V1, body + b" ", app))
 

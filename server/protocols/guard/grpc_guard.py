@@ -33,11 +33,11 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY_SECONDS, UnavailableError
-from a2a_canvas.server.protocols.guard.answers import INTERNAL
-from a2a_canvas.server.protocols.guard.bodies import FULL, Budget, Share
+from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER_SECONDS, UnavailableError
+from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
 from a2a_canvas.server.protocols.guard.calls import check_legacy_proto
-from a2a_canvas.server.protocols.guard.rules import Limits, Refusal, check_message, check_version
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_message, check_version
+from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_ERROR
 
 logger = logging.getLogger(__name__)
 
@@ -45,16 +45,16 @@ _SERVICES = {
     a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name: "1.0",
     a2a_v0_3_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name: "0.3",
 }
-_RETRY = error_details_pb2.RetryInfo(retry_delay=Duration(seconds=RETRY_SECONDS))
+_RETRY = error_details_pb2.RetryInfo(retry_delay=Duration(seconds=RETRY_AFTER_SECONDS))
 _NOT_A_MESSAGE = Refusal(InvalidParamsError, "The request is not a protobuf message of this method")
 
 
 class GuardInterceptor(grpc.aio.ServerInterceptor):
     """Lets pass only what the A2A services behind it can answer, and lets no exception's text out of them."""
 
-    def __init__(self, limits: Limits | None = None, budget: Budget | None = None) -> None:
-        self._limits = limits or Limits()
-        self._budget = budget or Budget(self._limits.max_bodies_bytes)
+    def __init__(self, limits: BodyLimits | None = None, budget: BodyBudget | None = None) -> None:
+        self._limits = limits or BodyLimits()
+        self._budget = budget or BodyBudget(self._limits.max_bodies_bytes)
 
     async def intercept_service(
         self,
@@ -86,8 +86,8 @@ class _Guarded:
     method: str
     spoken: str
     refusal: Refusal | None
-    limits: Limits
-    budget: Budget
+    limits: BodyLimits
+    budget: BodyBudget
 
     def handler(self) -> grpc.RpcMethodHandler[Any, Any]:
         """Takes and gives bytes, so that gRPC has nothing of its own left to fail on."""
@@ -97,7 +97,7 @@ class _Guarded:
 
     async def _unary(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
         try:
-            with self.budget.share() as share:
+            with self.budget.reserve() as share:
                 request = await self._read(data, context, share)
                 answer = await self.inner.unary_unary(request, _Context(context))
             return self._write(answer)
@@ -108,7 +108,7 @@ class _Guarded:
 
     async def _stream(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
         try:
-            with self.budget.share() as share:
+            with self.budget.reserve() as share:
                 request = await self._read(data, context, share)
                 async for response in self.inner.unary_stream(request, _Context(context)):
                     share.release()
@@ -118,8 +118,8 @@ class _Guarded:
         except Exception as error:
             await self._internal(error, context)
 
-    async def _read(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any], share: Share) -> Message:
-        refusal = self.refusal or (None if share.grow(len(data)) else FULL)
+    async def _read(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any], share: BodyReservation) -> Message:
+        refusal = self.refusal or (None if share.grow(len(data)) else TOO_MANY_BODIES)
         if refusal is not None:
             await _abort(refusal, context)
         try:
@@ -136,7 +136,7 @@ class _Guarded:
 
     async def _internal(self, error: Exception, context: grpc.aio.ServicerContext[Any, Any]) -> NoReturn:
         logger.error("Unhandled error in %s", self.method, exc_info=error)
-        await _abort(INTERNAL, context)
+        await _abort(INTERNAL_ERROR, context)
 
 
 class _Context:

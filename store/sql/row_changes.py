@@ -13,13 +13,23 @@ from dataclasses import dataclass, replace
 
 from a2a_canvas.store.codec import encode
 from a2a_canvas.store.document import Document
-from a2a_canvas.store.models import Content, Kind, Part, Parts, TextPart, Version, repaired, text_of, text_part
-from a2a_canvas.store.sql.rows import WHOLE, Head, Piece, Stored, VersionRow
+from a2a_canvas.store.models import (
+    Content,
+    Kind,
+    Part,
+    Parts,
+    TextPart,
+    Version,
+    replace_surrogates,
+    text_of,
+    text_part,
+)
+from a2a_canvas.store.sql.rows import FULL_EVERY, ArtifactHead, Piece, StoredDocument, VersionRow
 from a2a_canvas.store.text.spans import splice
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RowChanges:
     """What has to be written, in this order.
 
     Attributes:
@@ -27,14 +37,14 @@ class Changes:
         after: how the document stands in its rows then.
     """
 
-    head: Head
+    head: ArtifactHead
     cut: int | None
     pieces: tuple[Piece, ...]
     versions: tuple[VersionRow, ...]
-    after: Stored
+    after: StoredDocument
 
 
-def changes(stored: Stored, new: Document, changed: int, holder: str | None) -> Changes:
+def row_changes(stored: StoredDocument, new: Document, changed: int, holder: str | None) -> RowChanges:
     """What brings the rows from `stored` to `new`.
 
     Args:
@@ -44,7 +54,7 @@ def changes(stored: Stored, new: Document, changed: int, holder: str | None) -> 
     made, depths = _made(stored, new)
     cut, pieces, count, kept = _drafted(stored, new)
     draft = new.draft
-    head = Head(
+    head = ArtifactHead(
         holder=holder,
         revision=stored.head.revision + 1,
         changed=changed,
@@ -58,17 +68,17 @@ def changes(stored: Stored, new: Document, changed: int, holder: str | None) -> 
         draft_kept=kept,
         incarnation=stored.head.incarnation,
     )
-    return Changes(head, cut, pieces, made, Stored(new, head, count, depths))
+    return RowChanges(head, cut, pieces, made, StoredDocument(new, head, count, depths))
 
 
-def _made(stored: Stored, new: Document) -> tuple[tuple[VersionRow, ...], tuple[int, ...]]:
+def _made(stored: StoredDocument, new: Document) -> tuple[tuple[VersionRow, ...], tuple[int, ...]]:
     known = len(stored.depths)
     if known == len(new.versions):
         return (), stored.depths
     rows, depths = [], [*stored.depths]
     for version in new.versions[known:]:
-        depth = depths[version.parent - 1] + 1 if version.parent else WHOLE
-        replacement = _replacement(version, new.versions[version.parent - 1].content) if depth < WHOLE else None
+        depth = depths[version.parent - 1] + 1 if version.parent else FULL_EVERY
+        replacement = _replacement(version, new.versions[version.parent - 1].content) if depth < FULL_EVERY else None
         rows.append(_version_row(version, replacement))
         depths.append(0 if replacement is None else depth)
     return tuple(rows), tuple(depths)
@@ -116,31 +126,31 @@ class _Point:
     content: Content
 
 
-def _drafted(stored: Stored, new: Document) -> tuple[int | None, tuple[Piece, ...], int, int | None]:
+def _drafted(stored: StoredDocument, new: Document) -> tuple[int | None, tuple[Piece, ...], int, int | None]:
     """Where to cut the draft's pieces, those to add, how many there are then, and how many of them make `kept`."""
     if new.draft is None:
         return (0 if stored.pieces else None), (), 0, None
     points = _points(stored, new)
     added: list[Piece] = []
     kept = None
-    if new.draft.kept is not None:
-        kept = _reach(points, new.draft.kept, added)
+    if new.draft.completed is not None:
+        kept = _reach(points, new.draft.completed, added)
         shown = [point for point in points[:1] if point.count >= kept and not added]
-        points = [*shown, _Point(kept, new.draft.kept)]
+        points = [*shown, _Point(kept, new.draft.completed)]
     count = _reach(points, new.draft.shown, added)
     cut = added[0].seq if added else count
     return (cut if cut < stored.pieces else None), tuple(added), count, kept
 
 
-def _points(stored: Stored, new: Document) -> list[_Point]:
+def _points(stored: StoredDocument, new: Document) -> list[_Point]:
     """From where to go on: what is shown, what was kept, and the version beneath, which is always there."""
     old = stored.document
     points = []
     if old.draft and (len(old.versions), old.current) == (len(new.versions), new.current):
         points.append(_Point(stored.pieces, old.draft.shown))
-        if old.draft.kept is not None and stored.head.draft_kept is not None:
-            points.append(_Point(stored.head.draft_kept, old.draft.kept))
-    return [*points, _Point(0, new.closed)]
+        if old.draft.completed is not None and stored.head.draft_kept is not None:
+            points.append(_Point(stored.head.draft_kept, old.draft.completed))
+    return [*points, _Point(0, new.current_content)]
 
 
 def _reach(points: Sequence[_Point], target: Content, added: list[Piece]) -> int:
@@ -209,4 +219,4 @@ def _grown(before: TextPart, after: TextPart) -> list[Part] | None:
 def content_json(content: Content) -> str:
     """A content as it stands in a row."""
     # One half of a surrogate pair in a name or a value would be refused with everything that is written with it.
-    return repaired(encode(content, Content))
+    return replace_surrogates(encode(content, Content))

@@ -24,47 +24,55 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from a2a_canvas.server.protocols.artifacts.artifact_json import (
-    current_json,
-    listed,
-    size_of,
-    version_facts,
-    version_json,
-)
-from a2a_canvas.server.protocols.artifacts.bare import HARMLESS, JSON, NO_GUESSING, Bare, NoBare, bare_of, preferred
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
+from a2a_canvas.server.protocols.artifacts.json_forms import (
+    artifact_summary,
+    current_json,
+    parts_size,
+    version_json,
+    version_summary,
+)
 from a2a_canvas.server.protocols.artifacts.paths import (
-    Current,
-    Diff,
-    Events,
-    Listing,
-    OneVersion,
+    ArtifactList,
+    ArtifactVersion,
+    ContextEvents,
+    CurrentArtifact,
     Resource,
-    Versions,
-    path_of,
-    resource_of,
+    VersionDiff,
+    VersionList,
+    build_path,
+    parse_path,
+)
+from a2a_canvas.server.protocols.artifacts.raw_content import (
+    JSON,
+    NO_SNIFF,
+    SANDBOXED,
+    NoRawContent,
+    RawContent,
+    negotiate,
+    raw_content,
 )
 from a2a_canvas.server.protocols.edge.caller import owner_of
-from a2a_canvas.server.protocols.edge.conditional import conditional
+from a2a_canvas.server.protocols.edge.conditional import conditional_response
 from a2a_canvas.server.protocols.edge.path_convertor import ANYTHING
-from a2a_canvas.server.protocols.edge.shutdown import GRACE
-from a2a_canvas.server.protocols.edge.unavailable import UnavailableError, away
-from a2a_canvas.server.protocols.guard.answers import rest_response, router_error
-from a2a_canvas.server.protocols.guard.rules import Refusal
+from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE
+from a2a_canvas.server.protocols.edge.unavailable import UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable, VersionNotFound
-from a2a_canvas.store.ids import valid_id
 from a2a_canvas.store.models import Content, Ref, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
+from a2a_canvas.store.text.unicode import valid_id
 
 JSON_NAMES = (JSON, "application/a2a+json")
 DIFF = "text/x-diff"
 CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept"}
 """Kept by nobody but the client, who asks again every time."""
 
-LARGE = 2**20
+THREAD_THRESHOLD = 2**20
 """Bytes of an artifact from which on it is encoded in a thread: up to there it takes milliseconds."""
 
 NO_SUCH_PATH = (
@@ -72,22 +80,22 @@ NO_SUCH_PATH = (
 )
 
 
-def artifact_routes(store: ArtifactStore, journal: Journal, grace: float = GRACE) -> list[Route]:
+def artifact_routes(store: ArtifactStore, journal: Journal, grace: float = SHUTDOWN_GRACE) -> list[Route]:
     """The routes below `/artifacts/`. They answer every method, because a mount for tenants stands behind them.
 
     Args:
         grace: seconds that the server has to stop.
     """
-    return [Route(f"/artifacts/{{rest:{ANYTHING}}}", _Artifacts(store, journal, grace))]
+    return [Route(f"/artifacts/{{rest:{ANYTHING}}}", _ArtifactsEndpoint(store, journal, grace))]
 
 
-class _Refused(Exception):
+class _HttpError(Exception):
     def __init__(self, refusal: Refusal, headers: dict[str, str] | None = None) -> None:
         self.refusal = refusal
         self.headers = headers or {}
 
 
-class _Artifacts:
+class _ArtifactsEndpoint:
     """The ASGI application below `/artifacts/`."""
 
     def __init__(self, store: ArtifactStore, journal: Journal, grace: float) -> None:
@@ -98,84 +106,84 @@ class _Artifacts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             response = await self._answer(Request(scope, receive))
-        except _Refused as refused:
-            response = rest_response(refused.refusal, refused.headers | NO_GUESSING)
+        except _HttpError as refused:
+            response = rest_response(refused.refusal, refused.headers | NO_SNIFF)
         except (ArtifactNotFound, VersionNotFound) as error:
-            response = rest_response(_not_found(str(error)), NO_GUESSING)
+            response = rest_response(_not_found(str(error)), NO_SNIFF)
         except Unavailable as error:
-            response = rest_response(Refusal(UnavailableError, away(error).message), NO_GUESSING)
+            response = rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
-            raise _Refused(router_error(405, request.method), {"Allow": "GET, HEAD"})
+            raise _HttpError(router_error(405, request.method), {"Allow": "GET, HEAD"})
         prefix, rest = _sent_path(request)
-        resource = resource_of(rest)
+        resource = parse_path(rest)
         if resource is None:
-            raise _Refused(_not_found(NO_SUCH_PATH))
+            raise _HttpError(_not_found(NO_SUCH_PATH))
         _check_ids(resource)
         await self._check_known(resource.context_id, owner_of(request))
         match resource:
-            case Listing():
+            case ArtifactList():
                 return _json(request, await self._listing(resource.context_id, prefix))
-            case Events():
+            case ContextEvents():
                 following = await self._journal.follow_context(resource.context_id)
                 last = request.headers.get("last-event-id")
                 return event_stream(resource.context_id, following, last, self._grace)
-            case Current():
+            case CurrentArtifact():
                 artifact = await self._store.get(_ref(resource))
                 return await _document(
                     request, artifact.content, lambda own: current_json(replace(artifact, content=own))
                 )
-            case Versions():
+            case VersionList():
                 return _json(request, await self._versions(_ref(resource)))
-            case OneVersion():
+            case ArtifactVersion():
                 version = await self._version(resource)
                 artifact = await self._store.get(_ref(resource))
                 return await _document(
                     request, version.content, lambda own: version_json(artifact, replace(version, content=own))
                 )
-            case Diff():
+            case VersionDiff():
                 return await self._diff(request, resource)
             case _:
                 assert_never(resource)
 
     async def _check_known(self, context_id: str, owner: str) -> None:
-        if not await self._journal.knows(context_id, owner):
+        if not await self._journal.has_context(context_id, owner):
             text = f"There is no context {context_id!r}. A message with this contextId begins it."
-            raise _Refused(_not_found(text))
+            raise _HttpError(_not_found(text))
 
     async def _listing(self, context_id: str, prefix: str) -> dict[str, Any]:
         def url(resource: Resource) -> str:
-            return prefix + path_of(resource)
+            return prefix + build_path(resource)
 
         artifacts = []
         for artifact in await self._store.list(context_id):
             ids = (context_id, artifact.artifact_id)
-            urls = {"artifact": url(Current(*ids)), "versions": url(Versions(*ids))}
-            artifacts.append(listed(artifact, await self._store.versions(Ref(*ids, ""))) | {"urls": urls})
-        return {"contextId": context_id, "artifacts": artifacts, "urls": {"events": url(Events(context_id))}}
+            urls = {"artifact": url(CurrentArtifact(*ids)), "versions": url(VersionList(*ids))}
+            artifacts.append(artifact_summary(artifact, await self._store.versions(Ref(*ids, ""))) | {"urls": urls})
+        return {"contextId": context_id, "artifacts": artifacts, "urls": {"events": url(ContextEvents(context_id))}}
 
     async def _versions(self, ref: Ref) -> dict[str, Any]:
         versions = await self._store.versions(ref)
         artifact = await self._store.get(ref)
-        facts = [version_facts(artifact, version) for version in versions]
+        facts = [version_summary(artifact, version) for version in versions]
         return {"artifactId": ref.artifact_id, "versions": facts}
 
-    async def _version(self, resource: OneVersion | Diff) -> Version:
+    async def _version(self, resource: ArtifactVersion | VersionDiff) -> Version:
         number = _number(resource.number)
         if number is None:
-            raise _Refused(_not_found(f"{resource.number!r} is no number of a version; they are 1, 2, 3 and so on."))
+            raise _HttpError(_not_found(f"{resource.number!r} is no number of a version; they are 1, 2, 3 and so on."))
         return await self._store.version(_ref(resource), number)
 
-    async def _diff(self, request: Request, resource: Diff) -> Response:
+    async def _diff(self, request: Request, resource: VersionDiff) -> Response:
         new = await self._version(resource)
         asked = request.query_params.get("from")
         old = new.parent if asked is None else _number(asked)
         count = len(await self._store.versions(_ref(resource)))
         if old is None or old > count:
             wrong = f"Must be the number of a version, 1 to {count}, or 0 for the empty text."
-            raise _Refused(_bad("from", wrong))
+            raise _HttpError(_bad("from", wrong))
         before = (await self._store.version(_ref(resource), old)).content.text if old else ""
         # Elsewhere, because a large diff takes its time.
         return await asyncio.to_thread(_diff_answer, request, (old, before), (new.number, new.content.text))
@@ -193,16 +201,16 @@ def _sent_path(request: Request) -> tuple[str, str]:
 
 
 def _check_ids(resource: Resource) -> None:
-    """Raises `_Refused` for an id that is none, named as in `NO_SUCH_PATH`."""
+    """Raises `_HttpError` for an id that is none, named as in `NO_SUCH_PATH`."""
     ids = {"context": resource.context_id, "artifact": getattr(resource, "artifact_id", "")}
     for name, given in ids.items():
         try:
             valid_id(given)
         except ValueError as error:
-            raise _Refused(_bad(name, f"{error}.")) from None
+            raise _HttpError(_bad(name, f"{error}.")) from None
 
 
-def _ref(resource: Current | Versions | OneVersion | Diff) -> Ref:
+def _ref(resource: CurrentArtifact | VersionList | ArtifactVersion | VersionDiff) -> Ref:
     return Ref(resource.context_id, resource.artifact_id, "")
 
 
@@ -215,16 +223,16 @@ def _number(text: str) -> int | None:
 
 def _json(request: Request, value: dict[str, Any], media_type: str = JSON) -> Response:
     body = json.dumps(value, ensure_ascii=False).encode()
-    return conditional(request, body, media_type, CACHING | NO_GUESSING)
+    return conditional_response(request, body, media_type, CACHING | NO_SNIFF)
 
 
 async def _document(request: Request, content: Content, wire: Callable[[Content], dict[str, Any]]) -> Response:
     """`content`, of which `wire` makes the JSON."""
 
     def answer(content: Content) -> Response:
-        return _negotiated(request, wire(content), bare_of(content))
+        return _negotiated(request, wire(content), raw_content(content))
 
-    if size_of(content.parts) <= LARGE:
+    if parts_size(content.parts) <= THREAD_THRESHOLD:
         return answer(content)
     return await asyncio.to_thread(answer, _unshared(content))
 
@@ -238,30 +246,30 @@ def _unshared(content: Content) -> Content:
 def _diff_answer(request: Request, old: tuple[int, str], new: tuple[int, str]) -> Response:
     """The diff between two versions, each a number and its text."""
     diff = unified_diff(old[1], new[1], f"version {old[0]}", f"version {new[0]}")
-    bare = Bare(diff.encode(), f"{DIFF}; charset=utf-8")
+    bare = RawContent(diff.encode(), f"{DIFF}; charset=utf-8")
     return _negotiated(request, {"from": old[0], "to": new[0], "diff": diff}, (bare,))
 
 
-def _negotiated(request: Request, value: dict[str, Any], bare: tuple[Bare, ...] | NoBare) -> Response:
+def _negotiated(request: Request, value: dict[str, Any], bare: tuple[RawContent, ...] | NoRawContent) -> Response:
     """JSON or the bare content (`artifact_bare.py`, rule 2)."""
     if request.query_params.get("raw", "") not in ("", "0"):
-        if isinstance(bare, NoBare):
-            raise _Refused(_unacceptable(bare.reason))
+        if isinstance(bare, NoRawContent):
+            raise _HttpError(_unacceptable(bare.reason))
         return _bare(request, bare[0])
-    bares = () if isinstance(bare, NoBare) else bare
+    bares = () if isinstance(bare, NoRawContent) else bare
     accept = ",".join(request.headers.getlist("accept"))
     offers = (*JSON_NAMES, *(each.media_type for each in bares))
-    chosen = preferred(accept, offers)
+    chosen = negotiate(accept, offers)
     if chosen is None:
-        reason = bare.reason if isinstance(bare, NoBare) else f"This is to be had as {', '.join(offers)}."
-        raise _Refused(_unacceptable(reason))
+        reason = bare.reason if isinstance(bare, NoRawContent) else f"This is to be had as {', '.join(offers)}."
+        raise _HttpError(_unacceptable(reason))
     if chosen in JSON_NAMES:
         return _json(request, value, chosen)
     return _bare(request, next(each for each in bares if each.media_type == chosen))
 
 
-def _bare(request: Request, bare: Bare) -> Response:
-    return conditional(request, bare.body, bare.media_type, CACHING | HARMLESS)
+def _bare(request: Request, bare: RawContent) -> Response:
+    return conditional_response(request, bare.body, bare.media_type, CACHING | SANDBOXED)
 
 
 def _not_found(sentence: str) -> Refusal:

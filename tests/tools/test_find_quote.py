@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.store.text.spans import Span
-from a2a_canvas.tools.artifact_edit_find import COUNTED, EXCERPT, WIDTH, find_once
+from a2a_canvas.tools.find_quote import COUNTED, EXCERPT, WIDTH, find_once
 
 TEXTS = st.text("ab \n\r\u2003é😀", max_size=20)
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.store.ids import valid_id
-from a2a_canvas.store.sql.tables import carried
+from a2a_canvas.store.sql.tables import replace_unstorable
+from a2a_canvas.store.text.unicode import valid_id
 
 
 @pytest.mark.parametrize("unfit", [*map(chr, range(32)), "\ud800"], ids=ascii)
@@ -18,6 +18,6 @@ def test_control_characters_and_lone_surrogates_are_refused_wherever_they_stand(
 @given(st.text())
 def test_what_is_let_in_is_what_a_database_gives_back(text: str) -> None:
     try:
-        assert carried(valid_id(text)) == text
+        assert replace_unstorable(valid_id(text)) == text
     except ValueError:
         assert any(character < " " for character in text)

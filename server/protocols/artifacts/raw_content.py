@@ -19,8 +19,8 @@ from a2a_canvas.store.models import Content, DataPart, FilePart, text_of
 
 JSON = "application/json"
 PLAIN = "text/plain"
-NO_GUESSING = {"X-Content-Type-Options": "nosniff"}
-HARMLESS = {**NO_GUESSING, "Content-Security-Policy": "sandbox; default-src 'none'"}
+NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
+SANDBOXED = {**NO_SNIFF, "Content-Security-Policy": "sandbox; default-src 'none'"}
 
 _TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,127}"
 _TYPE = re.compile(f"{_TOKEN}/{_TOKEN}")
@@ -29,7 +29,7 @@ _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*", re.I
 
 
 @dataclass(frozen=True, slots=True)
-class Bare:
+class RawContent:
     """Bytes and the whole header Content-Type."""
 
     body: bytes
@@ -37,38 +37,38 @@ class Bare:
 
 
 @dataclass(frozen=True, slots=True)
-class NoBare:
+class NoRawContent:
     """Why there is no bare content: a sentence for the client."""
 
     reason: str
 
 
-def bare_of(content: Content) -> tuple[Bare, ...] | NoBare:
+def raw_content(content: Content) -> tuple[RawContent, ...] | NoRawContent:
     """The bare content in the media types in which it is to be had, its own first."""
     text = text_of(content.parts)
     if text is not None:
         own = _TYPE.match(text.media_type)
         types = dict.fromkeys((own[0].lower() if own else PLAIN, PLAIN))
-        return tuple(Bare(text.text.encode(), f"{name}; charset=utf-8") for name in types)
+        return tuple(RawContent(text.text.encode(), f"{name}; charset=utf-8") for name in types)
     match content.parts:
         case (DataPart() as part,):
             body = json.dumps(part.data, ensure_ascii=False).encode()
-            return (Bare(body, _well_formed(part.media_type, JSON)),)
+            return (RawContent(body, _well_formed(part.media_type, JSON)),)
         case (FilePart(content=bytes() as body) as part,):
-            return (Bare(body, _well_formed(part.media_type, "application/octet-stream")),)
+            return (RawContent(body, _well_formed(part.media_type, "application/octet-stream")),)
         case (FilePart() as part,):
-            return NoBare(f"The file is kept elsewhere: {part.url} Ask for application/json to get the artifact.")
+            return NoRawContent(f"The file is kept elsewhere: {part.url} Ask for application/json to get the artifact.")
         case ():
-            return NoBare("The artifact is empty. Ask for application/json.")
+            return NoRawContent("The artifact is empty. Ask for application/json.")
         case _:
-            return NoBare("The artifact has several parts and no text. Ask for application/json to get them all.")
+            return NoRawContent("The artifact has several parts and no text. Ask for application/json to get them all.")
 
 
 def _well_formed(media_type: str, otherwise: str) -> str:
     return media_type if _FULL.fullmatch(media_type) else otherwise
 
 
-def preferred(accept: str, offers: Sequence[str]) -> str | None:
+def negotiate(accept: str, offers: Sequence[str]) -> str | None:
     """The one of `offers` (best first, if the client does not care) that a header Accept prefers; None for none."""
     best = max(offers, key=lambda offer: _quality(accept, offer))
     return best if _quality(accept, best) > 0 else None
