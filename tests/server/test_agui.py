@@ -13,7 +13,17 @@ import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 
 from tests.server.agui_client import PATH, Json, Run, Thread, shown
-from tests.server.app_server import SCRIPT, STOPPED, Served, Stream, asking, history_of, serving, stoppable, text_of
+from tests.server.app_server import (
+    SCRIPT,
+    SERVER_STOPPED,
+    Served,
+    Stream,
+    asking,
+    history_of,
+    serving,
+    stoppable,
+    text_of,
+)
 from tests.server.canvas_client import AGENTSTACK, CANVAS, CODE, LOOP, POOLS, WORDS, selected
 from tests.server.canvas_client import SCRIPT as CANVAS_SCRIPT
 from tests.server.protocols.agui.agui_verifier import HERE, missing, verify

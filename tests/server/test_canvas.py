@@ -12,7 +12,7 @@ from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from a2a.utils.errors import UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict, MessageToJson
 
-from a2a_canvas.server.agent.model import ModelRequest, Text
+from a2a_canvas.server.agent.model import ModelRequest, ModelText
 from tests.server.app_server import TURN, WAYS, Served, Stream, asking, said, text_of
 from tests.server.canvas_client import (
     AGENTSTACK,

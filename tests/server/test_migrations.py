@@ -140,7 +140,7 @@ async def test_what_revision_0001_kept_is_kept_and_can_be_changed(url: Url, tmp_
             assert (await kept.store.get(by("t"))).text == "old"
             await kept.store.apply(by("t"), EditText(Span(0, 3), "new", base=1))
             await kept.store.close(by("t"))
-            await kept.commits.settled()
+            await kept.commits.flushed()
         async with open_store(database, FakeReplica()) as kept:
             assert [version.content.text for version in await kept.store.versions(by("t"))] == ["old", "new"]
 

@@ -18,14 +18,14 @@ from starlette.types import Message, Scope
 
 from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.app import build_app
-from a2a_canvas.server.protocols.edge.shutdown import Stop, Stopping
+from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.store.sql import database
 from tests.database_fixtures import FreezableProxy, postgresql_url
 from tests.server.app_server import (
     HTTP,
     SCRIPT,
-    STOPPED,
+    SERVER_STOPPED,
     WAYS,
     Gate,
     Stream,

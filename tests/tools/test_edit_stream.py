@@ -70,7 +70,7 @@ def test_what_is_told_makes_the_new_text_of_the_old_one(
 ) -> None:
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(old))] * 2)))
     watcher, store = RecordingListener(), result(saved(old))
-    edit = EditStream(workspace(store, watcher=watcher), Target("a", 1, old, Span(start, end), unit), strategy)
+    edit = EditStream(workspace(store, watcher=watcher), EditTarget("a", 1, old, Span(start, end), unit), strategy)
 
     async def play() -> Applied:
         await edit.start()

@@ -124,8 +124,8 @@ class Edge:
         return following.snapshot.task_id
 
 
-def edge_app(world: ScriptedRuntime, stop: Stop, handler: A2AHandler) -> Starlette:
-    agui = AgUi(world.runtime, world.store, Limits(), ids("run"))
+def edge_app(world: ScriptedRuntime, stop: Shutdown, handler: A2AHandler) -> Starlette:
+    agui = AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"))
     return Starlette(
         routes=[
             *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True, shutdown_grace_period=5),

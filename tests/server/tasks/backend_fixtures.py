@@ -42,10 +42,10 @@ async def on_sqlite(folder: Path) -> AsyncIterator[MakeBackend]:
     backends: list[SqlBackend] = []
 
     def make(now: Callable[[], datetime]) -> BackendParts:
-        house = House(database, now, Limits(), spacing=0)
-        house.commits.start()
-        houses.append(house)
-        return BackendParts(house.journal, house.store, house)
+        backend = SqlBackend(database, now, Limits(), spacing=0)
+        backend.commits.start()
+        backends.append(backend)
+        return BackendParts(backend.journal, backend.store, backend)
 
     try:
         yield make

@@ -125,7 +125,7 @@ async def walk(database: Database, steps: list[tuple[Step, str, str | None]]) ->
             if moment == "pause":
                 await asyncio.sleep(0)
             if moment == "commit":
-                await harness.commits.settled()
+                await harness.commits.flushed()
                 assert await all_rows(database) == witness.committed == witness.memory
             if moment == "crash":
                 await harness.commits.stop()
@@ -183,7 +183,7 @@ async def test_a_draft_goes_on_after_a_crash_where_the_last_completed_call_left_
     async with open_store(database, first(database)) as before:
         await before.store.apply(by("t1"), replacing("kept "))
         await before.store.apply(by("t1"), delta(appending("cut off")))
-        await before.commits.settled()
+        await before.commits.flushed()
     async with open_store(database, second(database)) as after:
         assert (await after.store.get(by("t1"))).text == "kept cut off"
         with pytest.raises(ArtifactBusy) as caught:
@@ -201,7 +201,7 @@ async def test_a_thousand_versions_are_read_again_and_only_new_ones_after_that(h
     await harness.store.apply(by("t1"), replacing("0" * 1000, last_chunk=True))
     for number in range(1, 200):
         await harness.store.apply(by("t1"), EditText(Span(number, number + 1), "x", number))
-    await harness.commits.settled()
+    await harness.commits.flushed()
     made = await harness.store.versions(by("t1"))
     harness.store.forget()
     assert await harness.store.versions(by("t1")) == made
@@ -259,31 +259,31 @@ async def test_what_is_held_changes_without_waiting(idle: SqlStoreHarness) -> No
 async def test_steps_between_two_waits_are_written_together(harness: SqlStoreHarness) -> None:
     await harness.store.prepare(by("t1"))
     await harness.store.prepare(by("t1", "b"))
-    await harness.commits.settled()
+    await harness.commits.flushed()
     before = harness.commits.commits
     for artifact_id in "ab":
         result(harness.store.apply(by("t1", artifact_id), replacing("A", last_chunk=True)))
-    await harness.commits.settled()
+    await harness.commits.flushed()
     assert harness.commits.commits == before + 1
 
 
 async def test_nothing_is_written_where_nothing_is_to_be_done(harness: SqlStoreHarness) -> None:
     await harness.store.apply(by("t1"), replacing("A", last_chunk=True))
     await harness.store.apply(by("t1", "b"), replacing("B"))
-    await harness.commits.settled()
+    await harness.commits.flushed()
     harness.store.forget()
     before = harness.commits.commits, await revisions(harness)
-    await harness.store.keep(by("t1"))
+    await harness.store.complete_call(by("t1"))
     assert await harness.store.close(by("t1")) is None
     assert await harness.store.discard(by("t1")) is None
     assert await harness.store.close(by("t2", "b")) is None
     assert await harness.store.discard(by("t1", "none")) is None
     with pytest.raises(ArtifactBusy):
-        await harness.store.keep(by("t2", "b"))
-    for change in (harness.store.keep, harness.store.close):
+        await harness.store.complete_call(by("t2", "b"))
+    for change in (harness.store.complete_call, harness.store.close):
         with pytest.raises(ArtifactNotFound):
             await change(by("t1", "none"))
-    await harness.commits.settled()
+    await harness.commits.flushed()
     assert (harness.commits.commits, await revisions(harness)) == before
 
 
@@ -297,14 +297,14 @@ async def test_a_growing_draft_is_never_written_again(harness: SqlStoreHarness) 
     await harness.store.apply(by("t1"), delta(replacing("x" * 100_000)))
     for _ in range(10):
         await harness.store.apply(by("t1"), delta(appending("y" * 20)))
-        await harness.commits.settled()
+        await harness.commits.flushed()
     async with harness.database.read() as connection:
         sizes = [*await connection.scalars(select(func.length(drafts.c.content)).order_by(drafts.c.seq))]
     assert len(sizes) == 10
     assert sum(sizes) < 100_000 + 10 * 150
     await harness.store.apply(by("t1"), delta(appending("z")))
     await harness.store.close(by("t1"))
-    await harness.commits.settled()
+    await harness.commits.flushed()
     async with harness.database.read() as connection:
         assert await connection.scalar(select(func.count()).select_from(drafts)) == 0
     assert [holder for _, _, holder in await revisions(harness)] == [None]
@@ -407,8 +407,8 @@ async def test_one_attempt_serves_all_who_ask_at_once_and_goes_on_when_they_leav
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
-    monkeypatch.setattr(artifact_lease.Holds, "_take", counted(artifact_lease.Holds._take, begun))
-    monkeypatch.setattr(artifact_lease, "UNUSED", 0.1)
+    monkeypatch.setattr(artifact_lease.Leases, "_take", counted(artifact_lease.Leases._take, begun))
+    monkeypatch.setattr(artifact_lease, "IDLE_SECONDS", 0.1)
     async with open_store(database, first(database)) as harness:
         asking = [asyncio.create_task(harness.store.apply(by("t1"), appending("x"))) for _ in range(5)]
         leaving = asyncio.create_task(harness.store.prepare(by("t1", "b")))
@@ -495,7 +495,7 @@ async def test_what_was_being_asked_for_when_everything_was_forgotten_is_asked_f
     await asyncio.sleep(0)
     harness.store.forget()
     assert (await asking).artifact.text == "A"
-    await harness.commits.settled()
+    await harness.commits.flushed()
     found = await rows_of(harness.database)
     assert found
     assert found.artifact.text == "A"
@@ -540,7 +540,7 @@ async def test_while_the_database_is_away_changes_wait_and_nothing_is_lost(
     harness, database = broken
     await harness.store.apply(by("t1"), replacing("A"))
     await harness.store.apply(by("t1", "b"), replacing("B", last_chunk=True))
-    await harness.commits.settled()
+    await harness.commits.flushed()
     database.away = True
     await harness.store.apply(by("t1"), appending("+", last_chunk=True))
     await database.tried.wait()
@@ -548,7 +548,7 @@ async def test_while_the_database_is_away_changes_wait_and_nothing_is_lost(
         await harness.store.get(by("t1"))
     assert (await harness.store.get(by("t1", "b"))).text == "B"
     database.away = False
-    await harness.commits.settled()
+    await harness.commits.flushed()
     assert (await harness.store.get(by("t1"))).text == "A+"
     found = await rows_of(database)
     assert found
@@ -566,10 +566,10 @@ async def test_standing_shows_what_is_committed(harness: SqlStoreHarness) -> Non
     await harness.store.apply(by("t1", "b"), replacing("b", last_chunk=True))
     await harness.store.apply(Ref("c", "b", "t2", "user"), appending("+"))
     await harness.store.apply(by("t1", "d"), delta(replacing("d")))
-    await harness.commits.settled()
+    await harness.commits.flushed()
     await harness.store.apply(by("t1", "d"), delta(appending("not yet")))
     async with harness.database.read() as connection:
-        found = await standing(connection, "c")
+        found = await read_artifacts(connection, "c")
     shown = [(each.artifact_id, each.content.text, each.version, each.author, each.open) for each in found]
     assert shown == [
         ("a", "axxx" + "a" * 46, 4, "user", False),
@@ -591,7 +591,7 @@ async def test_versions_pruned_meanwhile_are_gone_from_memory_too(harness: SqlSt
     for text in "ABC":
         await harness.store.apply(by("t1"), replacing(text, last_chunk=True))
     assert len(await harness.store.versions(by(""))) == 3
-    await harness.commits.settled()
+    await harness.commits.flushed()
     await pruned(harness, 1)
     assert [version.pruned for version in await harness.store.versions(by(""))] == [True, False, False]
     for look in (harness.store.version(by(""), 1), harness.store.apply(by("t1"), Restore(1))):
@@ -618,30 +618,30 @@ async def test_memory_is_not_written_over_rows_that_were_changed_behind_it(behin
         for text in "AB":
             await harness.store.apply(by("t1"), replacing(text, last_chunk=True))
         await harness.store.apply(by("t1"), delta(appending("draft")))
-        await harness.commits.settled()
+        await harness.commits.flushed()
         await behind(harness)
         before = await rows_of(database)
         await harness.store.discard(by("t1"))
         await harness.store.apply(by("t1"), Undo())
-        with pytest.raises(Fenced):
-            await harness.commits.settled()
+        with pytest.raises(LeaseLost):
+            await harness.commits.flushed()
         assert await rows_of(database) == before
         assert harness.lost == 1
 
 
 async def test_nobody_gets_hold_of_an_artifact_whose_context_is_closed() -> None:
     async with sqlite_database() as database, open_store(database, FakeReplica()) as harness:
-        with harness.store.closed("c") as free, harness.store.closed("c") as again:
+        with harness.store.frozen("c") as free, harness.store.frozen("c") as again:
             assert (free, again) == (True, False)
             changing = asyncio.create_task(harness.store.apply(by("t1"), replacing("A", last_chunk=True)))
             await harness.store.apply(by("t1", context="other"), replacing("B", last_chunk=True))
             assert not changing.done()
-            with harness.store.closed("other") as free:
+            with harness.store.frozen("other") as free:
                 assert not free
-        with harness.store.closed("c") as free:
+        with harness.store.frozen("c") as free:
             assert not free  # somebody is about to
         assert (await changing).artifact.text == "A"
-        with harness.store.closed("c") as free:
+        with harness.store.frozen("c") as free:
             assert not free
 
 
@@ -663,9 +663,9 @@ async def test_who_has_waited_for_an_artifact_that_is_held_now_finds_it_as_it_ha
     harness: SqlStoreHarness,
 ) -> None:
     await harness.store.apply(by("t1"), delta(appending("A")))
-    await harness.store._holds.take(by("t1"))  # the next try of somebody else who waited
+    await harness.store._leases.take(by("t1"))  # the next try of somebody else who waited
     await harness.store.apply(by("t1"), delta(appending("B")))
-    await harness.commits.settled()
+    await harness.commits.flushed()
     assert (await harness.store.get(by("t1"))).text == "AB"
     assert harness.lost == 0
 
@@ -690,7 +690,7 @@ class Slow:
 async def test_who_is_unused_while_it_is_let_go_is_let_go_once(
     two: tuple[SqlStoreHarness, SqlStoreHarness], monkeypatch
 ) -> None:
-    monkeypatch.setattr(artifact_lease, "UNUSED", 0.05)
+    monkeypatch.setattr(artifact_lease, "IDLE_SECONDS", 0.05)
     one, slow = two[0], Slow()
     await one.store.prepare(by("t1"))
     with pytest.raises(StoreError):
@@ -733,7 +733,7 @@ async def test_an_odd_id_is_one_artifact_however_it_is_looked_for(harness: SqlSt
     async with asyncio.timeout(20):
         await asyncio.gather(*(harness.store.apply(ref, appending("x")) for _ in range(20)))
         await harness.store.close(ref)
-        await harness.commits.settled()
+        await harness.commits.flushed()
         harness.store.forget()
         shown = [await harness.store.get(each) for each in (ref, plain)]
         listed = await harness.store.list(odd)
@@ -746,8 +746,8 @@ async def test_who_cannot_get_hold_is_told_so_and_lets_others_run(
     async def nothing(ref: Ref) -> None:
         return
 
-    monkeypatch.setattr(harness.store._holds, "take", nothing)
-    monkeypatch.setattr("a2a_canvas.store.sql.artifacts.PATIENCE", 0.05)
+    monkeypatch.setattr(harness.store._leases, "take", nothing)
+    monkeypatch.setattr("a2a_canvas.store.sql.artifacts.COMMIT_TIMEOUT", 0.05)
     others = asyncio.Event()
     asyncio.get_running_loop().call_soon(others.set)
     with pytest.raises(Unavailable):

@@ -162,7 +162,7 @@ class CommitHarness:
 
 @pytest.fixture
 async def harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[CommitHarness]:
-    monkeypatch.setattr(commit, "RETRY", 0)
+    monkeypatch.setattr(commit, "RETRY_SECONDS", 0)
     harness = CommitHarness()
     harness.commits.start()
     yield harness
@@ -171,10 +171,10 @@ async def harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[CommitHarnes
 
 async def test_what_all_say_in_one_step_is_one_transaction_in_the_order_they_joined(harness: CommitHarness) -> None:
     harness.other.staged.append("b")
-    harness.commits.soon()
+    harness.commits.flush_soon()
     harness.one.staged.append("a")
-    harness.commits.now()
-    await harness.commits.settled()
+    harness.commits.flush_now()
+    await harness.commits.flushed()
     assert harness.paper.transactions == [["a", "b"]]
     assert (harness.one.durable, harness.other.durable, harness.commits.commits) == (["a"], ["b"], 1)
 
@@ -182,14 +182,14 @@ async def test_what_all_say_in_one_step_is_one_transaction_in_the_order_they_joi
 async def test_while_one_transaction_is_on_its_way_the_next_one_gathers(harness: CommitHarness) -> None:
     harness.paper.gate.clear()
     harness.one.staged.append("a")
-    harness.commits.now()
+    harness.commits.flush_now()
     await harness.paper.begun.wait()
     for word in "bcd":
         harness.one.staged.append(word)
-        harness.commits.now()
+        harness.commits.flush_now()
         await asyncio.sleep(0)
     harness.paper.gate.set()
-    await harness.commits.settled()
+    await harness.commits.flushed()
     assert harness.paper.transactions == [["a"], ["b", "c", "d"]]
 
 
@@ -197,7 +197,7 @@ async def test_what_is_staged_soon_is_written_without_anybody_waiting_for_it() -
     harness = CommitHarness(interval=0.01)
     harness.commits.start()
     harness.one.staged.append("a")
-    harness.commits.soon()
+    harness.commits.flush_soon()
     assert harness.paper.transactions == []
     await harness.paper.written.wait()
     await harness.commits.stop()
@@ -205,15 +205,15 @@ async def test_what_is_staged_soon_is_written_without_anybody_waiting_for_it() -
 
 
 async def test_settled_waits_for_what_was_staged_before_and_not_for_what_comes_after(harness: CommitHarness) -> None:
-    await harness.commits.settled()
+    await harness.commits.flushed()
     harness.paper.gate.clear()
     harness.one.staged.append("a")
-    harness.commits.soon()
-    first = asyncio.create_task(harness.commits.settled())
+    harness.commits.flush_soon()
+    first = asyncio.create_task(harness.commits.flushed())
     await harness.paper.begun.wait()
     harness.one.staged.append("b")
-    harness.commits.soon()
-    second = asyncio.create_task(harness.commits.settled())
+    harness.commits.flush_soon()
+    second = asyncio.create_task(harness.commits.flushed())
     await asyncio.sleep(0)
     harness.paper.failing = lambda: Unavailable("it is away")
     harness.paper.gate.set()
@@ -226,11 +226,11 @@ async def test_settled_waits_for_what_was_staged_before_and_not_for_what_comes_a
 
 async def test_who_leaves_while_waiting_is_not_missed(harness: CommitHarness) -> None:
     harness.one.staged.append("a")
-    harness.commits.soon()
-    leaving = asyncio.create_task(harness.commits.settled())
+    harness.commits.flush_soon()
+    leaving = asyncio.create_task(harness.commits.flushed())
     await asyncio.sleep(0)
     leaving.cancel()
-    await harness.commits.settled()
+    await harness.commits.flushed()
     assert harness.one.durable == ["a"]
 
 
@@ -256,11 +256,11 @@ def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_
             getattr(harness, who).staged.append(word)
             left[0] += failures
             if now:
-                harness.commits.now()
+                harness.commits.flush_now()
                 await asyncio.sleep(0)
             else:
-                harness.commits.soon()
-        await harness.commits.settled()
+                harness.commits.flush_soon()
+        await harness.commits.flushed()
         await harness.commits.stop()
         for who in ("one", "other"):
             assert getattr(harness, who).durable == [word for name, word, _, _ in words if name == who]
@@ -304,12 +304,12 @@ def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_o
             getattr(harness, who).staged.append(word)
             words[who].append(word)
             left[0] += failures
-            harness.commits.soon()
+            harness.commits.flush_soon()
             if now:
-                harness.commits.now()
+                harness.commits.flush_now()
                 await asyncio.sleep(0)
-        with suppress(Fenced):
-            await harness.commits.settled()
+        with suppress(LeaseLost):
+            await harness.commits.flushed()
         await harness.commits.stop()
         for who, staged in words.items():
             writer = getattr(harness, who)
@@ -338,15 +338,15 @@ async def test_while_it_fails_it_says_why_once_and_when_it_goes_on(
     seen: list[bool] = []
 
     def failing() -> Exception | None:
-        seen.append(harness.commits.able.is_set())
+        seen.append(harness.commits.healthy.is_set())
         return reasons.pop(0)
 
     harness.paper.failing = failing
     harness.one.staged.append("a")
-    harness.commits.now()
-    await harness.commits.settled()
+    harness.commits.flush_now()
+    await harness.commits.flushed()
     assert seen == [True, False, False]
-    assert harness.commits.able.is_set()
+    assert harness.commits.healthy.is_set()
     assert harness.commits.failing is None
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
     assert "it is away" in caplog.text
@@ -355,13 +355,13 @@ async def test_while_it_fails_it_says_why_once_and_when_it_goes_on(
 async def test_who_was_taken_over_gives_up_what_is_staged_and_goes_on_afresh(harness: CommitHarness) -> None:
     harness.one.staged += ["a", "fenced"]
     harness.other.staged.append("b")
-    harness.commits.now()
-    with pytest.raises(Fenced):
-        await harness.commits.settled()
+    harness.commits.flush_now()
+    with pytest.raises(LeaseLost):
+        await harness.commits.flushed()
     assert (harness.lost, harness.paper.transactions, harness.one.durable) == (1, [], [])
     harness.other.staged.append("c")
-    harness.commits.now()
-    await harness.commits.settled()
+    harness.commits.flush_now()
+    await harness.commits.flushed()
     assert harness.paper.transactions == [["c"]]
 
 
@@ -370,9 +370,9 @@ async def test_what_can_never_be_written_is_given_up_too(
 ) -> None:
     harness.paper.failing = lambda: ValueError("a fault of ours")
     harness.one.staged.append("a")
-    harness.commits.now()
-    with pytest.raises(Fenced):
-        await harness.commits.settled()
+    harness.commits.flush_now()
+    with pytest.raises(LeaseLost):
+        await harness.commits.flushed()
     assert harness.lost == 1
     assert "cannot be written" in caplog.text
 
@@ -380,8 +380,8 @@ async def test_what_can_never_be_written_is_given_up_too(
 async def test_what_cannot_be_written_fails_alone_and_all_of_its_context_with_it(harness: CommitHarness) -> None:
     harness.one.staged += ["a1", "b1", "c1"]
     harness.other.staged += ["b2!", "c2", "b3"]
-    harness.commits.now()
-    await harness.commits.settled()
+    harness.commits.flush_now()
+    await harness.commits.flushed()
     assert harness.paper.transactions == [["a1", "c1", "c2", "free b1", "free b2!b3"]]
     assert harness.unwritten == {"b": "b2!"}
     assert (harness.one.durable, harness.other.durable) == (["a1", "c1"], ["c2"])
@@ -391,16 +391,16 @@ async def test_what_cannot_be_written_fails_alone_and_all_of_its_context_with_it
 
 async def test_what_is_the_only_thing_to_be_written_fails_too(harness: CommitHarness) -> None:
     harness.one.staged.append("a!")
-    harness.commits.now()
-    await harness.commits.settled()
+    harness.commits.flush_now()
+    await harness.commits.flushed()
     assert (harness.unwritten, harness.one.failed, harness.lost) == ({"a": "a!"}, ["a!"], 0)
 
 
 async def test_if_nothing_at_all_can_be_written_no_context_is_to_blame(harness: CommitHarness) -> None:
     harness.one.staged += ["a!", "b!"]
-    harness.commits.now()
-    with pytest.raises(Fenced):
-        await harness.commits.settled()
+    harness.commits.flush_now()
+    with pytest.raises(LeaseLost):
+        await harness.commits.flushed()
     assert (harness.unwritten, harness.lost) == ({}, 1)
 
 
@@ -412,12 +412,12 @@ async def test_what_cannot_even_be_collected_does_not_end_the_writing(harness: C
         raise ValueError("a fault of ours")
 
     harness.one.collect = broken  # type: ignore[method-assign]
-    harness.commits.now()
-    with pytest.raises(Fenced):
-        await harness.commits.settled()
+    harness.commits.flush_now()
+    with pytest.raises(LeaseLost):
+        await harness.commits.flushed()
     harness.one.staged.append("a")
-    harness.commits.now()
-    await harness.commits.settled()
+    harness.commits.flush_now()
+    await harness.commits.flushed()
     assert (harness.lost, harness.paper.transactions) == (1, [["a"]])
 
 
@@ -425,8 +425,8 @@ async def test_a_database_that_goes_away_while_the_culprit_is_looked_for_is_wait
     errors: list[Exception | None] = [None, Unavailable("it is away"), None]
     harness.paper.failing = lambda: errors.pop(0)
     harness.one.staged += ["a", "b!"]
-    harness.commits.now()
-    await harness.commits.settled()
+    harness.commits.flush_now()
+    await harness.commits.flushed()
     assert harness.paper.transactions == [["a", "free b!"]]
     assert (harness.one.durable, harness.one.failed, harness.unwritten) == (["a"], ["b!"], {"b": "b!"})
 
@@ -437,8 +437,8 @@ async def test_a_connection_that_breaks_after_the_commit_does_not_make_forget_wh
     errors: list[Exception | None] = [None, Broke("the connection broke"), None]
     harness.paper.failing = lambda: errors.pop(0)
     harness.one.staged += ["a", "b!"]
-    harness.commits.now()
-    await harness.commits.settled()
+    harness.commits.flush_now()
+    await harness.commits.flushed()
     assert harness.paper.transactions == [["a", "free b!"]]
     assert (harness.one.durable, harness.one.failed, harness.unwritten) == (["a"], ["b!"], {"b": "b!"})
 
@@ -446,8 +446,8 @@ async def test_a_connection_that_breaks_after_the_commit_does_not_make_forget_wh
 async def test_a_transaction_that_had_gone_through_counts_as_committed(harness: CommitHarness) -> None:
     harness.paper.transactions.append(["before"])
     harness.one.staged.append("written")
-    harness.commits.now()
-    await harness.commits.settled()
+    harness.commits.flush_now()
+    await harness.commits.flushed()
     assert harness.one.durable == ["written"]
     assert harness.paper.transactions == [["before"]]
 
@@ -456,9 +456,9 @@ async def test_who_waits_when_it_stops_is_told(harness: CommitHarness, monkeypat
     monkeypatch.setattr(commit, "STOP", 0)
     harness.paper.gate.clear()
     harness.one.staged.append("a")
-    waiting: asyncio.Future[Any] = asyncio.ensure_future(harness.commits.settled())
-    harness.commits.now()
+    waiting: asyncio.Future[Any] = asyncio.ensure_future(harness.commits.flushed())
+    harness.commits.flush_now()
     await asyncio.sleep(0)
     await harness.commits.stop()
-    with pytest.raises(Fenced, match="stopping"):
+    with pytest.raises(LeaseLost, match="stopping"):
         await waiting

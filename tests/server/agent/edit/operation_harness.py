@@ -10,7 +10,7 @@ from a2a_canvas.server.agent.events import (
     StatusChanged,
     TurnEvent,
 )
-from a2a_canvas.server.agent.operations import Edit, Go, Marked, Operation, Put
+from a2a_canvas.server.agent.operations import Operation, Put, SelectionEdit, SelectionRequest, VersionStep
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Strategy
@@ -150,8 +150,8 @@ def landed(old: str, completed: EditCompleted) -> str:
     return splice(old, Span(start, end), completed.updated_content)
 
 
-def go(change: Undo | Redo | Restore) -> Go:
-    return Go("doc", change)
+def go(change: Undo | Redo | Restore) -> VersionStep:
+    return VersionStep("doc", change)
 
 
 def put(words: str, base: int | None = None) -> Put:

@@ -52,7 +52,7 @@ async def edited(*calls, **options) -> OperationHarness:
 
 async def test_the_model_is_asked_for_the_passage_and_nothing_else() -> None:
     harness = await edited(LOUDER)
-    passage = passage_of(TEXT, TWO, name="notes.md", language="markdown", instruction="Louder", strategy="replace")
+    passage = edit_prompt(TEXT, TWO, name="notes.md", language="markdown", instruction="Louder", strategy="replace")
     assert harness.llm.requests == [edit_request(passage, "m-1")]
 
 
@@ -149,7 +149,7 @@ async def test_a_selection_that_ended_in_a_line_end_keeps_it(end) -> None:
 )
 async def test_beside_lines_it_stands_on_lines_of_its_own_which_end_as_all_the_others(strategy, text_after) -> None:
     harness = await OperationHarness(answer(text("x\ny")), text="a\r\nb\r\nc").ready()
-    await harness.run(Edit("doc", Marked(line_start=2, line_end=2), strategy, "More", 1))
+    await harness.run(SelectionEdit("doc", SelectionRequest(line_start=2, line_end=2), strategy, "More", 1))
     assert (await harness.doc()).text == text_after
     assert harness.llm.requests[0].edit.lines
 

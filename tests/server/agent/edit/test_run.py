@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.edit.run import check
-from a2a_canvas.server.agent.endings import LOST
-from a2a_canvas.server.agent.events import ArtifactChanged, AssistantSaid, Remembered, State, StatusChanged
-from a2a_canvas.server.agent.model import Text
-from a2a_canvas.server.agent.operations import Edit, InvalidOperation, Marked, Operation
+from a2a_canvas.server.agent.edit.run import check_operation
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR
+from a2a_canvas.server.agent.events import ArtifactChanged, AssistantOutput, State, StatusChanged, TranscriptAppended
+from a2a_canvas.server.agent.model import ModelText
+from a2a_canvas.server.agent.operations import InvalidOperation, Operation, SelectionEdit, SelectionRequest
 from a2a_canvas.store.changes import AppendParts, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import DataPart, FilePart, Limits, text_part
@@ -36,7 +36,7 @@ async def at_version(number: int, store: InMemoryArtifactStore | None = None) ->
 
 async def refused(operation: Operation, harness: OperationHarness, context: str = "context") -> InvalidOperation:
     with pytest.raises(InvalidOperation) as caught:
-        await check(operation, context, harness.store)
+        await check_operation(operation, context, harness.store)
     return caught.value
 
 
@@ -51,7 +51,7 @@ async def test_an_operation_on_an_artifact_that_is_not_there_is_refused(operatio
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_one_that_can_be_done_is_not(operation) -> None:
-    await check(operation, "context", (await OperationHarness().ready()).store)
+    await check_operation(operation, "context", (await OperationHarness().ready()).store)
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ async def test_a_version_that_was_never_made_is_refused_with_those_that_were(ope
         (SelectionRequest(14, 18, text="Three."), "selection.text"),
     ],
 )
-async def test_a_selection_that_cannot_be_is_refused(marked, field) -> None:
+async def test_a_selection_that_cannot_be_is_refused(selection, field) -> None:
     harness = await OperationHarness().ready()
-    assert (await refused(Edit("doc", marked, "replace", "x", 1), harness)).field == field
+    assert (await refused(SelectionEdit("doc", selection, "replace", "x", 1), harness)).field == field
 
 
 @pytest.mark.parametrize("part", [FilePart(content=b"x", name="x.png"), DataPart({"a": 1})])
@@ -94,7 +94,7 @@ async def test_an_edit_of_an_artifact_without_text_is_refused(part) -> None:
 async def test_what_others_made_wrong_is_left_to_the_task_to_say() -> None:
     harness = await OperationHarness().ready()
     await harness.put("All new")
-    await check(edit(), "context", harness.store)
+    await check_operation(edit(), "context", harness.store)
 
 
 # --------------------------------------------------------------------- while it is written
@@ -123,7 +123,7 @@ async def test_what_another_task_is_writing_is_busy_also_for_who_names_the_versi
     for base in (None, versions + 1):
         harness = await being_written(versions=versions)
         before = await harness.doc()
-        await check(operation(base), "context", harness.store)
+        await check_operation(operation(base), "context", harness.store)
         await harness.run(operation(base))
         assert harness.told.statuses == [
             ("rejected", "Artifact 'doc' is being written by another task. Try again when it is done.")
@@ -206,7 +206,7 @@ async def test_at_the_ends_a_step_is_rejected_and_says_so(operations, said) -> N
 @pytest.mark.parametrize("operation", [go(Undo(2)), go(Redo(2)), go(Restore(1, 2)), put("New", 2)])
 async def test_a_step_from_another_version_than_the_current_one_is_rejected(operation) -> None:
     harness = await at_version(3)
-    await check(operation, "context", harness.store)
+    await check_operation(operation, "context", harness.store)
     await harness.run(operation)
     assert harness.end.state is State.REJECTED
     assert "its current version is 3, and the change was made for version 2" in harness.end.message.text
@@ -332,7 +332,7 @@ class Faulty(InMemoryArtifactStore):
 async def test_a_fault_of_the_store_fails_the_task_and_is_not_told_to_the_user(operation) -> None:
     harness = await OperationHarness(store=Faulty()).ready()
     await harness.run(operation)
-    assert harness.told.statuses == [("failed", LOST)]
+    assert harness.told.statuses == [("failed", INTERNAL_ERROR)]
 
 
 @pytest.mark.parametrize("operation", [go(Undo()), go(Restore(1)), put("x"), put("x", 2)])

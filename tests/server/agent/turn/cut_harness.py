@@ -9,7 +9,6 @@ from a2a_canvas.server.agent.events import (
     ArtifactChanged,
     AssistantOutput,
     LlmCallCompleted,
-    Remembered,
     State,
     StatusChanged,
     ToolFailed,

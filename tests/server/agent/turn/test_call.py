@@ -56,7 +56,7 @@ from tests.server.agent.turn.turn_harness import TurnHarness
 
 def call_of(
     told: EventRecorder, mode: Literal["delta", "accumulated"] = "delta", progress: Progress | None = None
-) -> Call:
+) -> ModelCall:
     async def ignore(thing: object) -> None: ...
 
     async def remember(items: Transcript) -> None:
@@ -205,7 +205,7 @@ async def test_a_redacted_thinking_block_is_remembered_whole() -> None:
     call = await play(
         call_of(EventRecorder()), [BlockStart(0, "thinking"), SignatureDelta(0, redacted="x"), BlockStop(0)]
     )
-    assert call.rest() == (AssistantSaid(1, (Thinking("", "", "x"),)),)
+    assert call.unsaved_blocks() == (AssistantOutput(1, (Thinking("", "", "x"),)),)
 
 
 # -------------------------------------------------------------- what is remembered
@@ -286,7 +286,7 @@ async def test_blocks_that_are_still_open_end_with_the_answer() -> None:
     assert isinstance(told.events[-1], LlmCallCompleted)
 
 
-def remembered(told: EventRecorder, call: Call) -> list[object]:
+def remembered(told: EventRecorder, call: ModelCall) -> list[object]:
     """What the model is shown of the answer, in order."""
     items = [item for event in told.of(TranscriptAppended) for item in event.items] + list(call.unsaved_blocks())
     return [block for item in items if isinstance(item, AssistantOutput) for block in item.blocks]

@@ -243,20 +243,20 @@ def cut_off(**what) -> InterruptedTurn:
 
 async def test_where_nothing_is_open_nothing_is_said() -> None:
     told = EventRecorder()
-    await take_back(cut_off(), WaitingStore(), told, ())
+    await reclaim(cut_off(), WaitingStore(), told, ())
     assert told.events == []
 
 
 async def test_an_open_model_call_is_over_with_an_error() -> None:
     told = EventRecorder()
-    await take_back(cut_off(round=3), WaitingStore(), told, ())
+    await reclaim(cut_off(round=3), WaitingStore(), told, ())
     assert told.events == [LlmCallCompleted(3, "error", Usage())]
 
 
 async def test_an_unfinished_call_is_taken_back_and_watchers_get_the_artifact_as_the_last_one_left_it() -> None:
     store, told = await store_of(replacing("Hello"), delta(appending(" Wor"))), EventRecorder()
-    assert await drafts_of(store, "context", "task") == ("doc",)
-    await take_back(cut_off(drafts=("doc",)), store, told, ["doc"])
+    assert await open_drafts(store, "context", "task") == ("doc",)
+    await reclaim(cut_off(drafts=("doc",)), store, told, ["doc"])
     [back] = told.of(ArtifactChanged)
     assert (back.append, back.parts[0].text, back.last_chunk, back.version) == (False, "Hello", False, 1)
     assert await open_drafts(store, "context", "task") == ("doc",)
@@ -264,7 +264,7 @@ async def test_an_unfinished_call_is_taken_back_and_watchers_get_the_artifact_as
 
 async def test_without_a_completed_call_the_artifact_goes_back_to_its_version() -> None:
     store, told = await store_of(replacing("Hello", last_chunk=True), delta(replacing("Wor"))), EventRecorder()
-    await take_back(cut_off(drafts=("doc",)), store, told, ["doc"])
+    await reclaim(cut_off(drafts=("doc",)), store, told, ["doc"])
     [back] = told.of(ArtifactChanged)
     assert (back.append, back.parts[0].text, back.last_chunk, back.version) == (False, "Hello", True, 1)
     assert await open_drafts(store, "context", "task") == ()
@@ -272,7 +272,7 @@ async def test_without_a_completed_call_the_artifact_goes_back_to_its_version() 
 
 async def test_a_text_without_any_completed_call_or_version_stays_until_it_is_rewritten() -> None:
     store, told = await store_of(delta(replacing("Hel"))), EventRecorder()
-    await take_back(cut_off(drafts=("doc",)), store, told, ["doc"])
+    await reclaim(cut_off(drafts=("doc",)), store, told, ["doc"])
     assert told.events == []
     life = Life(FakeLLM([answer(update("T1", append=True)), answer(text("Done."))]), documents=store.documents)
     await life.run()
@@ -295,7 +295,7 @@ async def test_an_open_edit_is_aborted_and_its_artifact_shown() -> None:
 
 async def test_what_is_shown_after_an_open_edit_is_what_another_call_of_the_same_task_has_written_since() -> None:
     store, told = await store_of(replacing("Hello", last_chunk=True), replacing("Bye")), EventRecorder()
-    await take_back(cut_off(open_edits=(("e", "doc", Selection(0, 2)),), drafts=("doc",)), store, told, ["doc"])
+    await reclaim(cut_off(open_edits=(("e", "doc", Selection(0, 2)),), drafts=("doc",)), store, told, ["doc"])
     [shown] = told.of(ArtifactChanged)
     assert (shown.parts[0].text, shown.version, shown.last_chunk) == ("Bye", 2, False)
 

@@ -38,7 +38,7 @@ class Talk:
     async def say(self, *parts: Part) -> str:
         """Ask for a task; how it ended."""
         told = EventRecorder()
-        first = (user_said(UserMessage("m", parts)),)
+        first = (to_user_input(UserMessage("m", parts)),)
         request = TurnRequest("task", "context", self._earlier, first, inbox=lambda closing: ())
         await run_turn(
             request,

@@ -105,7 +105,12 @@ async def test_several_tools_of_a_round_get_their_results_in_one_message_in_thei
     assert [result.tool_use_id for result in harness.results()] == ["T1", "T2", "T3"]
     assert harness.results()[0].content == "[]"
     assert '"text": "x"' in harness.results()[2].content
-    assert [type(block) for block in harness.llm.requests[1].messages[1].content] == [Text, ToolUse, ToolUse, ToolUse]
+    assert [type(block) for block in harness.llm.requests[1].messages[1].content] == [
+        ModelText,
+        ToolUse,
+        ToolUse,
+        ToolUse,
+    ]
 
 
 async def test_a_tool_error_goes_back_as_an_error_result_and_the_turn_goes_on() -> None:
@@ -319,7 +324,7 @@ async def test_the_part_limit_of_artifacts_ends_the_turn_too() -> None:
 
 async def test_an_error_that_nobody_foresaw_fails_the_task_without_its_text() -> None:
     told = await TurnHarness(broken(text("Hi"), ZeroDivisionError("secret"))).run()
-    assert told.statuses == [("failed", LOST)]
+    assert told.statuses == [("failed", INTERNAL_ERROR)]
 
 
 async def test_an_artifact_that_another_task_is_writing_is_busy_and_the_model_is_told() -> None:
@@ -344,7 +349,7 @@ async def test_a_message_that_comes_during_a_round_is_given_before_the_next() ->
     hold.release.set()
     await turn
     last = harness.llm.requests[1].messages[-1]
-    assert (last.content, last.message_id) == ((ToolResult("T1", "[]"), Text("Make it short")), "m-2")
+    assert (last.content, last.message_id) == ((ToolResult("T1", "[]"), ModelText("Make it short")), "m-2")
     assert harness.told.statuses == [("completed", "Shorter, then.")]
 
 
@@ -357,7 +362,7 @@ async def test_a_message_that_comes_during_the_last_round_keeps_the_turn_going()
     hold.release.set()
     await turn
     said_so_far = [message.content for message in harness.llm.requests[1].messages]
-    assert said_so_far == [(Text("Go"),), (Text("Done."),), (Text("Make it short"),)]
+    assert said_so_far == [(ModelText("Go"),), (ModelText("Done."),), (ModelText("Make it short"),)]
     assert harness.told.statuses == [("working", "Done."), ("completed", "Shorter: done.")]
     assert harness.closed
 
@@ -384,7 +389,7 @@ async def test_a_message_that_comes_before_the_question_is_asked_does_not_answer
     hold.release.set()
     await turn
     assert harness.results() == [ToolResult("T1", NOT_ASKED)]
-    assert harness.llm.requests[-1].messages[-1].content[-1] == Text("yes, and hurry")
+    assert harness.llm.requests[-1].messages[-1].content[-1] == ModelText("yes, and hurry")
     assert harness.told.statuses == [("working", "Let me see."), ("completed", "I will not.")]
 
 
@@ -397,7 +402,7 @@ async def test_a_message_that_comes_too_late_for_a_round_is_remembered_for_the_n
     hold.release.set()
     await turn
     assert harness.told.statuses == [("rejected", "No.")]
-    assert harness.told.of(Remembered)[-1].items[0].message_id == "m-2"
+    assert harness.told.of(TranscriptAppended)[-1].items[0].message_id == "m-2"
     assert harness.closed
 
 
@@ -453,7 +458,10 @@ async def test_a_turn_that_is_cancelled_while_it_closes_its_drafts_closes_them_a
 async def test_the_model_is_told_the_rules_the_tools_and_what_was_said_before_in_the_context() -> None:
     before = TurnHarness(answer(text("I write."), write("T1", "x")), answer(text("Written.")))
     told = await before.run()
-    earlier = (user_said(said("m-0", "Write x")), *(item for event in told.of(Remembered) for item in event.items))
+    earlier = (
+        to_user_input(said("m-0", "Write x")),
+        *(item for event in told.of(TranscriptAppended) for item in event.items),
+    )
     harness = TurnHarness(answer(text("Again.")), earlier=(earlier,))
     await harness.run()
     [request] = harness.llm.requests

@@ -51,7 +51,7 @@ async def test_completed_calls_and_their_results_stay_and_no_tool_runs_twice(bre
     told = await harness.run()
     user, assistant, results = harness.llm.requests[1].messages
     assert user == harness.llm.requests[0].messages[0]
-    assert [type(block) for block in assistant.content] == [Text, ToolUse]
+    assert [type(block) for block in assistant.content] == [ModelText, ToolUse]
     assert results.content == (ToolResult("T1", "Written; the draft stays open."),)
     assert [event.tool_use_id for event in told.of(ToolSucceeded)] == ["T1"]
     assert (await harness.doc()).text == "Hello"

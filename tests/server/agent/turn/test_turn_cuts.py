@@ -107,6 +107,6 @@ async def test_a_change_of_the_user_outside_of_the_house_is_made_with_all_others
     changes = [("doc", replacing("New", last_chunk=True)), ("a", replacing("A", last_chunk=True))]
     with harness.cuts.taken():
         changes.append(("b", appending("B", last_chunk=True)))
-        assert await save(changes, "context", "task", harness.store, harness.told) is None
+        assert await apply_user_changes(changes, "context", "task", harness.store, harness.told) is None
     assert [event.artifact_id for event in harness.told.of(ArtifactChanged)] == ["doc", "a", "b"]
     assert {cut.told for cut in harness.cuts.all} == {0, 3}

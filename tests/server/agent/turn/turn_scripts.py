@@ -2,14 +2,16 @@
 
 from datetime import UTC, datetime
 
-from a2a_canvas.server.agent.turn.history import user_said
+from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from tests.fakes import BROKEN, REFUSED, answer, ask, broken, decline, said, text, thinking, tool
 from tests.server.agent.edit.operation_harness import edit, go, put
 
-START = TaskRecord("task", "context", "", datetime(2026, 1, 1, tzinfo=UTC), transcript=(user_said(said("m-1", "Go")),))
+START = TaskRecord(
+    "task", "context", "", datetime(2026, 1, 1, tzinfo=UTC), transcript=(to_user_input(said("m-1", "Go")),)
+)
 
 
 def update(use_id, *, artifact="doc", append=False, last=False, given=None, **options):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.model import ModelError, ModelEvent, ModelRequest, Text, ToolUse
+from a2a_canvas.server.agent.model import ModelError, ModelEvent, ModelRequest, ModelText, ToolUse
 from a2a_canvas.server.agent.models.playback import answer
 
 Round = Sequence[tuple[str, dict[str, Any]]]
@@ -69,7 +69,7 @@ class Player:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         number = next(self._streams)
         calls = [ToolUse(f"t{next(self._ids)}", name, input) for name, input in next(self._rounds, ())]
-        events = answer(request, calls or [Text("Done.")], self._sizes)
+        events = answer(request, calls or [ModelText("Done.")], self._sizes)
         for count, event in enumerate(events):
             if count == self._breaks.get(number, -1):
                 raise ModelError("It broke.", retryable=True)

@@ -230,10 +230,10 @@ async def test_a_large_artifact_is_encoded_in_a_thread_which_has_texts_of_its_ow
         threads.append(get_ident())
         return conditional_response(*args)
 
-    monkeypatch.setattr(artifact_routes, "bare_of", watched)
-    monkeypatch.setattr(artifact_routes, "conditional", answered)
+    monkeypatch.setattr(routes, "raw_content", watched)
+    monkeypatch.setattr(routes, "conditional_response", answered)
     small = await harness.get(path)
-    monkeypatch.setattr(artifact_routes, "LARGE", 1)
+    monkeypatch.setattr(routes, "THREAD_THRESHOLD", 1)
     large = await harness.get(path)
     assert (large.content, large.headers) == (small.content, small.headers)
     assert threads[-1] != get_ident()

@@ -81,7 +81,7 @@ async def listening(max_connections: int = 10, head: float = NEVER, body: float 
         app = Starlette(
             routes=[Route("/", stream_server.length, methods=["GET", "POST"]), Route("/stream", stream_server.stream)]
         )
-        http = with_limits(ConnectionLimits(max_connections, head, body))
+        http = limited_connection(ConnectionLimits(max_connections, head, body))
         config = uvicorn.Config(app, http=http, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         running = asyncio.create_task(server.serve(sockets=[listener]))

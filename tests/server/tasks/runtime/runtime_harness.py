@@ -14,7 +14,7 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.model import ModelMessage
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Following, InMemoryJournal
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
@@ -39,13 +39,13 @@ HELLO = answer(text("Hello"))
 class SlowJournal(InMemoryJournal):
     """Lets others run wherever one that writes to a disk would."""
 
-    async def accepted(self, key):
+    async def find_duplicate(self, key):
         await asyncio.sleep(0)
-        return await super().accepted(key)
+        return await super().find_duplicate(key)
 
-    async def durable(self, task_id):
+    async def flushed(self, task_id):
         await asyncio.sleep(0)
-        await super().durable(task_id)
+        await super().flushed(task_id)
 
     async def get(self, task_id):
         await asyncio.sleep(0)
@@ -95,7 +95,7 @@ class RuntimeHarness:
 
     async def send(
         self, words: str, *, task: str = "", context: str = "c", owner: str = "", message_id: str = ""
-    ) -> Following:
+    ) -> TaskSubscription:
         return await self.runtime.send(Incoming(said(message_id or f"m-{words}", words), owner, context, task))
 
     async def settled(self, words: str, *, task: str = "", context: str = "c", owner: str = "") -> TaskRecord:
@@ -118,14 +118,14 @@ def settles(entry: Entry) -> bool:
     return isinstance(event, StatusChanged) and (event.state.terminal or event.state is State.INPUT_REQUIRED)
 
 
-async def until(following: Following, kind: type) -> None:
+async def until(following: TaskSubscription, kind: type) -> None:
     """Read on to an event of a kind."""
     entries = aiter(following)
     while not isinstance((await anext(entries)).event, kind):
         pass
 
 
-async def rest(following: Following) -> list[Entry]:
+async def rest(following: TaskSubscription) -> list[Entry]:
     return [entry async for entry in following]
 
 

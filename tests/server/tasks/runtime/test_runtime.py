@@ -18,11 +18,11 @@ from a2a_canvas.server.agent.events import (
     ToolUseStarted,
     TranscriptAppended,
 )
-from a2a_canvas.server.agent.model import ModelMessage, Text, ToolResult
-from a2a_canvas.server.agent.turn.turn import LOST
+from a2a_canvas.server.agent.model import ModelMessage, ModelText, ToolResult
+from a2a_canvas.server.agent.turn.turn import INTERNAL_ERROR
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
-from a2a_canvas.server.tasks.incoming import WINDOW
-from a2a_canvas.server.tasks.journal.journal import Following, InMemoryJournal
+from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from tests.fakes import (
@@ -87,8 +87,8 @@ async def test_the_conversation_of_the_context_is_in_the_next_tasks_request() ->
     await harness.settled("Write")
     await harness.settled("Hi")
     assert [message.content[0] for message in harness.heard()] == [
-        Text("Write"),
-        Text("I write."),
+        ModelText("Write"),
+        ModelText("I write."),
         ToolResult("T1", "Written; the draft stays open."),
         ModelText("Written."),
         ModelText("Hi"),
@@ -99,7 +99,7 @@ async def test_other_contexts_are_not() -> None:
     harness = RuntimeHarness(HELLO, HELLO)
     await harness.settled("Secret", context="a")
     await harness.settled("Hi", context="b")
-    assert [message.content for message in harness.heard()] == [(Text("Hi"),)]
+    assert [message.content for message in harness.heard()] == [(ModelText("Hi"),)]
 
 
 async def test_two_tasks_of_a_context_run_side_by_side() -> None:
@@ -117,7 +117,7 @@ async def test_what_another_task_is_still_saying_is_not_told_as_history() -> Non
     first = await harness.send("Slow")
     await hold.reached.wait()
     await harness.settled("Fast")
-    assert [message.content for message in harness.heard()] == [(Text("Fast"),)]
+    assert [message.content for message in harness.heard()] == [(ModelText("Fast"),)]
     await harness.runtime.cancel(first.snapshot.task_id, "")
 
 
@@ -126,14 +126,14 @@ async def test_a_task_that_goes_on_after_a_pause_is_not_told_of_later_ones() -> 
     asked = await harness.settled("Paint")
     await harness.settled("Something else")
     await harness.settled("Blue", task=asked.task_id)
-    assert Text("Something else") not in [content for message in harness.heard() for content in message.content]
+    assert ModelText("Something else") not in [content for message in harness.heard() for content in message.content]
 
 
 async def test_what_others_said_in_a_context_of_the_same_name_is_not_told() -> None:
     harness = RuntimeHarness(HELLO, HELLO)
     await harness.settled("Secret", owner="ann")
     await harness.settled("Hi", owner="bob")
-    assert [message.content for message in harness.heard()] == [(Text("Hi"),)]
+    assert [message.content for message in harness.heard()] == [(ModelText("Hi"),)]
 
 
 async def test_an_artifact_of_a_finished_task_stays_as_the_task_left_it() -> None:
@@ -184,7 +184,7 @@ async def test_indices_and_rounds_go_on_after_the_answer_and_the_final_message_s
     assert sum(isinstance(event, LlmCallCompleted) for event in events) == 3
 
 
-async def paused(harness: RuntimeHarness, following: Following) -> TaskRecord:
+async def paused(harness: RuntimeHarness, following: TaskSubscription) -> TaskRecord:
     async for entry in await harness.journal.follow(following.snapshot.task_id):
         if settles(entry):
             break
@@ -241,7 +241,7 @@ async def test_a_message_to_a_working_task_is_given_to_the_model_before_its_next
     hold.release.set()
     entries = await rest(second)
     assert states(entries)[-1] is State.COMPLETED
-    assert harness.heard()[-1].content == (ToolResult("T1", "[]"), Text("Keep it short"))
+    assert harness.heard()[-1].content == (ToolResult("T1", "[]"), ModelText("Keep it short"))
     record = await harness.journal.get(first.snapshot.task_id)
     assert spoken(record) == ["Write", "Keep it short", "Short."]
 
@@ -308,7 +308,7 @@ async def test_a_message_to_a_task_that_then_fails_is_in_the_next_tasks_conversa
     hold.release.set()
     await rest(first)
     await harness.settled("Hi")
-    assert Text("Please") in [content for message in harness.heard() for content in message.content]
+    assert ModelText("Please") in [content for message in harness.heard() for content in message.content]
 
 
 # ------------------------------------------------------------------- what is refused
@@ -417,7 +417,7 @@ async def test_a_known_caller_may_repeat_a_message_without_a_context() -> None:
 async def test_after_a_day_the_same_message_runs_again() -> None:
     harness = RuntimeHarness(HELLO, HELLO)
     first = await harness.settled("Hi")
-    harness.clock.move(WINDOW)
+    harness.clock.move(DEDUP_WINDOW)
     assert (await harness.send("Hi")).snapshot.task_id == first.task_id
     harness.clock.move(timedelta(seconds=1))
     assert (await harness.settled("Hi")).task_id != first.task_id
@@ -443,7 +443,7 @@ async def test_a_message_that_was_refused_may_be_sent_again() -> None:
 # ------------------------------------------------------------------------- cancelling
 
 
-async def working(harness: RuntimeHarness, hold: Hold, words: str = "Write") -> Following:
+async def working(harness: RuntimeHarness, hold: Hold, words: str = "Write") -> TaskSubscription:
     following = await harness.send(words)
     await hold.reached.wait()
     return following
@@ -487,7 +487,7 @@ async def test_a_message_added_before_the_first_step_of_a_turn_that_is_canceled_
     task_id = following.snapshot.task_id
     await harness.send("Ho", task=task_id)
     record = await harness.runtime.cancel(task_id, "")
-    assert [item.content for item in record.transcript] == [(Text("Hi"),), (Text("Ho"),)]
+    assert [item.content for item in record.transcript] == [(ModelText("Hi"),), (ModelText("Ho"),)]
 
 
 async def test_two_cancels_at_once_cancel_once() -> None:
@@ -582,9 +582,9 @@ async def test_what_was_said_in_a_canceled_task_is_remembered_in_the_context() -
     await harness.runtime.cancel(following.snapshot.task_id, "")
     await harness.settled("Hi")
     assert [message.content[-1] for message in harness.heard()][2:] == [
-        Text("Faster"),
-        Text("(The task ended here.)"),
-        Text("Hi"),
+        ModelText("Faster"),
+        ModelText("(The task ended here.)"),
+        ModelText("Hi"),
     ]
 
 
@@ -618,7 +618,7 @@ async def test_a_turn_that_is_lost_leaves_no_task_working() -> None:
 
     harness = RuntimeHarness(answer(write("T1", "x")), answer(text("Done.")), store=BrokenStore())
     record = await harness.settled("Hi")
-    assert (record.state, record.message.text) == (State.FAILED, LOST)
+    assert (record.state, record.message.text) == (State.FAILED, INTERNAL_ERROR)
 
 
 async def test_every_message_of_a_long_life_is_in_the_history_once() -> None:

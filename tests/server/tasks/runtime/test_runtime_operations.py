@@ -182,7 +182,7 @@ async def test_the_same_message_sent_twice_edits_once() -> None:
 # ------------------------------------------------------------------------ side by side
 
 
-async def two_edits(harness: Office, holds: list[Hold], *places: str) -> list[Following]:
+async def two_edits(harness: Office, holds: list[Hold], *places: str) -> list[TaskSubscription]:
     """Two edits that are both being written."""
     followings = []
     for place, hold in zip(places, holds, strict=True):
@@ -325,14 +325,14 @@ async def test_a_later_conversation_hears_of_edits_and_steps() -> None:
     await harness.done(UNDO, "Undo that")
     await rest(await harness.ask({"artifactId": "doc"}, "Hi"))
     assert [content for message in harness.heard() for content in message.content] == [
-        Text('[Of a passage selected in artifact "doc", utf16 offsets 5-9: "Two."]'),
-        Text("Louder"),
-        Text("Edited doc at line 2: version 2 is saved."),
-        Text('[The user\'s own step in artifact "doc": undo]'),
-        Text("Undo that"),
-        Text("Undone: doc is at version 1 again."),
-        Text('[The user is looking at artifact "doc"]'),
-        Text("Hi"),
+        ModelText('[Of a passage selected in artifact "doc", utf16 offsets 5-9: "Two."]'),
+        ModelText("Louder"),
+        ModelText("Edited doc at line 2: version 2 is saved."),
+        ModelText('[The user\'s own step in artifact "doc": undo]'),
+        ModelText("Undo that"),
+        ModelText("Undone: doc is at version 1 again."),
+        ModelText('[The user is looking at artifact "doc"]'),
+        ModelText("Hi"),
     ]
 
 
@@ -343,7 +343,10 @@ async def test_it_hears_of_a_canceled_edit_that_it_ended() -> None:
     await hold.reached.wait()
     await harness.runtime.cancel(following.snapshot.task_id, "")
     await harness.settled("Hi")
-    assert [message.content[-1] for message in harness.heard()][1:] == [Text("(The task ended here.)"), Text("Hi")]
+    assert [message.content[-1] for message in harness.heard()][1:] == [
+        ModelText("(The task ended here.)"),
+        ModelText("Hi"),
+    ]
 
 
 async def test_an_edit_hears_nothing_of_the_conversation() -> None:
@@ -423,5 +426,5 @@ async def test_a_note_of_this_servers_is_no_message_of_the_user() -> None:
     asked = await harness.settled("Rewrite it")
     await harness.done(PUT, "Mine")
     record = await harness.settled("This one", task=asked.task_id)
-    assert unread(record) == ()
+    assert unread_messages(record) == ()
     assert spoken(record) == ["Rewrite it", "Which?", "This one", "Fine."]

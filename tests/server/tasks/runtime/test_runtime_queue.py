@@ -36,7 +36,7 @@ def one_at_a_time(*calls: object, queued: int = 10) -> RuntimeHarness:
     return RuntimeHarness(*calls, admission=Admission(1, queued, interval=0))
 
 
-async def busy(harness: RuntimeHarness, hold: Hold) -> Following:
+async def busy(harness: RuntimeHarness, hold: Hold) -> TaskSubscription:
     """A turn that runs until `hold` is released."""
     following = await harness.send("Busy", context="busy")
     await hold.reached.wait()
@@ -99,7 +99,7 @@ async def test_contexts_take_turns_and_each_is_in_order() -> None:
     for following in waiting:
         await rest(following)
     asked = [request.messages[-1].content[0] for request in harness.llm.requests]
-    assert asked == [Text(words) for words in ("Busy", "a1", "b1", "c1", "a2", "a3")]
+    assert asked == [ModelText(words) for words in ("Busy", "a1", "b1", "c1", "a2", "a3")]
 
 
 async def test_what_is_beyond_the_queue_is_refused_and_not_kept() -> None:
@@ -153,7 +153,7 @@ async def test_a_message_to_what_waits_is_read_when_it_begins() -> None:
     hold.release.set()
     events = [entry.event for entry in await rest(waiting)]
     assert [event.message.message_id for event in events if isinstance(event, MessageReceived)] == ["m-Two"]
-    assert [message.content for message in harness.heard()][-1][-1] == Text("Two")
+    assert [message.content for message in harness.heard()][-1][-1] == ModelText("Two")
 
 
 async def test_an_answer_waits_too_and_the_turn_goes_on_where_it_paused() -> None:

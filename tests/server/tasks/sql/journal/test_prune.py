@@ -316,7 +316,7 @@ async def changed(harness: SqlStoreHarness, *steps: Step, context: str = "c") ->
             await harness.store.close(ref)
         except (InvalidChange, VersionNotFound):
             continue
-    await harness.commits.settled()
+    await harness.commits.flushed()
 
 
 async def aged(database: Database, ages: dict[int, datetime]) -> None:
@@ -365,8 +365,8 @@ async def test_old_versions_go_but_for_the_current_one_and_only_once(database: D
     async with open_store(database, FakeReplica()) as harness:
         await changed(harness, replacing("one"), Typed(3, " two"), Typed(7, " three"), Undo())
     await aged(database, dict.fromkeys((1, 2, 3), OLD))
-    assert (await prune(database, Keep(DAY, 5 * DAY), NOW, dry_run=False)).versions == 2
-    assert await prune(database, Keep(DAY, 5 * DAY), NOW, dry_run=False) == Pruned()
+    assert (await prune(database, Retention(DAY, 5 * DAY), NOW, dry_run=False)).versions == 2
+    assert await prune(database, Retention(DAY, 5 * DAY), NOW, dry_run=False) == PruneResult()
     async with open_store(database, FakeReplica()) as harness:
         assert (await harness.store.get(by("t"))).content.text == "one two"
         with pytest.raises(VersionPruned):
@@ -489,7 +489,7 @@ async def test_an_artifact_that_is_being_changed_is_left_for_the_next_time(
     async with open_store(database, FakeReplica()) as harness:
         await changed(harness, replacing("one"), replacing("two"))
         await how(harness)
-        await harness.commits.settled()
+        await harness.commits.flushed()
         await aged(database, {1: OLD})
         for dry_run in (True, False):
             assert (await prune(database, Retention(DAY, 5 * DAY), NOW, dry_run=dry_run)).versions == 0

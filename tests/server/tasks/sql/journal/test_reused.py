@@ -161,7 +161,7 @@ async def test_who_follows_a_removed_context_is_told_and_finds_the_new_one_when_
     a = await harness.start("one", "two", "new")
     await wrote(a, "1")
     await wrote(a, "2")
-    old = await a.house.journal.follow_context("c")
+    old = await a.backend.journal.follow_context("c")
     await harness.remove(a)
     with pytest.raises(StreamLost):
         async with asyncio.timeout(SOON):
@@ -243,18 +243,18 @@ async def written(harness: SqlStoreHarness, *words: str) -> None:
 
 async def let_go(harness: SqlStoreHarness) -> None:
     """Everything is committed, and nothing held any more."""
-    await harness.commits.settled()
+    await harness.commits.flushed()
     while True:
-        with harness.store.closed("c") as free:
+        with harness.store.frozen("c") as free:
             if free:
                 return
         await asyncio.sleep(0)
 
 
-async def pruned(harness: SqlStoreHarness, *, contexts: bool = False) -> Pruned:
+async def pruned(harness: SqlStoreHarness, *, contexts: bool = False) -> PruneResult:
     """The sweep, much later."""
-    keep = Keep(timedelta(days=100), timedelta(days=1), timedelta(days=1) if contexts else None)
-    return await prune(harness.database, keep, datetime.now(UTC) + timedelta(days=3), harness.store.closed)
+    keep = Retention(timedelta(days=100), timedelta(days=1), timedelta(days=1) if contexts else None)
+    return await prune(harness.database, keep, datetime.now(UTC) + timedelta(days=3), harness.store.frozen)
 
 
 async def test_a_sweep_leaves_versions_alone_while_a_change_of_their_artifact_is_staged() -> None:
@@ -283,10 +283,10 @@ async def made_at(harness: SqlStoreHarness) -> list[datetime]:
 
 
 async def test_a_context_stays_while_an_artifact_of_it_is_held_though_nothing_is_staged(monkeypatch) -> None:
-    monkeypatch.setattr(artifact_lease, "UNUSED", 3600.0)
+    monkeypatch.setattr(artifact_lease, "IDLE_SECONDS", 3600.0)
     async with swept_beside() as harness:
         await written(harness, "one")
-        await harness.commits.settled()
+        await harness.commits.flushed()
         await harness.store.prepare(by("t"))
         assert (await pruned(harness, contexts=True)).contexts == 0
         await written(harness, "two")
@@ -330,7 +330,7 @@ class Reuse:
 
     async def check(self) -> None:
         """Memory and a store that reads the rows say the same, and nothing of what was removed."""
-        await self._kept.commits.settled()
+        await self._kept.commits.flushed()
         async with open_store(self._kept.database, FakeReplica("reader")) as reader:
             seen = [await of(store) for store in (self._kept.store, reader.store)]
         assert seen[0] == seen[1]
