@@ -29,6 +29,8 @@ import pytest
 
 ACCOUNT = "postgres"
 """Who runs the server where the tests run as root, which PostgreSQL refuses."""
+permitted = True
+"""Whether the test that runs is marked as one that needs PostgreSQL (`conftest.py`)."""
 
 
 def sqlite_url(folder: Path) -> str:
@@ -38,6 +40,7 @@ def sqlite_url(folder: Path) -> str:
 
 def postgresql_url() -> str:
     """The url of a new, empty database. Skips the test if there is no PostgreSQL."""
+    _check_permitted()
     shared = os.environ.get("TEST_DATABASE_URL")
     return _created_in(shared) if shared else _session_server().new_database()
 
@@ -134,6 +137,7 @@ class PrivatePostgresql:
     """
 
     def __init__(self, settings: dict[str, str] | None = None) -> None:
+        _check_permitted()
         missing = why_not()
         if missing and os.environ.get("TESTS_NEED_POSTGRESQL") == "1":
             pytest.fail(missing)
@@ -214,6 +218,10 @@ def why_not() -> str:
     if os.geteuid() == 0 and not _as_account():
         return f"PostgreSQL does not run as root, and there is no user {ACCOUNT}: create it, or set TEST_DATABASE_URL"
     return ""
+
+
+def _check_permitted() -> None:
+    assert permitted, "mark this test with pytest.mark.postgres: it starts PostgreSQL"
 
 
 @functools.cache

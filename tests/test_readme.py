@@ -57,7 +57,7 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
-from a2a_canvas.server.tasks.sql.replica.notifications import POLL
+from a2a_canvas.server.tasks.sql.replica.notifications import POLL_INTERVAL
 from a2a_canvas.server.tasks.sql.replica.sql_backend import LEASE_TIMING
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, text_part
@@ -240,7 +240,7 @@ def test_the_page_on_scaling_has_the_numbers_of_the_code() -> None:
         "a piece of a draft is written within": f"{interval * 1000:.0f} ms",
         "a server renews its row": f"every {LEASE_TIMING.beat:.0f} s",
         "a server is taken for dead after": f"{LEASE_TIMING.expired:.0f} s",
-        "a look at the tables, below the notifications": f"every {POLL:.0f} s",
+        "a look at the tables, below the notifications": f"every {POLL_INTERVAL:.0f} s",
     }
 
 

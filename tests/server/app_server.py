@@ -26,14 +26,14 @@ from google.protobuf.json_format import MessageToDict
 from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest
 from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.app import build_app
-from a2a_canvas.server.protocols.edge.shutdown import Server
+from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings import Settings
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 TURN = "urn:a2a-canvas:turn:v1"
 WAYS = [(binding, version) for binding in ("JSONRPC", "HTTP+JSON", "GRPC") for version in ("1.0", "0.3")]
 HTTP = [way for way in WAYS if way[0] != "GRPC"]
-STOPPED = "The server was stopped before the task was done. Send it again."
+SERVER_STOPPED = "The server was stopped before the task was done. Send it again."
 
 
 class Gate:
@@ -142,7 +142,7 @@ async def serving(
 @asynccontextmanager
 async def stoppable(
     script: Path | str = SCRIPT, *, model: LLM | None = None, grpc: bool = True, **settings: Any
-) -> AsyncIterator[tuple[Server, asyncio.Task[None], Served]]:
+) -> AsyncIterator[tuple[GracefulServer, asyncio.Task[None], Served]]:
     """The same with its server, which stops when its `should_exit` is set, and the task that it runs in."""
     gate = Gate()
     watched = WatchedModel(model or load_script(script, sleep=gate.sleep))
@@ -153,7 +153,7 @@ async def stoppable(
         port, grpc_port = listener.getsockname()[1], free_port() if grpc else None
         app = build_app(Settings(**{"port": port, "grpc_port": grpc_port, "frame_ms": 0} | settings), watched)
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
-        server = Server(config, app.state.stop)
+        server = GracefulServer(config, app.state.stop)
         running = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             async with clients(port, grpc_port, watched, gate) as served:

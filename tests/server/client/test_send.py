@@ -28,6 +28,7 @@ from starlette.types import ASGIApp
 from a2a_canvas.server.client.fold import TURN, Seen, events, fold
 from a2a_canvas.server.client.send import SendOptions, send
 from a2a_canvas.server.client.shown import ArtifactUpdate, Data, File, Reply, Status
+from tests.property_examples import examples
 from tests.server.app_server import serving as serving_canvas
 from tests.server.client.client_harness import (
     BREAK,
@@ -654,7 +655,7 @@ def test_closing_words_are_no_status() -> None:
 
 
 @given(st.lists(st.sampled_from([task(), update("WORKING", "x"), written("a"), written("b", append=True)])))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_ids_once_known_are_never_forgotten(responses: list[pb.StreamResponse]) -> None:
     seen = Seen()
     for response in responses:

@@ -35,6 +35,7 @@ from a2a_canvas.store.sql.reading import Cache
 from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 from a2a_canvas.store.text.spans import Span
+from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, result
 from tests.store.sql.random_steps import STEPS, Step, do, done
 from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store, postgresql_database, sqlite_database
@@ -160,13 +161,13 @@ async def shown(store: ArtifactStore, artifact_id: str) -> Artifact | None:
         return None
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(WALK)
 def test_a_crash_leaves_what_memory_had_at_the_last_commit_on_sqlite(steps: list[tuple[Step, str, str | None]]) -> None:
     asyncio.run(walked(sqlite_database, steps))
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6))
 @given(WALK)
 def test_a_crash_leaves_what_memory_had_at_the_last_commit_on_postgresql(
     steps: list[tuple[Step, str, str | None]],

@@ -28,6 +28,7 @@ from a2a_canvas.store.models import Artifact, Limits, Ref, text_part
 from a2a_canvas.store.text.spans import Span
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import no_time
+from tests.property_examples import examples
 from tests.server.protocols.a2a_v1.model_rounds import (
     Player,
     Round,
@@ -120,7 +121,7 @@ def seen(task: pb.Task) -> dict[str, pb.Artifact]:
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(
     rounds=rounds,
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
@@ -139,7 +140,7 @@ async def test_folding_a_tasks_events_gives_the_artifacts_of_the_store_from_wher
         assert seen(folded(records[at], entries[at:])) == store
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(
     rounds=st.lists(rounds, min_size=2, max_size=3),
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
@@ -164,7 +165,7 @@ async def test_what_other_tasks_undo_restore_and_edit_in_between_is_told_with_th
             assert found[artifact.artifact_id] == expected(artifact)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(first=rounds, second=rounds)
 async def test_a_later_task_leaves_the_artifacts_of_a_finished_one_as_it_left_them(
     first: list[Round], second: list[Round]

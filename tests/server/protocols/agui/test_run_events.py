@@ -16,6 +16,7 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.edits import EditChunk, EditStarted
 from a2a_canvas.store.models import Limits
 from tests.fakes import BROKEN, REFUSED, Hold, answer, ask, broken, decline, text, thinking, tool, write
+from tests.property_examples import examples
 from tests.server.protocols.a2a_v1.model_rounds import Player, Round, rounds
 from tests.server.protocols.agui.agui_runs import CONTEXT, Json, Played, ScriptedRuntime, kinds, of, operation
 from tests.server.protocols.agui.agui_verifier import verify
@@ -130,7 +131,7 @@ def state_of(run: list[Json]) -> Json:
     return state
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12))
 @given(
     rounds=rounds,
     sizes=st.lists(st.integers(3, 40), min_size=1),

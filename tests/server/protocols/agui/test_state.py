@@ -22,6 +22,7 @@ from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, Content, DataPart, FilePart, Ref, Version, text_part
 from a2a_canvas.store.text.spans import Span
+from tests.property_examples import examples
 from tests.server.protocols.agui.state_patches import AT, Json, grouped, meaning, patched
 
 NEW = TaskRecord("t", "c", "", AT)
@@ -140,7 +141,7 @@ mixed_steps = st.builds(Step, st.just("a"), updates) | st.builds(Step, st.just("
 # ---------------------------------------------------------------------- the property
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.lists(steps, max_size=8), min_size=1, max_size=3), st.integers(0, 30))
 async def test_the_patches_lead_from_every_snapshot_to_every_later_one(tasks: list[list[Step]], joins: int) -> None:
     world = StoreHistory()
@@ -155,7 +156,7 @@ async def test_the_patches_lead_from_every_snapshot_to_every_later_one(tasks: li
         assert meaning(document) == meaning(json_of(state.snapshot()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.lists(steps, max_size=8), min_size=1, max_size=3), st.integers(0, 30), st.integers(0, 30))
 async def test_a_store_that_is_ahead_of_the_task_leads_to_the_same_end(
     tasks: list[list[Step]], joins: int, ahead: int
@@ -172,7 +173,7 @@ async def test_a_store_that_is_ahead_of_the_task_leads_to_the_same_end(
         assert meaning(document) == meaning(json_of(moments[-1].state().snapshot()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.lists(steps, max_size=8), min_size=1, max_size=3), st.integers(0, 30), st.sampled_from(["", "a"]))
 async def test_so_do_the_patches_of_the_older_view_with_a_text_that_may_lag_by_an_eighth_while_it_grows(
     tasks: list[list[Step]], joins: int, legacy: str
@@ -189,7 +190,7 @@ async def test_so_do_the_patches_of_the_older_view_with_a_text_that_may_lag_by_a
         assert older(document) == older(json_of(moments[-1].state(legacy).snapshot()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(
     st.lists(mixed_steps, min_size=3, max_size=12),
     st.integers(0, 30),
@@ -209,7 +210,7 @@ async def test_every_patch_fits_what_a_client_has_even_if_others_change_the_arti
     assert meaning(document) == meaning(json_of(state.snapshot()))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.lists(mixed_steps, min_size=3, max_size=12))
 async def test_whoever_joins_sees_the_artifacts_as_they_stand_whoever_has_changed_them(steps: list[Step]) -> None:
     moments, _ = await StoreHistory().task(steps)

@@ -27,6 +27,7 @@ from a2a_canvas.store.sql.tables import versions
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import answer, said, text, write
+from tests.property_examples import examples
 from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica
 from tests.store.artifact_builders import by, delta, replacing
@@ -350,7 +351,7 @@ STEPS = ["write", "write", "type", "type", "undo", "wait", "wait", "prune", "rem
 
 
 @given(st.lists(st.sampled_from(STEPS), max_size=20))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_whatever_is_pruned_removed_and_used_again_memory_says_what_the_rows_say(steps: list[str]) -> None:
     async def run() -> None:
         async with swept_beside() as harness:
