@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup setup-node serve test conversations check bench fuzz lock clean
+.PHONY: help setup setup-node serve test test-all conversations check bench fuzz lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,11 +21,14 @@ setup-node:  ## what the tests of the AG-UI stream need (node and npm must be th
 serve: setup  ## start the server on 127.0.0.1:8000 (ARGS="--port 9000")
 	$(BIN)/a2a-canvas serve $(ARGS)
 
-test: setup  ## the whole test suite (ARGS="-k journal")
-	$(BIN)/python -m pytest $(ARGS)
+test: setup  ## the quick tests, in under two minutes (ARGS="-k journal")
+	$(BIN)/python -m pytest --quick -n auto --dist worksteal $(ARGS)
+
+test-all: setup  ## every test with every example, as in CI
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 conversations: setup  ## 2,000 model calls against a strict Messages API (CALLS=20000)
-	MODEL_CALLS=$(or $(CALLS),2000) $(BIN)/python -m pytest tests/server/agent/test_conversations.py -q -s
+	MODEL_CALLS=$(or $(CALLS),2000) $(BIN)/python -m pytest tests/server/agent/turn/test_conversations.py -q -s
 
 check: setup  ## format, lint, types, import rules
 	$(BIN)/ruff format --check .
