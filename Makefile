@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup setup-node serve test test-all conversations check bench fuzz lock clean
+.PHONY: help setup setup-node serve test test-all conversations check bench fuzz docs lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,9 @@ bench: setup  ## benchmarks; they print ratios
 
 fuzz: setup  ## hostile requests against a real server (ARGS="--requests 2000 --database memory --seed 1")
 	$(BIN)/python -m bench.fuzz $(ARGS)
+
+docs: setup  ## write the generated part of docs/settings.md
+	$(BIN)/python -m tests.docs.settings_table
 
 lock: setup  ## write the installed versions to constraints.txt
 	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^pip==' > constraints.txt

@@ -11,7 +11,7 @@ from a2a_canvas.server.migrations import SchemaError, prepare
 from a2a_canvas.server.settings import Settings, without_password
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.lock import DatabaseInUse, FileLock
+from a2a_canvas.store.sql.sqlite_file import DatabaseInUse, FileLock
 
 
 class DatabaseError(Exception):
@@ -27,7 +27,7 @@ class LockedDatabase(Database):
 
     def lock(self) -> None:
         """Raises `DatabaseInUse` if another server has it open, `OSError` if the lock cannot be made."""
-        self._lock.take()
+        self._lock.acquire()
 
     async def close(self) -> None:
         await super().close()

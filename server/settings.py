@@ -54,52 +54,64 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
     grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off unless given")
-    model: str | None = Field(None, description="a Claude model, 'rehearsal', or 'script:FILE.yaml'")
+    model: str | None = Field(None, description="a model's name, 'rehearsal' or 'script:FILE.yaml'")
     database: str = Field(
         "sqlite:///a2a-canvas.db",
-        description="where tasks and artifacts are kept: 'sqlite:///FILE', "
-        "'postgresql://USER:PASSWORD@HOST/DATABASE' or 'memory'",
+        description="the database of tasks and artifacts: 'sqlite:///FILE', 'postgresql://USER:PASSWORD@HOST/DATABASE' "
+        "or 'memory'",
     )
     keep_journals: float = Field(
-        1, gt=0, le=CENTURY, description="days that what a finished task streamed is kept, for those who still read it"
+        1, gt=0, le=CENTURY, description="days to keep the streamed events of a finished task; the task itself stays"
     )
     keep_versions: float | None = Field(
-        None, gt=0, le=CENTURY, description="days that old versions are kept; for ever unless given"
+        None,
+        gt=0,
+        le=CENTURY,
+        description="days to keep the text of versions that are not current; for ever unless given",
     )
     keep_contexts: float | None = Field(
         None,
         gt=0,
         le=CENTURY,
-        description="days that a conversation is kept after its last change; for ever unless given",
+        description="days to keep a conversation, with its tasks and artifacts, after its last change; for ever unless "
+        "given",
     )
-    public_url: str | None = Field(None, description="the address in the card, if it is not http://HOST:PORT")
+    public_url: str | None = Field(None, description="the address in the card, if it is not 'http://HOST:PORT'")
     allowed_hosts: str | None = Field(
         None,
-        description="more names that requests may have as their host, separated by commas, besides HOST, that of the "
-        "public URL and localhost; '*' for any",
+        description="more host names that requests may use, separated by commas, besides localhost, the host and that "
+        "of the public URL; '*' for any",
     )
     agent_card: Path | None = Field(None, description="the card to start from (default: agent_card.json)")
     advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
-    frame_ms: float = Field(25, ge=0, le=1000, description="appends within so many milliseconds are joined; 0: none")
-    max_turns: int = Field(MAX_TURNS, ge=1, description="turns that run at once; the others wait")
-    max_queued: int = Field(MAX_QUEUED, ge=0, description="tasks that wait for their turn; what is beyond is refused")
+    frame_ms: float = Field(
+        25, ge=0, le=1000, description="milliseconds in which pieces of text are joined into one event; 0: none"
+    )
+    max_turns: int = Field(MAX_TURNS, ge=1, description="turns that run at once on this server; the others wait")
+    max_queued: int = Field(MAX_QUEUED, ge=0, description="tasks that wait for their turn; more are refused")
     max_rounds: int = Field(30, ge=1, description="model calls in one turn")
     max_tool_errors: int = Field(5, ge=1, description="failed tool calls in a row")
     max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")
     max_parts: int = Field(100, ge=1, description="parts of one artifact")
     max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="bytes of one request")
-    max_bodies_bytes: int = Field(64 * 1024 * 1024, ge=1024, description="bytes of all requests that come in at once")
-    max_text_bytes: int = Field(1024 * 1024, ge=1024, description="bytes of the text and data in one message")
-    max_connections: int = Field(900, ge=1, description="connections at once, and calls of gRPC")
-    max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of a Claude model")
-    context_window: int = Field(
-        200_000, ge=8192, description="tokens that a request to a Claude model and its answer have together"
+    max_bodies_bytes: int = Field(
+        64 * 1024 * 1024, ge=1024, description="bytes of all requests that are read or answered at once"
     )
-    thinking: str = Field("auto", description="whether a Claude model thinks before it answers: auto or off")
+    max_text_bytes: int = Field(1024 * 1024, ge=1024, description="bytes of the text and data in one message")
+    max_connections: int = Field(900, ge=1, description="HTTP connections at once, and gRPC calls at once")
+    max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of the model")
+    context_window: int = Field(
+        200_000, ge=8192, description="tokens of a request to the model and its answer together"
+    )
+    thinking: str = Field(
+        "auto", description="whether a Claude model thinks before it answers: 'auto' (if it thinks adaptively) or 'off'"
+    )
     expose_thinking: bool = Field(False, description="show the model's thinking to AG-UI clients")
-    on_disconnect: str = Field("continue", description="a task whose last AG-UI client goes away: continue or cancel")
-    shutdown_grace: float = Field(5, ge=0, le=600, description="seconds that a server has to stop")
-    log_level: str = Field("info", description="critical, error, warning, info or debug")
+    on_disconnect: str = Field(
+        "continue", description="a task whose last AG-UI client disconnects: 'continue' or 'cancel'"
+    )
+    shutdown_grace: float = Field(5, ge=0, le=600, description="seconds that a stopping server has to end its streams")
+    log_level: str = Field("info", description="'critical', 'error', 'warning', 'info' or 'debug'")
 
     @field_validator("database")
     @classmethod

@@ -1,4 +1,4 @@
-"""The waist that every mutation of an artifact passes: `store.apply(ref, change)`."""
+"""The store's protocol. Every mutation of an artifact is a call of `store.apply(ref, change)`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
-from a2a_canvas.store.document import Applied
-from a2a_canvas.store.models import Artifact, Parts, Ref, Version
+from a2a_canvas.store.models import Applied, Artifact, Parts, Ref, Version
 
 
 class ArtifactStore(Protocol):
-    """Keeps the artifacts of all contexts. The rules: `changes.py` (parts), `mutation.py` (drafts, versions).
+    """The artifacts of all contexts. The rules are in `changes.py` (parts) and `mutation.py` (drafts, versions).
 
-    What changes an artifact waits, if at all, before it changes anything. All of it may raise `Unavailable`, and then
-    nothing has changed.
+    A method that changes an artifact awaits only before it changes anything. Every method may raise `Unavailable`;
+    then nothing has changed.
     """
 
     async def prepare(self, ref: Ref) -> None:
-        """Get hold of an artifact, so that the next change of it waits for nothing, if it comes within a second.
+        """Acquire the artifact's lease: a change within the next second does not wait.
 
         Raises:
             Unavailable: the database cannot be used just now.
@@ -26,23 +25,23 @@ class ArtifactStore(Protocol):
         ...
 
     async def get(self, ref: Ref) -> Artifact:
-        """The artifact as it stands, with its draft.
+        """The artifact with its draft.
 
         Raises:
-            ArtifactNotFound: there is none.
+            ArtifactNotFound: there is no such artifact.
         """
         ...
 
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
-        """All artifacts of a context, in the order they were last changed, newest last."""
+        """All artifacts of a context, ordered by their last change, newest last."""
         ...
 
     async def current_versions(self, context_id: str) -> Mapping[str, tuple[int, str]]:
-        """Of each artifact of a context: the number of its current version, and the task that changed it last."""
+        """For each artifact of a context, the number of its current version and the task that changed it last."""
         ...
 
     async def versions(self, ref: Ref) -> tuple[Version, ...]:
-        """All closed versions, oldest first, those among them that are `pruned` without their content.
+        """All closed versions, oldest first. Those that are `pruned` have no content.
 
         Raises:
             ArtifactNotFound: there is no such artifact.
@@ -54,12 +53,12 @@ class ArtifactStore(Protocol):
 
         Raises:
             ArtifactNotFound, VersionNotFound: there is no such artifact, or no such version of it.
-            VersionPruned: its content is no longer kept.
+            VersionPruned: its content was removed.
         """
         ...
 
     async def apply(self, ref: Ref, change: Change) -> Applied:
-        """Change an artifact. One that does not exist is made by an update; a step needs one.
+        """Change an artifact. An update creates a missing one; a step needs an existing one.
 
         Raises:
             ArtifactNotFound, ArtifactBusy, VersionNotFound, VersionPruned, VersionConflict, InvalidChange,
@@ -72,11 +71,11 @@ class ArtifactStore(Protocol):
         ...
 
     async def close(self, ref: Ref) -> Applied | None:
-        """Make the task's draft a version; None if it has none."""
+        """Close the task's draft into a version; None if the task has no draft."""
         ...
 
     async def discard(self, ref: Ref) -> Applied | None:
-        """Take back the call that is being written; None if there is nothing to tell a watcher."""
+        """Undo the call that is being written; None if watchers have nothing to be told."""
         ...
 
 

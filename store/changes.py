@@ -1,14 +1,14 @@
-"""The part rules (README, "How parts are combined"): what a change makes of an artifact's parts. Pure.
+"""The part rules (README, "How parts are combined"): how a change alters an artifact's parts. Pure.
 
-A2A parts have no ids, so which part an update means is decided by kind:
+A2A parts have no ids, so the kind decides which part an update means:
 
                   text                                    file, data
     one update    joined, in order, into one              kept apart, in order
     ReplaceParts  replaces all text                       replaces all parts of that kind
     AppendParts   joined to the end of the text           added after those of the kind
 
-Kinds an update does not name stay as they are. Parts of one kind stand together at the slot of that kind's
-first part; a new kind goes to the end. An edit (`EditText`) changes a range of the text and nothing else.
+Kinds that an update does not name are unchanged. Parts of one kind are adjacent, at the place of that kind's first
+part; a new kind goes to the end. An edit (`EditText`) changes a range of the text and nothing else.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from a2a_canvas.store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, OutsideText, TooManyParts
-from a2a_canvas.store.models import Kind, Limits, Part, Parts, TextPart, replace_surrogates, text_of, text_part
+from a2a_canvas.store.models import Kind, Limits, Part, Parts, TextPart, text_of, text_part
 from a2a_canvas.store.text.spans import Span
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceParts:
-    """Replace what the artifact has of the kinds in `parts`.
+    """Replace the artifact's parts of the kinds in `parts`.
 
     Attributes:
-        name, description: new ones; None leaves them.
-        last_chunk: the draft closes into a version.
-        done: the change completes a call. The deltas of a call that is still streaming say False.
-        base: the version that must be the current one; None if any may be.
+        name, description: the new ones; None leaves them unchanged.
+        last_chunk: close the draft into a version.
+        done: the change completes a call; False for a delta of a call that is still streaming.
+        base: the version that must be current; None if any may be.
     """
 
     parts: Parts
@@ -44,7 +45,7 @@ class ReplaceParts:
 
 @dataclass(frozen=True, slots=True)
 class AppendParts:
-    """Add to what the artifact has of the kinds in `parts`. Attributes as in `ReplaceParts`, which has a guard."""
+    """Add to the artifact's parts of the kinds in `parts`. Attributes as in `ReplaceParts`, without `base`."""
 
     parts: Parts
     name: str | None = None
@@ -55,11 +56,11 @@ class AppendParts:
 
 @dataclass(frozen=True, slots=True)
 class EditText:
-    """Put `text` in the place of a range of the artifact's text: at once a new version.
+    """Replace a range of the artifact's text by `text`, which makes a new version at once.
 
     Attributes:
         base: the version whose range `span` is. If it is not the current one, nothing is changed.
-        passage: `span` is what was meant to be edited. False says that it is only where two whole texts differ.
+        passage: whether `span` is the passage somebody selected. False: it is only where two whole texts differ.
     """
 
     span: Span
@@ -73,7 +74,7 @@ class Restore:
     """Make a new version with the content of an old one.
 
     Attributes:
-        base: the version that must be the current one; None if any may be.
+        base: the version that must be current; None if any may be.
     """
 
     version: int
@@ -85,8 +86,8 @@ class Undo:
     """Make the version before the current one the current one. `base` as in `Restore`.
 
     Attributes:
-        group: go back over all that one task made: to the version before the newest run of versions by the same task
-            that ends with the current one; to the first of them if the run begins the artifact.
+        group: undo all that one task made: go to the version before the run of versions by the same task that ends with
+            the current one, or to the first of the run if nothing precedes it.
     """
 
     base: int | None = None
@@ -95,10 +96,10 @@ class Undo:
 
 @dataclass(frozen=True, slots=True)
 class Redo:
-    """Take one `Undo` back. `base` as in `Restore`.
+    """Reverse one `Undo`. `base` as in `Restore`.
 
     Attributes:
-        group: go on to the last of the run of versions by the same task that comes next.
+        group: go to the last version of the run by the same task that comes next.
     """
 
     base: int | None = None
@@ -106,10 +107,10 @@ class Redo:
 
 
 Update = ReplaceParts | AppendParts
-"""What a draft is made of."""
+"""The changes that make up a draft."""
 
 Step = EditText | Restore | Undo | Redo
-"""What goes from version to version."""
+"""The changes that make a version, or another version current."""
 
 Change = Update | Step
 
@@ -127,7 +128,7 @@ def apply(parts: Parts, change: Update | EditText) -> Parts:
             return _merge(parts, _update(change), _replace_kind)
         case AppendParts():
             update = _update(change)
-            match parts, update:  # what a token does: only a text, added to only a text
+            match parts, update:  # the case of a token: a text alone, added to a text alone
                 case (TextPart() as before,), (TextPart() as after,):
                     return (_join(before, after),)
             return _merge(parts, update, _append_kind)
@@ -156,7 +157,7 @@ def _edit(parts: Parts, change: EditText) -> Parts:
 
 
 def group(parts: Iterable[Part]) -> Parts:
-    """`parts` by kind: kinds in the order they first occur, all text joined into one part.
+    """`parts` by kind: the kinds in the order of their first part, all text joined into one part.
 
     Raises:
         MediaTypeConflict: text parts of two media types.
@@ -171,12 +172,12 @@ def group(parts: Iterable[Part]) -> Parts:
 
 
 def compact(parts: Parts) -> Parts:
-    """The same parts, without the pieces in which their text came: for parts that are kept for long."""
+    """The same parts with their texts joined: for parts that stay in memory for long."""
     return tuple(replace(part, body=part.body.compact()) if isinstance(part, TextPart) else part for part in parts)
 
 
 def check(parts: Parts, limits: Limits) -> None:
-    """Raises `ArtifactTooLarge` or `TooManyParts` when `parts` are more than `limits` allow."""
+    """Raises `ArtifactTooLarge` or `TooManyParts` if `parts` exceed `limits`."""
     if len(parts) > limits.parts:
         raise TooManyParts(len(parts), limits.parts)
     size = sum(part.size + metadata_size(part) for part in parts)
@@ -189,7 +190,8 @@ def metadata_size(part: Part) -> int:
     return len(json.dumps(dict(part.metadata)).encode()) if part.metadata else 0
 
 
-def _by_kind(parts: Iterable[Part]) -> dict[Kind, list[Part]]:
+def by_kind(parts: Iterable[Part]) -> dict[Kind, list[Part]]:
+    """The parts of each kind, in the order of the kinds' first parts."""
     kinds: dict[Kind, list[Part]] = {}
     for part in parts:
         kinds.setdefault(part.kind, []).append(part)
@@ -197,8 +199,8 @@ def _by_kind(parts: Iterable[Part]) -> dict[Kind, list[Part]]:
 
 
 def _merge(parts: Parts, update: Parts, combine: Callable[[list[Part], list[Part]], list[Part]]) -> Parts:
-    merged = _by_kind(parts)
-    for kind, new in _by_kind(update).items():
+    merged = by_kind(parts)
+    for kind, new in by_kind(update).items():
         merged[kind] = combine(merged.get(kind, []), new)
     return tuple(part for of_kind in merged.values() for part in of_kind)
 

@@ -1,7 +1,7 @@
-"""Frozen values to JSON and back, so that they can be kept. What is read again equals what was written.
+"""Frozen values to JSON and back. What is decoded equals what was encoded.
 
-Rule 1: a member of a union says which one it is under `_type`.
-Rule 2: what a field has by default is not written, so values written before a field existed read as if it had that.
+Rule 1: a member of a union has the name of its class under `_type`.
+Rule 2: a field that has its default is not written. So a value written before a field existed is read with the default.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from a2a_canvas.store.text.rope import Rope
 
 
 def make_converter() -> Converter:
-    """A converter that knows what an artifact is made of."""
+    """A converter for all that an artifact consists of."""
     converter = Converter(omit_if_default=True)
     converter.register_structure_hook(Rope, lambda value, _: Rope(value))
     converter.register_unstructure_hook(Rope, str)
@@ -28,7 +28,7 @@ def make_converter() -> Converter:
     converter.register_unstructure_hook(bytes, lambda value: b64encode(value).decode())
     converter.register_structure_hook(datetime, lambda value, _: datetime.fromisoformat(value))
     converter.register_unstructure_hook(datetime, datetime.isoformat)
-    # What is JSON already stays as it is.
+    # JSON values pass unchanged.
     converter.register_structure_hook_func(_is_json, lambda value, _: value)
     converter.register_unstructure_hook_func(_is_json, lambda value: value)
     configure_tagged_union(Part, converter)
@@ -36,7 +36,7 @@ def make_converter() -> Converter:
 
 
 def _is_json(kind: Any) -> bool:
-    """Whether values of a type are JSON as they stand: anything, `JsonValue`, and objects of either."""
+    """Whether a type's values are JSON already: `Any`, `JsonValue`, and mappings to them."""
     if get_origin(kind) is Mapping:
         return _is_json(get_args(kind)[1])
     return kind is Any or kind is JsonValue
@@ -46,10 +46,10 @@ CONVERTER = make_converter()
 
 
 def encode(value: object, kind: Any, converter: Converter = CONVERTER) -> str:
-    """`value`, which is of type `kind`, as JSON."""
+    """`value`, of the type `kind`, as JSON."""
     return json.dumps(converter.unstructure(value, unstructure_as=kind), ensure_ascii=False, separators=(",", ":"))
 
 
 def decode(text: str, kind: Any, converter: Converter = CONVERTER) -> Any:
-    """The value that was written."""
+    """The value of the type `kind` that was encoded."""
     return converter.structure(json.loads(text), kind)

@@ -1,7 +1,7 @@
-"""What is told of an edit while it is being written (docs/extensions.md): the closed union of its phases.
+"""The events of an edit while it is being written (docs/extensions.md), as a closed union.
 
-An edit is announced (`EditStarted`), grows (`EditChunk`) and ends in exactly one way: `EditCompleted`, and the change
-of the artifact follows at once, or `EditAborted`, and the artifact is as it was.
+An edit is announced (`EditStarted`), grows (`EditChunk`) and ends in exactly one of two ways: `EditCompleted`, which
+the change of the artifact follows at once, or `EditAborted`, which leaves the artifact unchanged.
 
 Law: `old[:start] + updated_content + old[end:]` is the new text, whatever the strategy. Under `replace` the chunks,
 joined, are `updated_content`.
@@ -32,7 +32,7 @@ class EditStarted:
 
     Attributes:
         edit_id: unique in the task.
-        version: the version that `selection` is a range of.
+        version: the version whose text `selection` is a range of.
     """
 
     edit_id: str
@@ -54,13 +54,13 @@ class EditChunk:
 
 @dataclass(frozen=True, slots=True)
 class EditCompleted:
-    """The edit is whole.
+    """The edit is complete.
 
     Attributes:
-        selection: where it landed, which is elsewhere than where it began if others changed the artifact meanwhile.
-        version: the version that `selection` is a range of: the parent of the one that follows.
+        selection: where it was applied; not where it began if others changed the artifact meanwhile.
+        version: the version whose text `selection` is a range of: the parent of the new version.
         updated_content: the whole new text of the selected range.
-        written: the range of the new text that the chunks came to occupy.
+        written: the range of the new text that the chunks occupy.
     """
 
     edit_id: str
@@ -74,7 +74,7 @@ class EditCompleted:
 
 @dataclass(frozen=True, slots=True)
 class EditAborted:
-    """The edit has come to nothing."""
+    """The edit was given up; the artifact is unchanged."""
 
     edit_id: str
     artifact_id: str

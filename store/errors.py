@@ -1,30 +1,30 @@
-"""What can go wrong with an artifact. Errors carry data; only the edge turns them into codes.
+"""The errors of the store. They carry data; only the protocols turn them into codes.
 
 StoreError
 ├── ArtifactNotFound      there is no such artifact in the context
 ├── VersionNotFound       the artifact has no version of that number
-│   └── VersionPruned     it had one, but its content is no longer kept
+│   └── VersionPruned     it had one, but its content was removed
 ├── ArtifactBusy          another task has a draft of it open
-├── VersionConflict       the change was made for a version that is not the current one
+├── VersionConflict       the change was made for a version that is not current
 ├── PassageLost           the passage of an edit cannot be found again in the current version
 ├── InvalidChange
 │   ├── EmptyUpdate       an update without parts
-│   ├── MediaTypeConflict two texts of different media types cannot be one
-│   ├── OutsideText       a range that the text does not have
+│   ├── MediaTypeConflict texts of two media types cannot be joined
+│   ├── OutsideText       a range outside of the text
 │   ├── TooManyParts      more parts than an artifact may have
 │   ├── NothingToUndo     the current version is the first of its line
 │   └── NothingToRedo     the current version is the last of its line
 └── LimitReached
     └── ArtifactTooLarge  more bytes than an artifact may have
 
-Unavailable               the database cannot be reached, or cannot write: nothing is wrong with the request
+Unavailable               the database cannot be reached, or cannot write: the request itself is fine
 """
 
 from __future__ import annotations
 
 
 class StoreError(Exception):
-    """Root of the tree. `str()` of each one says what to do next."""
+    """Root of the tree. `str()` of an error says what to do next."""
 
 
 class ArtifactNotFound(StoreError):
@@ -73,7 +73,7 @@ class VersionConflict(StoreError):
 
 
 class PassageLost(StoreError):
-    """`base`: the version in which it was selected; None if that is not known."""
+    """`base`: the version in which the passage was selected; None if that is not known."""
 
     def __init__(self, artifact_id: str, base: int | None, current: int) -> None:
         moved_on = f"it has changed since version {base} and is now at version {current}"
@@ -139,7 +139,7 @@ class TooManyParts(InvalidChange):
 
 
 class LimitReached(StoreError):
-    """A bound set by the operator was reached."""
+    """A limit set by the operator was reached."""
 
 
 class ArtifactTooLarge(LimitReached):
@@ -150,10 +150,10 @@ class ArtifactTooLarge(LimitReached):
 
 
 class Unavailable(Exception):
-    """What keeps artifacts and tasks cannot be reached, or cannot write. Nothing was changed; trying again may go well.
+    """The database cannot be reached, or cannot write. Nothing was changed; another attempt may succeed.
 
     Args:
-        reason: in words for an operator.
+        reason: for an operator.
     """
 
     def __init__(self, reason: str) -> None:

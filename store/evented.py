@@ -1,4 +1,4 @@
-"""A store that tells what happens to it: one per turn, around the store that all turns share."""
+"""A store that reports every change to a listener: one per turn, around the store that all turns share."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from dataclasses import replace
 
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText
-from a2a_canvas.store.document import Applied
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted
-from a2a_canvas.store.models import Artifact, Ref, Version
+from a2a_canvas.store.models import Applied, Artifact, Ref, Version
 
 Listen = Callable[[Applied | EditEvent], Awaitable[None]]
 
 
 class EventedArtifactStore:
-    """Wraps any store and tells `listen` of every applied change, and of every edit on its way, in order.
+    """Wraps any store and passes every applied change, and every event of an edit, to `listen`, in order.
 
-    The first change of an artifact in a task is told as a replacement with all parts, whatever it was: a stock
-    client cannot append to an artifact it has not seen (README, "How parts are combined").
+    The first change of an artifact in a task is reported as a replacement with all parts, because a stock client cannot
+    append to an artifact that it has not seen (README, "How parts are combined").
 
-    It also knows at which version the turn's model last read or wrote an artifact (`known`): if another version is
-    current, somebody else has changed it since.
+    It also records the version at which the turn's model last read or wrote an artifact (`known`). If another version
+    is current, somebody else has changed the artifact since.
 
     Args:
-        seen: ids of the artifacts that the task has already changed, when its turn goes on after a pause.
+        seen: ids of the artifacts that the task has already changed, for a turn that is resumed.
 
     Attributes:
         touched: ids of the artifacts that the task's model has read or written.
-        saved: the artifacts of which this turn has made a version, as its last change left them.
+        saved: the artifacts of which this turn has made a version, after its last change.
     """
 
     def __init__(self, store: ArtifactStore, listen: Listen, seen: Iterable[str] = ()) -> None:
@@ -68,7 +67,7 @@ class EventedArtifactStore:
         self.model_knows(artifact_id, version)
 
     def model_knows(self, artifact_id: str, version: int) -> None:
-        """As the turn begins, the model knows the artifact as it was when `version` was the current one."""
+        """The conversation shows the model the artifact at `version` when the turn begins."""
         if artifact_id not in self._drafts:  # nobody else changes what this turn has a draft of
             self._known[artifact_id] = (version,)
 
@@ -78,7 +77,7 @@ class EventedArtifactStore:
         return await self._changed(applied)
 
     def adopt_draft(self, ref: Ref) -> None:
-        """Go on with a draft that the task has left open: a crash ended the turn that wrote it."""
+        """Continue a draft that the task left open: the turn that wrote it ended in a crash."""
         self._drafts[ref.artifact_id] = ref
 
     async def complete_call(self, ref: Ref) -> None:
@@ -95,26 +94,26 @@ class EventedArtifactStore:
         return await self._notify(applied) if applied else None
 
     async def notify(self, event: EditStarted | EditChunk | EditAborted) -> None:
-        """Pass on how an edit goes. Nothing has been changed yet."""
+        """Report the progress of an edit. Nothing has been changed yet."""
         await self._listen(event)
 
     async def complete(self, ref: Ref, change: EditText, completed: EditCompleted) -> Applied:
-        """Apply an edit that was told of: `completed` is told just before the change.
+        """Apply an edit. `completed` is reported just before the change.
 
         Raises:
-            StoreError: nothing has changed, and nothing was told.
+            StoreError: nothing has changed, and nothing was reported.
         """
         applied = await self._store.apply(ref, change)
         await self._listen(completed)
         return await self._changed(applied)
 
     async def resend(self, ref: Ref) -> None:
-        """Tell of an artifact as it stands: what watchers saw of an edit has come to nothing.
+        """Report the whole artifact again, after an edit that watchers saw was aborted.
 
-        A draft of another task is not shown, as long as there is a version: it may still be taken back.
+        A draft of another task is not reported if there is a version, because that task may still discard it.
 
         Raises:
-            ArtifactNotFound: there is none.
+            ArtifactNotFound: there is no such artifact.
         """
         artifact, versions = await self._store.get(ref), await self._store.versions(ref)
         writer = self._drafts.get(ref.artifact_id)
@@ -127,25 +126,26 @@ class EventedArtifactStore:
         await self._notify(Applied(closed, False, (), True, version.number, version.author, version.parent))
 
     async def prepare_all(self) -> None:
-        """Get hold of every draft of this turn: `close_all` waits for nothing then, nor does what is said after it."""
+        """Acquire the lease of every draft of this turn, so that `close_all` does not wait."""
         for ref in tuple(self._drafts.values()):
             await self._store.prepare(ref)
 
     async def close_all(self) -> None:
         """Close every draft of this turn: before the task asks for input, and when it ends.
 
-        A call that is still being written is taken back first.
+        A call that is still being written is discarded first.
         """
         for ref in tuple(self._drafts.values()):
             await self.discard(ref)
             await self.close(ref)
 
     async def _changed(self, applied: Applied) -> Applied:
-        """Tell of a change that the model has made. One over what it has not seen leaves `known` as it is."""
+        """Report a change by the model. A change on top of a version the model has not seen leaves `known` alone."""
         artifact_id = applied.artifact.artifact_id
         self.touched.add(artifact_id)
         if artifact_id not in self._known or applied.parent in self._known[artifact_id]:
-            # While a draft is open its parent is current. Its own number is the parent of a change that closes it.
+            # While a draft is open, its parent is the current version. A change that closes the draft has the draft's
+            # own number as its parent.
             is_draft = not applied.last_chunk
             self._known[artifact_id] = (applied.parent, applied.version) if is_draft else (applied.version,)
         if applied.last_chunk:

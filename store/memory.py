@@ -1,4 +1,4 @@
-"""Artifacts in memory: everything is gone when the process ends."""
+"""Artifacts in memory: lost when the process ends."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Mapping
 
 from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import Change
-from a2a_canvas.store.document import Applied, Document
 from a2a_canvas.store.errors import ArtifactNotFound
-from a2a_canvas.store.models import Artifact, Limits, Ref, Version
+from a2a_canvas.store.models import Applied, Artifact, Document, Limits, Ref, Version
 
 
 class InMemoryArtifactStore:
     """An `ArtifactStore` in a dictionary.
 
     Args:
-        limits: bounds of one artifact.
+        limits: limits of one artifact.
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -73,5 +72,5 @@ class InMemoryArtifactStore:
         context = self._contexts.setdefault(ref.context_id, {})
         if context.get(ref.artifact_id) is document:
             return
-        context.pop(ref.artifact_id, None)  # the newest change stands last
+        context.pop(ref.artifact_id, None)  # the newest change is last
         context[ref.artifact_id] = document

@@ -1,8 +1,7 @@
-"""What an artifact is: frozen values, no behaviour beyond reading them."""
+"""An artifact, its versions and its draft, as frozen values. What changes them is in `mutation.py`. Pure."""
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +9,10 @@ from typing import ClassVar, Literal
 
 from typing_extensions import TypeAliasType
 
+from a2a_canvas.store.errors import VersionNotFound, VersionPruned
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.spans import Span
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 JsonValue = TypeAliasType("JsonValue", "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None")
 Metadata = Mapping[str, JsonValue]
@@ -19,8 +20,7 @@ Kind = Literal["text", "file", "data"]
 Author = Literal["agent", "user"]
 
 NO_METADATA: Metadata = {}
-"""Shared by all parts without any, because there is a part per token."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Shared by all parts that have no metadata, because there is a part per token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True)
 class DataPart:
-    """A JSON value. `size` is the length of its JSON text in bytes, told by whoever made the part."""
+    """A JSON value. `size` is the length of its JSON text in bytes, as given by the caller."""
 
     kind: ClassVar[Kind] = "data"
     data: JsonValue
@@ -74,19 +74,8 @@ Part = TextPart | FilePart | DataPart
 Parts = tuple[Part, ...]
 
 
-def replace_surrogates(text: str) -> str:
-    """`text` with U+FFFD in place of every lone surrogate, which no transport and no encoding can carry."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", text)
-    return text
-
-
 def text_part(text: str, media_type: str = "", metadata: Metadata | None = None) -> TextPart:
-    """A text part; its text is `replace_surrogates`."""
+    """A text part. Lone surrogates in `text` are replaced."""
     return TextPart(Rope(replace_surrogates(text)), media_type, metadata or NO_METADATA)
 
 
@@ -97,7 +86,7 @@ def text_of(parts: Parts) -> TextPart | None:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What an artifact consists of at one moment."""
+    """The content of an artifact at one moment."""
 
     name: str = ""
     description: str = ""
@@ -112,7 +101,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """What an edit did to its version's parent: `span` of its text was replaced by `length` code points."""
+    """How an edit made a version from its parent: `span` of the parent's text became `length` code points."""
 
     span: Span
     length: int
@@ -124,9 +113,9 @@ class Version:
 
     Attributes:
         parent: the number of the version it was made from; 0 for none.
-        incomplete: the call that wrote it was cut off and nothing came after it.
-        edited: the passage that was edited, if that is how it was made.
-        pruned: its content is no longer kept: it reads as if there had been none.
+        incomplete: the call that wrote it was cut off, and no other call followed.
+        edited: the edit that made it, if an edit did.
+        pruned: its content was removed by the retention rules; `content` is empty.
     """
 
     number: int
@@ -141,10 +130,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """An artifact as it stands, with what an open draft has added.
+    """The current state of an artifact, including its open draft.
 
     Attributes:
-        version: the number of the current version, which after an undo is not the newest; 0 while there is none.
+        version: the number of the current version, which after an undo is not the newest; 0 if there is none.
         open: whether a draft is open.
         changed_by: the task that changed it last.
         never_completed: its only call was cut off; the next change begins afresh (`mutation.py`, rule 4).
@@ -163,7 +152,7 @@ class Artifact:
 
     @property
     def title(self) -> str:
-        """What it is called: by its name, or by its id if it has none."""
+        """Its name; its id if it has no name."""
         return self.name or self.artifact_id
 
     @property
@@ -182,7 +171,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """An artifact of a context, as one task addresses it: the task is the writer of whatever is changed."""
+    """An artifact of a context, addressed by a task, which is the writer of its changes."""
 
     context_id: str
     artifact_id: str
@@ -191,13 +180,120 @@ class Ref:
 
 
 def new_incarnation() -> int:
-    """Tells something from whatever had its id before and was removed: never 0, and, being random, of no clock."""
+    """A random number, never 0, that tells a row from a removed one with the same key."""
     return secrets.randbits(62) + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one artifact: bytes of all its parts together, and number of parts."""
+    """Limits of one artifact: total bytes of its parts, and number of parts."""
 
     artifact_bytes: int = 10 * 1024 * 1024
     parts: int = 100
+
+
+# ------------------------------------------------------------------- drafts and versions
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Changes that are not yet a version.
+
+    Attributes:
+        completed: the content after the last completed call; None if no call has completed.
+        shown: the content with the call that is being written.
+        dirty: whether a call is being written.
+    """
+
+    task_id: str
+    author: Author
+    completed: Content | None
+    shown: Content
+    dirty: bool
+
+    @property
+    def never_completed(self) -> bool:
+        """Whether the draft has only the text of a call that was cut off (`mutation.py`, rule 4)."""
+        return self.completed is None and not self.dirty
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """An artifact with its versions and its draft.
+
+    Attributes:
+        current: the number of the current version; 0 if there is none.
+        changed_by: the task that changed it last.
+    """
+
+    artifact_id: str
+    versions: tuple[Version, ...] = ()
+    draft: Draft | None = None
+    current: int = 0
+    changed_by: str = ""
+
+    @property
+    def exists(self) -> bool:
+        return bool(self.versions or self.draft)
+
+    @property
+    def tip(self) -> int:
+        """The number of the last version of the undo line: the newest one (`mutation.py`, rule 5)."""
+        return len(self.versions)
+
+    @property
+    def current_content(self) -> Content:
+        """The content of the current version; empty if there is none."""
+        return self.versions[self.current - 1].content if self.current else Content()
+
+    @property
+    def artifact(self) -> Artifact:
+        draft = self.draft
+        if draft is None:
+            return Artifact(self.artifact_id, self.current_content, self.current, False, self.changed_by)
+        return Artifact(self.artifact_id, draft.shown, self.current, True, self.changed_by, draft.never_completed)
+
+    def version(self, number: int) -> Version:
+        """Raises `VersionNotFound`, `VersionPruned`."""
+        count = len(self.versions)
+        if not 1 <= number <= count:
+            raise VersionNotFound(self.artifact_id, number, count)
+        version = self.versions[number - 1]
+        if version.pruned:
+            raise VersionPruned(self.artifact_id, number, count)
+        return version
+
+    def parent(self, number: int) -> int:
+        return self.versions[number - 1].parent if number else 0
+
+    def maker(self, number: int) -> str:
+        """The task that made a version."""
+        return self.versions[number - 1].task_id
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The result of a mutation, with what a watcher has to do.
+
+    Attributes:
+        artifact: the artifact after the mutation.
+        append: whether a watcher that has the artifact only has to add `new` to its parts.
+        new: the parts that were added (only with `append`).
+        last_chunk: no draft is open: `version` has been made, or made the current one.
+        version: the number of the version that this change belongs to, closed or still a draft.
+        author: who wrote that version.
+        parent: the number of the version it was made from; 0 for none.
+    """
+
+    artifact: Artifact
+    append: bool
+    new: Parts
+    last_chunk: bool
+    version: int
+    author: Author
+    parent: int
+
+    @property
+    def parts(self) -> Parts:
+        """The parts to send to a watcher: the new ones, or all."""
+        return self.new if self.append else self.artifact.parts

@@ -1,16 +1,17 @@
-"""Everything that can happen to one artifact. Pure.
+"""The mutations of one artifact: its drafts and versions. Pure.
 
-Rule 1: a draft has one writer, a task. Anyone else gets `ArtifactBusy` while it is open.
-Rule 2: a draft closes into a version at `last_chunk`, before a replace by a later call, and when its turn says so.
+Rule 1: a draft has one writer, a task. Other tasks get `ArtifactBusy` while it is open.
+Rule 2: a draft closes into a version at `last_chunk`, before a replace by a later call, and when its turn closes it.
         The deltas of one call never close it: a replace closes the draft only if the call before it was complete.
-Rule 3: a call that is cut off leaves nothing: the draft returns to where the last completed call left it.
-Rule 4: a stock client cannot delete an artifact, so where nothing was complete and no version exists, the partial
-        content stays visible until the next change starts afresh; if none comes it becomes an incomplete version.
-Rule 5: versions are numbered as they are made, each has the version it was made from as its parent, and none is ever
-        altered. The undo line is the chain of parents of the newest version made (`tip`); undo and redo move the
-        current version along it, one version or one group (a run of versions by the same task), and a new version is
-        the child of the current one and ends the redo line.
-Rule 6: a version whose content is no longer kept has its place in the line, but there is no way back to it.
+Rule 3: a call that is cut off leaves nothing: the draft returns to its state after the last completed call.
+Rule 4: a stock client cannot delete an artifact. So if no call was complete and there is no version, the partial
+        content stays visible. The next change starts from an empty artifact; if none follows, the partial content
+        becomes a version marked incomplete.
+Rule 5: versions are numbered as they are made. Each has the version it was made from as its parent, and none is ever
+        altered. The undo line is the chain of parents of the newest version (`tip`); undo and redo move the current
+        version along it, by one version or by one group (a run of versions by the same task). A new version is the
+        child of the current one and ends the redo line.
+Rule 6: a version whose content was removed stays in the line, but cannot be made current or restored.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ from a2a_canvas.store.changes import (
     compact,
     group,
 )
-from a2a_canvas.store.document import Applied, Document, Draft
 from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
@@ -42,8 +42,11 @@ from a2a_canvas.store.errors import (
     VersionConflict,
 )
 from a2a_canvas.store.models import (
+    Applied,
     Author,
     Content,
+    Document,
+    Draft,
     Limits,
     Part,
     Parts,
@@ -51,10 +54,10 @@ from a2a_canvas.store.models import (
     TextEdit,
     TextPart,
     Version,
-    replace_surrogates,
     text_of,
     text_part,
 )
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 
 def apply_change(document: Document, ref: Ref, change: Change, limits: Limits) -> tuple[Document, Applied]:
@@ -67,14 +70,14 @@ def apply_change(document: Document, ref: Ref, change: Change, limits: Limits) -
     _check_writer(document, ref)
     match change:
         case ReplaceParts() | AppendParts():
-            return _written(document, ref, change, limits)
+            return _update_draft(document, ref, change, limits)
         case EditText() | Restore() | Undo() | Redo():
-            return _stepped(document, ref, change, limits)
+            return _step(document, ref, change, limits)
         case _:
             assert_never(change)
 
 
-def _written(document: Document, ref: Ref, change: Update, limits: Limits) -> tuple[Document, Applied]:
+def _update_draft(document: Document, ref: Ref, change: Update, limits: Limits) -> tuple[Document, Applied]:
     if isinstance(change, ReplaceParts):
         _check_base(document, change)
     if document.draft and not document.draft.dirty and not document.draft.never_completed and _replaces(change):
@@ -88,11 +91,11 @@ def _written(document: Document, ref: Ref, change: Update, limits: Limits) -> tu
     draft = Draft(ref.task_id, ref.author, kept, content, dirty=not change.done)
     shown = replace(document, draft=draft, changed_by=ref.task_id)
     if change.last_chunk:
-        return _closed(shown, append, group(change.parts))
+        return _close(shown, append, group(change.parts))
     return shown, _applied(shown, append, group(change.parts))
 
 
-def _stepped(document: Document, ref: Ref, change: Step, limits: Limits) -> tuple[Document, Applied]:
+def _step(document: Document, ref: Ref, change: Step, limits: Limits) -> tuple[Document, Applied]:
     if not document.exists:
         raise ArtifactNotFound(document.artifact_id)
     if document.draft and document.draft.dirty:
@@ -100,12 +103,12 @@ def _stepped(document: Document, ref: Ref, change: Step, limits: Limits) -> tupl
     if document.draft:
         document = _with_draft_closed(document, document.draft)
     _check_base(document, change)
-    document = replace(_after_step(document, ref, change), changed_by=ref.task_id)
+    document = replace(_step_result(document, ref, change), changed_by=ref.task_id)
     check(document.current_content.parts, limits)
     return document, _applied(document, append=False)
 
 
-def _after_step(document: Document, ref: Ref, change: Step) -> Document:
+def _step_result(document: Document, ref: Ref, change: Step) -> Document:
     match change:
         case EditText():
             content = replace(document.current_content, parts=apply(document.current_content.parts, change))
@@ -114,38 +117,38 @@ def _after_step(document: Document, ref: Ref, change: Step) -> Document:
         case Restore():
             old = document.version(change.version)
             return _with_version(document, old.content, ref.author, ref.task_id, incomplete=old.incomplete)
-        case Undo(group=whole):
-            return replace(document, current=document.version(_before(document, whole)).number)
-        case Redo(group=whole):
-            return replace(document, current=document.version(_after(document, whole)).number)
+        case Undo(group=in_group):
+            return replace(document, current=document.version(_undo_target(document, in_group)).number)
+        case Redo(group=in_group):
+            return replace(document, current=document.version(_redo_target(document, in_group)).number)
         case _:
             assert_never(change)
 
 
-def _before(document: Document, whole: bool) -> int:
+def _undo_target(document: Document, in_group: bool) -> int:
     before = document.parent(document.current)
     if not before:
         raise NothingToUndo(document.artifact_id, document.current)
     task = document.maker(document.current)
-    while whole and document.maker(before) == task and document.parent(before):
+    while in_group and document.maker(before) == task and document.parent(before):
         before = document.parent(before)
     return before
 
 
-def _after(document: Document, whole: bool) -> int:
+def _redo_target(document: Document, in_group: bool) -> int:
     if document.current == document.tip:
         raise NothingToRedo(document.artifact_id, document.current)
-    line = [document.tip]  # from the newest version back to the one after the current
+    line = [document.tip]  # from the newest version back to the successor of the current one
     while document.parent(line[-1]) != document.current:
         line.append(document.parent(line[-1]))
     after = line.pop()
-    while whole and line and document.maker(line[-1]) == document.maker(after):
+    while in_group and line and document.maker(line[-1]) == document.maker(after):
         after = line.pop()
     return after
 
 
 def complete_call(document: Document, ref: Ref) -> Document:
-    """The call that was being written is complete: `discard_call` will return here."""
+    """Mark the call that was being written as complete: a later `discard_call` returns to this state."""
     _check_writer(document, ref)
     draft = document.draft
     if draft is None or not draft.dirty:
@@ -154,7 +157,7 @@ def complete_call(document: Document, ref: Ref) -> Document:
 
 
 def discard_call(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
-    """The call that was being written was cut off (rules 3 and 4). None if watchers need not be told."""
+    """Undo the call that was being written (rules 3 and 4). None if watchers need not be told."""
     draft = document.draft
     if draft is None or not draft.dirty or draft.task_id != ref.task_id:
         return document, None
@@ -166,19 +169,19 @@ def discard_call(document: Document, ref: Ref) -> tuple[Document, Applied | None
 
 
 def close_draft(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
-    """The draft becomes a version. None if `ref`'s task has no draft open."""
+    """Close the draft into a version. None if `ref`'s task has no draft."""
     if document.draft is None or document.draft.task_id != ref.task_id:
         return document, None
     has_text = text_of(document.artifact.parts) is not None
-    # A2A wants at least one part in every artifact; an empty text adds nothing to the text that is there.
-    return _closed(document, append=has_text, new=(text_part(""),) if has_text else ())
+    # A2A requires at least one part in every artifact event; an empty text adds nothing to the existing text.
+    return _close(document, append=has_text, new=(text_part(""),) if has_text else ())
 
 
 def _extends(document: Document, content: Content, ref: Ref) -> bool:
     """Whether a stock client that saw the task's changes may add the new parts to those it has.
 
-    It has not seen what other tasks have changed since, nor the end of a cut-off draft; and when it appends it
-    looks at the parts alone, so it learns of a new name by a replacement.
+    It has not seen later changes by other tasks, nor the end of a cut-off call. It ignores the name when it appends, so
+    a new name needs a replacement.
     """
     if not document.exists or (document.draft and document.draft.never_completed):
         return False
@@ -188,14 +191,14 @@ def _extends(document: Document, content: Content, ref: Ref) -> bool:
 
 
 def _in_order(before: Parts, new: Parts, content: Content) -> bool:
-    """Whether parts stand where a stock client has them, which adds new ones at the end, and joins texts."""
-    if len(new) == 1 and isinstance(new[0], TextPart):  # what a token does
+    """Whether the parts are in the order of a stock client, which adds new ones at the end and joins texts."""
+    if len(new) == 1 and isinstance(new[0], TextPart):  # the case of a token
         return True
-    return _places((*before, *group(new))) == _places(content.parts)
+    return _slots((*before, *group(new))) == _slots(content.parts)
 
 
-def _places(parts: Parts) -> list[Part | None]:
-    """Files and data in their order, and None where the first text stands."""
+def _slots(parts: Parts) -> list[Part | None]:
+    """Files and data in order, with None at the place of the first text."""
     text = text_of(parts)
     return [None if part is text else part for part in parts if part is text or not isinstance(part, TextPart)]
 
@@ -222,7 +225,7 @@ def _content(base: Content, change: Update) -> Content:
     )
 
 
-def _closed(document: Document, append: bool, new: Parts) -> tuple[Document, Applied]:
+def _close(document: Document, append: bool, new: Parts) -> tuple[Document, Applied]:
     assert document.draft is not None
     document = _with_draft_closed(document, document.draft)
     return document, _applied(document, append, new)

@@ -1,4 +1,4 @@
-"""A store that waits for its database: what turns work with, because a turn has nobody to send away."""
+"""Retries while the database is unavailable. Turns work with it: a turn has no caller to return an error to."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ from typing import TypeVar
 
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import Change
-from a2a_canvas.store.document import Applied
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.models import Artifact, Ref, Version
+from a2a_canvas.store.models import Applied, Artifact, Ref, Version
 
 T = TypeVar("T")
 
 
-def _always() -> None:
-    """Nobody takes a task away."""
+def _no_check() -> None:
+    pass
 
 
 async def retry_while_unavailable(
-    step: Callable[[], Awaitable[T]], pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _always
+    step: Callable[[], Awaitable[T]], pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _no_check
 ) -> T:
-    """The result of `step`, tried again, after a pause, for as long as it raises `Unavailable`.
+    """The result of `step`, which is repeated, after a pause, as long as it raises `Unavailable`.
 
     Args:
-        check: called before every try, in the same step.
+        check: called before every attempt, in the same step of the event loop.
     """
     while True:
         check()
@@ -35,16 +34,16 @@ async def retry_while_unavailable(
 
 
 class RetryingStore:
-    """Wraps any store and tries again while it is `Unavailable`, which it is only before it has changed anything.
+    """Wraps any store and repeats what raises `Unavailable`. A store raises it only if nothing has changed.
 
     Args:
-        pause: waits a moment. What it raises ends the waiting.
-        check: called before every try, in the same step; it raises if whoever works here must not any more. So nothing
-            is read or changed for a task that another replica has taken over.
+        pause: waits for a moment. An exception from it ends the retries.
+        check: called before every attempt, in the same step of the event loop. It raises if this replica has lost the
+            task, so that nothing is read or changed for a task that another replica has taken over.
     """
 
     def __init__(
-        self, store: ArtifactStore, pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _always
+        self, store: ArtifactStore, pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _no_check
     ) -> None:
         self._store = store
         self._pause = pause

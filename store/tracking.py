@@ -1,10 +1,10 @@
-"""Where a passage of an old version stands in a later one. Pure.
+"""Tracks a passage of an old version to its place in a later version. Pure.
 
-Rule 1: the way leads from parent to parent, and down again from the nearest version that both have come from.
-Rule 2: an edit (`Version.edited`) moves what stands behind it and changes nothing else, so there the place is certain.
-        A passage that it reaches into has been edited by others: it is lost, even if its words still stand there.
-Rule 3: any other change tells nothing of places: the passage is looked for by its words (`store/text.py`, rule 3),
-        unless the words of one of its sides are no longer kept (`Version.pruned`): then it is lost.
+Rule 1: the path leads from parent to parent up to the nearest common ancestor, and down to the later version.
+Rule 2: an edit (`Version.edited`) moves the text behind it and changes nothing else, so the new place is certain. A
+        passage that overlaps the edited range was edited by others: it is lost, even if its quote still occurs.
+Rule 3: any other change gives no places: the passage is found by its quote (`text/spans.py`, rule 3). If one of the
+        two texts was pruned, the passage is lost.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from a2a_canvas.store.models import TextEdit, Version
 from a2a_canvas.store.text.spans import Span, find_again
 
 
-class _Edited(Exception):
-    """Others have edited the passage."""
+class _EditedByOthers(Exception):
+    pass
 
 
 def track(versions: Sequence[Version], base: int, current: int, span: Span, quote: str) -> Span | None:
-    """Where a passage of the version `base` stands in the version `current`; None if that cannot be told.
+    """The place of a passage of version `base` in version `current`; None if it is not certain.
 
     Args:
-        versions: all of the artifact, oldest first.
-        quote: what the passage says; it need not be what `base` says there.
+        versions: all versions of the artifact, oldest first.
+        quote: the text of the passage, which may differ from `base` there.
     """
     old, new = (versions[number - 1].content.text for number in (base, current))
     if span.of(old) == quote and old != new:
         try:
-            found = _followed(versions, base, current, span, quote)
-        except _Edited:
+            found = _follow(versions, base, current, span, quote)
+        except _EditedByOthers:
             return None
         if found and found.of(new) == quote:
             return found
     return find_again(old, span, quote, new)
 
 
-def _followed(versions: Sequence[Version], base: int, current: int, span: Span, quote: str) -> Span | None:
-    """The passage, version by version; None if one that is no edit has lost it."""
+def _follow(versions: Sequence[Version], base: int, current: int, span: Span, quote: str) -> Span | None:
+    """The place, followed version by version; None if a change that is no edit has lost it."""
     found: Span | None = span
-    for number, back in _way(versions, base, current):
+    for number, back in _path(versions, base, current):
         version = versions[number - 1]
         if version.edited:
-            found = found and _moved(found, _undone(version.edited) if back else version.edited)
+            found = found and _shifted(found, _inverse(version.edited) if back else version.edited)
         elif found:
             sides = [versions[version.parent - 1], version]
             before, after = reversed(sides) if back else sides
@@ -53,32 +53,32 @@ def _followed(versions: Sequence[Version], base: int, current: int, span: Span, 
     return found
 
 
-def _way(versions: Sequence[Version], base: int, current: int) -> Iterator[tuple[int, bool]]:
-    """The versions whose making, or unmaking (True), leads from one to the other."""
-    up, down = list(_line(versions, base)), list(_line(versions, current))
+def _path(versions: Sequence[Version], base: int, current: int) -> Iterator[tuple[int, bool]]:
+    """The versions to apply (False) or to reverse (True) to get from one version to the other."""
+    up, down = list(_ancestors(versions, base)), list(_ancestors(versions, current))
     shared = set(up) & set(down)
     yield from ((number, True) for number in takewhile(lambda number: number not in shared, up))
     yield from ((number, False) for number in reversed([number for number in down if number not in shared]))
 
 
-def _line(versions: Sequence[Version], number: int) -> Iterator[int]:
-    """A version, its parent, and so on; 0 stands before the first."""
+def _ancestors(versions: Sequence[Version], number: int) -> Iterator[int]:
+    """A version, its parent and so on, and at last 0."""
     while number:
         yield number
         number = versions[number - 1].parent
     yield 0
 
 
-def _undone(edited: TextEdit) -> TextEdit:
+def _inverse(edited: TextEdit) -> TextEdit:
     span = edited.span
     return TextEdit(Span(span.start, span.start + edited.length), span.end - span.start)
 
 
-def _moved(span: Span, edited: TextEdit) -> Span:
+def _shifted(span: Span, edited: TextEdit) -> Span:
     taken = edited.span
     same_point = span.start == span.end == taken.start == taken.end
     if same_point or (span.start < taken.end and taken.start < span.end):
-        raise _Edited
+        raise _EditedByOthers
     if span.end <= taken.start:
         return span
     by = edited.length - (taken.end - taken.start)

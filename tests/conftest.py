@@ -27,7 +27,6 @@ MARKED = {
     "tests/server/tasks/sql/replica": "postgres",
     "tests/test_dockerfile.py": "process",
     "tests/test_package.py": "process",
-    "tests/test_readme.py": "process",
 }
 """The marker of all tests of a folder or a file."""
 

@@ -19,9 +19,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
-from a2a_canvas.store.document import Applied
 from a2a_canvas.store.errors import LimitReached, StoreError
-from a2a_canvas.store.models import Kind, Part, Ref, text_part
+from a2a_canvas.store.models import Applied, Kind, Part, Ref, text_part
 from a2a_canvas.tools.artifact_input import DESCRIPTION, ArtifactUpdateInput, UpdateHead
 from a2a_canvas.tools.artifact_read import refusal_reason
 from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from a2a_canvas.store.changes import EditText
-from a2a_canvas.store.document import Applied
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
 from a2a_canvas.store.errors import PassageLost, VersionConflict
-from a2a_canvas.store.models import Author, replace_surrogates
+from a2a_canvas.store.models import Applied, Author
 from a2a_canvas.store.text.spans import Span, Unit, from_codepoints, length
+from a2a_canvas.store.text.unicode import replace_surrogates
 from a2a_canvas.store.tracking import track
 from a2a_canvas.tools.base import Workspace
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, assert_never
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from a2a_canvas.store.models import DataPart, FilePart, JsonValue, Part, TextPart, text_part
+from a2a_canvas.store.text.unicode import require_utf8
 
 MAX_DEPTH = 30
 """Levels of nesting. A protobuf message holds 100, one level of JSON takes three, and a task stands around it."""
@@ -47,15 +48,6 @@ def _finite(number: float) -> None:
         finite = False
     if not finite:
         raise ValueError("must not contain NaN, infinite numbers or numbers larger than a double can hold")
-
-
-def require_utf8(text: str) -> str:
-    """`text`, or a `ValueError` if it has a lone surrogate in it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError("must not contain lone surrogates") from error
-    return text
 
 
 Encodable = Annotated[str, AfterValidator(require_utf8)]

@@ -32,7 +32,7 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.server.agent.progress import Progress
 from a2a_canvas.server.agent.thinking import ThinkingDeltas
-from a2a_canvas.store.models import replace_surrogates
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 BlockKind = Literal["text", "thinking", "tool_use"]
 

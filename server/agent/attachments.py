@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from a2a_canvas.server.agent.model import Attachment
-from a2a_canvas.store.models import replace_surrogates
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 _UNKNOWN: Final = ("", "application/octet-stream", "binary/octet-stream")
 _TEXTS: Final = re.compile(

@@ -9,8 +9,7 @@ from typing import assert_never
 from a2a_canvas.server.agent.blocks import BlockError
 from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged, ToolFailed, ToolSucceeded
 from a2a_canvas.server.agent.model import ModelError, StopReason, ToolResult
-from a2a_canvas.store.document import Applied
-from a2a_canvas.store.models import NO_METADATA, Metadata
+from a2a_canvas.store.models import NO_METADATA, Applied, Metadata
 from a2a_canvas.tools.base import Ask, Decline, Done, Failed, Outcome
 
 INTERNAL_ERROR = "Something went wrong in this server; the operator's log has the details."

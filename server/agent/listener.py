@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import TypeVar
 
 from a2a_canvas.server.agent.events import ArtifactChanged, Emit
-from a2a_canvas.store.document import Applied
 from a2a_canvas.store.edits import EditEvent
 from a2a_canvas.store.evented import Listen
+from a2a_canvas.store.models import Applied
 
 T = TypeVar("T")
 

@@ -1,10 +1,11 @@
-"""Which artifacts this replica holds (`artifacts.py`, rule 1), and how it gets hold of one.
+"""The artifact leases of this replica (`artifacts.py`, rule 1), and how it acquires one.
 
-Rule 1: one attempt is made at a time for an artifact, however many ask, and goes on when they leave.
-Rule 2: one that another live replica holds is busy if a draft is open in it; or else, as if the draft is of the very
-        task that asks, it is waited for: the other one is about to let go.
-Rule 3: what nobody then changes is let go after `IDLE_SECONDS` seconds.
-Rule 4: whoever removes rows on SQLite, where no row says who holds an artifact, keeps memory out by `closed`.
+Rule 1: one attempt runs at a time for an artifact, however many callers wait for it, and it is finished even if they
+        are cancelled.
+Rule 2: if another live replica has the lease, the artifact is busy if another task's draft is open in it. Otherwise
+        (no draft, or a draft of the task that asks) the caller waits: the other replica is about to release it.
+Rule 3: a lease that is acquired is pinned for `IDLE_SECONDS`; without a change in that time it is released.
+Rule 4: on SQLite no row names the lease of an artifact. Code that removes rows there takes `frozen` first.
 """
 
 from __future__ import annotations
@@ -19,49 +20,49 @@ from typing import Protocol
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.errors import ArtifactBusy, Unavailable
-from a2a_canvas.store.models import Ref, new_incarnation
+from a2a_canvas.store.models import Document, Ref, new_incarnation
 from a2a_canvas.store.sql import reading, writing
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import Cache, Key, key_of
 from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument
 from a2a_canvas.store.sql.writing import Write
 
-COMMIT_TIMEOUT = 5.0
-"""Seconds to wait for what another replica, or the database, is about to finish."""
-PAUSE = 0.05
+ACQUIRE_SECONDS = 5.0
+"""Seconds to wait for a lease that another replica is about to release."""
+POLL_SECONDS = 0.05
 """Seconds between two attempts."""
 IDLE_SECONDS = 1.0
+"""Seconds that an unused lease is kept."""
 
 
 class LeaseHolder(Protocol):
-    """This replica, as the one who holds artifacts.
+    """This replica, as the owner of artifact leases.
 
     Attributes:
-        id: its name; a new one if it has lost its lease.
-        exclusive: nobody else can hold anything.
+        id: its name; a new one after it has lost its own lease.
+        alone: no other replica exists.
     """
 
     id: str
     exclusive: bool
 
     async def alive(self, connection: AsyncConnection, replica_id: str) -> bool:
-        """Whether a replica holds its lease."""
+        """Whether a replica's own lease is valid."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class ArtifactLease:
-    """An artifact that this replica holds.
+    """This replica's lease of an artifact, with the document in memory.
 
     Attributes:
-        newest: the document as it now stands.
-        saved: the last that is committed.
-        changed: when it was changed last, in microseconds since 1970.
-        releasing: the transaction that is on its way lets go of it.
-        pins: how many may still be about to change it (rule 3).
-        lost: what was changed here was never committed, and is forgotten.
+        newest: the document after its last change.
+        saved: the document that is committed.
+        changed: the time of the last change, in microseconds since 1970.
+        releasing: the running transaction releases the lease.
+        pins: how many callers may be about to change the artifact (rule 3).
+        lost: changes were not committed, and are dropped.
     """
 
     key: Key
@@ -78,32 +79,32 @@ class ArtifactLease:
 
     @property
     def idle(self) -> bool:
-        """Whether memory is not ahead of the rows, and no draft open."""
+        """Whether memory equals the rows, and no draft is open."""
         return self.newest is self.saved.document and self.newest.draft is None
 
     @property
     def durable(self) -> bool:
-        """Whether every closed version, and which of them is current, is committed."""
+        """Whether all closed versions, and the choice of the current one, are committed."""
         return durable_state(self.newest) == durable_state(self.saved.document)
 
 
 def durable_state(document: Document) -> tuple[int, int]:
-    """What of a document lasts: how many versions there are, and which is current."""
+    """The part of a document that readers wait for: the number of versions, and the current one."""
     return len(document.versions), document.current
 
 
-class _Elsewhere(Exception):
-    """Another live replica holds it."""
+class _LeasedElsewhere(Exception):
+    """Another live replica has the lease."""
 
     def __init__(self, draft_task: str | None) -> None:
         self.draft_task = draft_task
 
 
 class Leases:
-    """The artifacts that this replica holds.
+    """The artifact leases of this replica.
 
     Args:
-        unused: called with each that may be let go (rule 3).
+        unused: called with a lease whose last pin has expired (rule 3).
     """
 
     def __init__(
@@ -113,41 +114,41 @@ class Leases:
         self._holder = holder
         self._cache = cache
         self._unused = unused
-        self._held: dict[Key, ArtifactLease] = {}
+        self._leases: dict[Key, ArtifactLease] = {}
         self._attempts: dict[Key, asyncio.Task[None]] = {}
         self._closed: dict[str, asyncio.Event] = {}
         self._clock = 0
 
     def find(self, key: Key) -> ArtifactLease | None:
-        return self._held.get(key)
+        return self._leases.get(key)
 
     def of(self, context_id: str) -> Iterator[ArtifactLease]:
-        """Those of a context."""
-        return (held for held in self._held.values() if held.key[0] == context_id)
+        """The leases in a context."""
+        return (lease for lease in self._leases.values() if lease.key[0] == context_id)
 
-    async def take(self, ref: Ref) -> None:
-        """Get hold of an artifact, whether there is one or not.
+    async def acquire(self, ref: Ref) -> None:
+        """Acquire the lease of an artifact, which need not exist yet.
 
         Raises:
             ArtifactBusy: another replica's task has a draft of it open.
-            Unavailable: another replica, or the database, does not finish what it is about.
+            Unavailable: another replica does not release it, or the database cannot be used.
         """
         key = key_of(ref)
-        end = asyncio.get_running_loop().time() + COMMIT_TIMEOUT
-        while key not in self._held:  # somebody else who waited may have got it meanwhile, and changed it
+        end = asyncio.get_running_loop().time() + ACQUIRE_SECONDS
+        while key not in self._leases:  # another waiting caller may have acquired and changed it
             try:
                 await self._attempt(key)
-            except _Elsewhere as other:
+            except _LeasedElsewhere as other:
                 if other.draft_task not in (None, ref.task_id):
                     raise ArtifactBusy(ref.artifact_id, other.draft_task) from None
                 if asyncio.get_running_loop().time() > end:
-                    raise Unavailable(f"another server does not let go of artifact {ref.artifact_id!r}") from None
-                await asyncio.sleep(PAUSE)
+                    raise Unavailable(f"another server does not release artifact {ref.artifact_id!r}") from None
+                await asyncio.sleep(POLL_SECONDS)
 
     @contextmanager
     def frozen(self, context_id: str) -> Iterator[bool]:
-        """Nobody gets hold of a context's artifacts meanwhile; False if somebody has, or is about to (rule 4)."""
-        if context_id in self._closed or any(key[0] == context_id for key in (*self._held, *self._attempts)):
+        """No lease in a context is acquired meanwhile; False if there is one already, or an attempt (rule 4)."""
+        if context_id in self._closed or any(key[0] == context_id for key in (*self._leases, *self._attempts)):
             yield False
             return
         opened = self._closed[context_id] = asyncio.Event()
@@ -157,51 +158,51 @@ class Leases:
             del self._closed[context_id]
             opened.set()
 
-    def pin(self, held: ArtifactLease) -> None:
-        """Somebody is about to change it (rule 3)."""
-        held.pins += 1
-        asyncio.get_running_loop().call_later(IDLE_SECONDS, self._unwanted, held)
+    def pin(self, lease: ArtifactLease) -> None:
+        """Keep a lease for `IDLE_SECONDS` (rule 3)."""
+        lease.pins += 1
+        asyncio.get_running_loop().call_later(IDLE_SECONDS, self._unpin, lease)
 
-    def release(self, held: ArtifactLease) -> None:
-        """It is held no more; what is saved can be read again."""
-        if self._held.get(held.key) is held:
-            del self._held[held.key]
-            self._cache.put(held.key, held.saved)
+    def release(self, lease: ArtifactLease) -> None:
+        """Remove a lease. The committed document goes to the cache."""
+        if self._leases.get(lease.key) is lease:
+            del self._leases[lease.key]
+            self._cache.put(lease.key, lease.saved)
 
     def forget(self) -> None:
-        """Nothing is held any more, nor will be what is being asked for."""
-        self._held = {}
+        """Drop all leases, and the attempts that run."""
+        self._leases = {}
         self._attempts = {}
 
     def drop(self, context_id: str) -> None:
-        """What was changed in a context and is not committed never will be: it is as its rows have it."""
-        for held in tuple(self.of(context_id)):
-            if held.lost:  # `Work.release` has given it free
-                del self._held[held.key]
+        """Drop the uncommitted changes of a context: memory returns to the rows."""
+        for lease in tuple(self.of(context_id)):
+            if lease.lost:  # `ArtifactWork.release` has cleared it in the rows
+                del self._leases[lease.key]
             else:
-                held.lost = True
-                self._held[held.key] = ArtifactLease(held.key, held.saved)
-                self.pin(self._held[held.key])
+                lease.lost = True
+                self._leases[lease.key] = ArtifactLease(lease.key, lease.saved)
+                self.pin(self._leases[lease.key])
 
-    def tick(self) -> int:
-        """Now, in microseconds since 1970, and later than whatever this replica has seen."""
+    def next_time(self) -> int:
+        """The time in microseconds since 1970; later than every time this replica has seen."""
         self._clock = max(self._clock + 1, time.time_ns() // 1000)
         return self._clock
 
-    def saw(self, found: ArtifactHead) -> None:
+    def observe(self, found: ArtifactHead) -> None:
         self._clock = max(self._clock, found.changed)
 
-    def _unwanted(self, held: ArtifactLease) -> None:
-        held.pins = max(0, held.pins - 1)
-        if not held.pins:
-            self._unused(held)
+    def _unpin(self, lease: ArtifactLease) -> None:
+        lease.pins = max(0, lease.pins - 1)
+        if not lease.pins:
+            self._unused(lease)
 
-    # ------------------------------------------------------------------ getting hold
+    # ------------------------------------------------------------------ acquiring
 
     async def _attempt(self, key: Key) -> None:
         attempt = self._attempts.get(key)
-        if attempt is None or attempt.done():  # a finished one is no answer to who asks after it
-            attempt = self._attempts[key] = asyncio.create_task(self._take(key, self._held))
+        if attempt is None or attempt.done():  # a finished attempt is no answer to a later caller
+            attempt = self._attempts[key] = asyncio.create_task(self._acquire(key, self._leases))
             attempt.add_done_callback(lambda done: self._ended(key, done))
         await asyncio.shield(attempt)
 
@@ -209,10 +210,10 @@ class Leases:
         if self._attempts.get(key) is attempt:
             del self._attempts[key]
         if not attempt.cancelled():
-            attempt.exception()  # whoever asked may have gone
+            attempt.exception()  # the caller may have been cancelled
 
-    async def _take(self, key: Key, into: dict[Key, ArtifactLease]) -> None:
-        """`into` is no longer looked at if everything was forgotten meanwhile."""
+    async def _acquire(self, key: Key, into: dict[Key, ArtifactLease]) -> None:
+        """Acquire the lease into `into`, a dictionary that `forget` replaces meanwhile."""
         if closed := self._closed.get(key[0]):
             await closed.wait()
         if self._holder.exclusive:
@@ -221,12 +222,12 @@ class Leases:
                 stored = await self._cache.read(connection, key, found)
         else:
             async with self._database.write() as connection:
-                stored = await self._taken(connection, key)
-        self.saw(stored.head)
+                stored = await self._acquire_row(connection, key)
+        self.observe(stored.head)
         into[key] = ArtifactLease(key, stored)
         self.pin(into[key])
 
-    async def _taken(self, connection: AsyncConnection, key: Key) -> StoredDocument:
+    async def _acquire_row(self, connection: AsyncConnection, key: Key) -> StoredDocument:
         me = self._holder.id
         found = await reading.read_head(connection, key, lock=True)
         if found is None:
@@ -235,13 +236,13 @@ class Leases:
                 return StoredDocument(Document(key[1]), new)
             found = await reading.read_head(connection, key, lock=True) or ArtifactHead()
         if found.holder not in (None, me) and await self._holder.alive(connection, found.holder):
-            raise _Elsewhere(found.draft_task)
-        await writing.hold(connection, key, me)
+            raise _LeasedElsewhere(found.draft_task)
+        await writing.set_holder(connection, key, me)
         return await self._cache.read(connection, key, found)
 
 
-class Work:
-    """What the group commit is to write of held artifacts."""
+class ArtifactWork:
+    """The staged writes of leased artifacts, for the group commit."""
 
     def __init__(self, holds: Leases, writes: dict[ArtifactLease, Write]) -> None:
         self._leases = holds
@@ -252,20 +253,20 @@ class Work:
         self._after = await writing.write(connection, [*self._writes.values()])
 
     def done(self) -> None:
-        for held, after in zip(self._writes, self._after, strict=True):
-            held.saved = after
-            if held.idle:
-                self._leases.release(held)
+        for lease, after in zip(self._writes, self._after, strict=True):
+            lease.saved = after
+            if lease.idle:
+                self._leases.release(lease)
 
-    def by_context(self) -> dict[str, Work]:
+    def by_context(self) -> dict[str, ArtifactWork]:
         by_context: defaultdict[str, dict[ArtifactLease, Write]] = defaultdict(dict)
-        for held, write in self._writes.items():
-            by_context[held.key[0]][held] = write
-        return {context_id: Work(self._leases, writes) for context_id, writes in by_context.items()}
+        for lease, write in self._writes.items():
+            by_context[lease.key[0]][lease] = write
+        return {context_id: ArtifactWork(self._leases, writes) for context_id, writes in by_context.items()}
 
     async def release(self, connection: AsyncConnection) -> None:
-        await writing.release(connection, [*self._writes.values()])
+        await writing.clear_holder(connection, [*self._writes.values()])
 
     def failed(self) -> None:
-        for held in self._writes:
-            held.lost = True
+        for lease in self._writes:
+            lease.lost = True

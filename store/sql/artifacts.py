@@ -1,12 +1,13 @@
 """Artifacts in a database.
 
-Rule 1: an artifact is *held* by one replica from its first change until no draft of it is open and everything is
-        committed. Meanwhile its document is in that replica's memory, ahead of the rows; others read the rows.
-Rule 2: getting hold may wait. The change that follows does not, and it is written, together with all that was said in
-        the same step, by the group commit.
-Rule 3: visible means durable: who reads waits until closed versions are committed. A draft is visible at once.
-        `current` does not wait: it is a hint, which a turn asks for before every model call.
-Rule 4: a replica that has lost its hold cannot write: it is `LeaseLost`, and must forget what it has in memory.
+Rule 1: one replica has the lease of an artifact from the artifact's first change until no draft is open and everything
+        is committed. Meanwhile that replica's memory is ahead of the rows; other replicas read the rows.
+Rule 2: acquiring a lease may wait. The change that follows does not wait. The group commit writes it, together with
+        everything else that was staged in the same step.
+Rule 3: visible means durable: reads wait until the closed versions are committed. A draft is visible at once.
+        `current_versions` does not wait: it is a hint that a turn asks for before every model call.
+        (The journal differs: its readers see the last committed entries, because they can follow what comes next.)
+Rule 4: a replica that has lost its lease cannot write: the transaction raises `LeaseLost`, and memory is dropped.
 """
 
 from __future__ import annotations
@@ -20,29 +21,33 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import Change
-from a2a_canvas.store.document import Applied, Document
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, StoreError, Unavailable
-from a2a_canvas.store.models import Artifact, Limits, Ref, Version
+from a2a_canvas.store.models import Applied, Artifact, Document, Limits, Ref, Version
 from a2a_canvas.store.sql import reading
-from a2a_canvas.store.sql.artifact_lease import COMMIT_TIMEOUT, ArtifactLease, LeaseHolder, Leases, Work, durable_state
-from a2a_canvas.store.sql.commit import GroupCommit, LeaseLost
+from a2a_canvas.store.sql.artifact_lease import (
+    ACQUIRE_SECONDS,
+    ArtifactLease,
+    ArtifactWork,
+    LeaseHolder,
+    Leases,
+    durable_state,
+)
+from a2a_canvas.store.sql.commit import COMMIT_TIMEOUT, GroupCommit
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import ArtifactRow, Cache, key_of, read_artifacts
 from a2a_canvas.store.sql.rows import ArtifactHead
-from a2a_canvas.store.sql.tables import replace_unstorable
 from a2a_canvas.store.sql.writing import Write
-
-_NOT_COMMITTED = "what was written last is not committed"
+from a2a_canvas.store.text.unicode import replace_unstorable
 
 __all__ = ["ArtifactRow", "LeaseHolder", "SqlArtifactStore", "read_artifacts"]
 
 
 class SqlArtifactStore:
-    """An `ArtifactStore` on a database. It joins the group commit, and has it write what it changes.
+    """An `ArtifactStore` on a database. The group commit writes its changes.
 
     Args:
         holder: this replica.
-        limits: bounds of one artifact.
+        limits: limits of one artifact.
     """
 
     def __init__(
@@ -58,18 +63,18 @@ class SqlArtifactStore:
         commits.join(self)
 
     def forget(self) -> None:
-        """This replica has lost its lease: everything in memory is dropped, and what is staged with it."""
+        """Drop everything in memory, and what is staged: this replica has lost its lease."""
         self._leases.forget()
         self._cache.clear()
         self._touched.clear()
 
     def frozen(self, context_id: str) -> AbstractContextManager[bool]:
-        """Nobody changes a context's artifacts here meanwhile; False if somebody does, or is about to."""
+        """Nothing in a context is changed here meanwhile; False if a change is under way."""
         return self._leases.frozen(replace_unstorable(context_id))
 
     def drop(self, context_id: str) -> None:
-        """What is staged in a context is not written: memory goes back to the rows."""
-        self._touched = {held for held in self._touched if held.key[0] != context_id}
+        """Drop what is staged in a context: memory returns to the rows."""
+        self._touched = {lease for lease in self._touched if lease.key[0] != context_id}
         self._leases.drop(context_id)
 
     # ------------------------------------------------------------------------ reading
@@ -88,17 +93,17 @@ class SqlArtifactStore:
 
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
         context_id = replace_unstorable(context_id)
-        holds = [*self._leases.of(context_id)]
-        held = {each.key[1]: (each.changed, each.newest) for each in holds}
-        if not all(each.durable for each in holds):
-            await self._settled(*holds)
+        leases = [*self._leases.of(context_id)]
+        lease = {each.key[1]: (each.changed, each.newest) for each in leases}
+        if not all(each.durable for each in leases):
+            await self._flushed(*leases)
         async with self._database.read() as connection:
             found = await reading.read_heads(connection, context_id)
             for head in found.values():
-                self._leases.saw(head)
-            others = {artifact_id: head for artifact_id, head in found.items() if artifact_id not in held}
+                self._leases.observe(head)
+            others = {artifact_id: head for artifact_id, head in found.items() if artifact_id not in lease}
             listed = await self._listed(connection, context_id, others)
-        ours = [(changed, document.artifact) for changed, document in held.values() if document.exists]
+        ours = [(changed, document.artifact) for changed, document in lease.values() if document.exists]
         return tuple(artifact for _, artifact in sorted([*listed, *ours], key=_changed))
 
     async def _listed(
@@ -134,142 +139,138 @@ class SqlArtifactStore:
             return (await self._cache.read(connection, key_of(ref), found)).document
 
     async def _seen(self, ref: Ref) -> Document | None:
-        """The document, if it is held, as soon as it may be seen (rule 3)."""
-        held = self._leases.find(key_of(ref))
-        if held is None:
+        """The document in memory, if this replica has the lease, as soon as it is visible (rule 3)."""
+        lease = self._leases.find(key_of(ref))
+        if lease is None:
             return None
-        document = _existing(held)
-        if not held.durable:
-            await self._settled(held)
+        document = _existing(lease)
+        if not lease.durable:
+            await self._flushed(lease)
         return document
 
     async def _head(self, connection: AsyncConnection, ref: Ref) -> ArtifactHead:
         found = await reading.read_head(connection, key_of(ref))
         if found is None or not found.exists:
             raise ArtifactNotFound(ref.artifact_id)
-        self._leases.saw(found)
+        self._leases.observe(found)
         return found
 
-    async def _settled(self, *holds: ArtifactLease) -> None:
-        """Wait until what was changed so far, of `holds` too, is committed."""
+    async def _flushed(self, *leases: ArtifactLease) -> None:
+        """Wait until all changes so far, those under `leases` too, are committed."""
         if self._commits.failing:
             raise Unavailable(self._commits.failing.reason)
-        try:
-            async with asyncio.timeout(COMMIT_TIMEOUT):
-                await self._commits.flushed()
-        except (TimeoutError, LeaseLost) as error:
-            raise Unavailable(_NOT_COMMITTED) from error
-        if any(held.lost for held in holds):
-            raise Unavailable(_NOT_COMMITTED)
+        await self._commits.flushed(COMMIT_TIMEOUT)
+        if any(lease.lost for lease in leases):
+            raise Unavailable("the last change could not be written")
 
     # ----------------------------------------------------------------------- changing
 
     async def prepare(self, ref: Ref) -> None:
-        with suppress(ArtifactBusy):  # the change will say so
-            self._leases.pin(await self._hold(ref))
+        with suppress(ArtifactBusy):  # the change itself will raise it
+            self._leases.pin(await self._lease(ref))
 
     async def apply(self, ref: Ref, change: Change) -> Applied:
-        held = await self._hold(ref)
+        lease = await self._lease(ref)
         try:
-            document, applied = mutation.apply_change(held.newest, ref, change, self._limits)
+            document, applied = mutation.apply_change(lease.newest, ref, change, self._limits)
         except StoreError:
-            held.pins = 0
-            self._release_if_idle(held)
+            lease.pins = 0
+            self._release_if_idle(lease)
             raise
-        self._save(held, document)
+        self._save(lease, document)
         return applied
 
     async def complete_call(self, ref: Ref) -> None:
-        held = await self._writer(ref)
-        if isinstance(held, ArtifactLease):
-            self._save(held, mutation.complete_call(_existing(held), ref))
-        elif held.draft_task is not None:
-            raise ArtifactBusy(ref.artifact_id, held.draft_task)
+        lease = await self._writer(ref)
+        if isinstance(lease, ArtifactLease):
+            self._save(lease, mutation.complete_call(_existing(lease), ref))
+        elif lease.draft_task is not None:
+            raise ArtifactBusy(ref.artifact_id, lease.draft_task)
 
     async def close(self, ref: Ref) -> Applied | None:
-        held = await self._writer(ref)
-        if isinstance(held, ArtifactHead):
+        lease = await self._writer(ref)
+        if isinstance(lease, ArtifactHead):
             return None
-        document, applied = mutation.close_draft(_existing(held), ref)
-        self._save(held, document)
+        document, applied = mutation.close_draft(_existing(lease), ref)
+        self._save(lease, document)
         return applied
 
     async def discard(self, ref: Ref) -> Applied | None:
         try:
-            held = await self._writer(ref)
+            lease = await self._writer(ref)
         except ArtifactNotFound:
             return None
-        if isinstance(held, ArtifactHead):
+        if isinstance(lease, ArtifactHead):
             return None
-        document, applied = mutation.discard_call(held.newest, ref)
-        self._save(held, document)
+        document, applied = mutation.discard_call(lease.newest, ref)
+        self._save(lease, document)
         return applied
 
     async def remove_drafts(self, context_id: str, task_id: str) -> None:
-        """Take away the drafts of a task that cannot become versions: others are to change these artifacts."""
+        """Remove the drafts of a task, which cannot become versions, so that other tasks can change the artifacts."""
         for artifact in await self.list(context_id):
             if artifact.open and artifact.changed_by == task_id:
-                held = await self._hold(Ref(context_id, artifact.artifact_id, task_id))
-                self._save(held, replace(held.newest, draft=None))
+                lease = await self._lease(Ref(context_id, artifact.artifact_id, task_id))
+                self._save(lease, replace(lease.newest, draft=None))
 
     async def _writer(self, ref: Ref) -> ArtifactLease | ArtifactHead:
-        """The artifact to be changed; or its row, if no draft of `ref`'s task is open."""
-        held = self._leases.find(key_of(ref))
-        if held:
-            return held
+        """The lease of the artifact; or its row, if no draft of `ref`'s task is open."""
+        lease = self._leases.find(key_of(ref))
+        if lease:
+            return lease
         async with self._database.read() as connection:
             found = await self._head(connection, ref)
-        return await self._hold(ref) if found.draft_task == ref.task_id else found
+        return await self._lease(ref) if found.draft_task == ref.task_id else found
 
-    async def _hold(self, ref: Ref) -> ArtifactLease:
+    async def _lease(self, ref: Ref) -> ArtifactLease:
         key, loop = key_of(ref), asyncio.get_running_loop()
-        end = loop.time() + COMMIT_TIMEOUT
-        while (held := self._leases.find(key)) is None or held.releasing:
+        end = loop.time() + ACQUIRE_SECONDS
+        while (lease := self._leases.find(key)) is None or lease.releasing:
             if loop.time() > end:
-                raise Unavailable(f"artifact {ref.artifact_id!r} is taken and let go of all the time")
-            await (self._settled() if held else self._leases.take(ref))
-            await asyncio.sleep(0)  # neither has waited, if it found that there was nothing to wait for
-        return held
+                raise Unavailable(f"the lease of artifact {ref.artifact_id!r} changes all the time")
+            await (self._flushed() if lease else self._leases.acquire(ref))
+            await asyncio.sleep(0)  # both may have returned without waiting
+        return lease
 
-    def _save(self, held: ArtifactLease, document: Document) -> None:
-        if document is held.newest:
+    def _save(self, lease: ArtifactLease, document: Document) -> None:
+        if document is lease.newest:
             return
-        lasts = durable_state(document) != durable_state(held.newest)
-        held.newest, held.changed = document, self._leases.tick()
-        self._touched.add(held)
+        lasts = durable_state(document) != durable_state(lease.newest)
+        lease.newest, lease.changed = document, self._leases.next_time()
+        self._touched.add(lease)
         if lasts:
             self._commits.flush_now()
         else:
             self._commits.flush_soon()
 
-    def _release_if_idle(self, held: ArtifactLease) -> None:
-        if held.releasing or not held.idle or self._leases.find(held.key) is not held:
+    def _release_if_idle(self, lease: ArtifactLease) -> None:
+        if lease.releasing or not lease.idle or self._leases.find(lease.key) is not lease:
             return
         if self._holder.exclusive:
-            self._leases.release(held)
+            self._leases.release(lease)
         else:
-            self._touched.add(held)
+            self._touched.add(lease)
             self._commits.flush_soon()
 
     # ------------------------------------------------------------------------ writing
 
-    def collect(self) -> Work | None:
-        """What the group commit is to write now."""
-        touched, self._touched = sorted(self._touched, key=lambda held: held.key), set()
-        writes = {held: self._write(held) for held in touched if not (held.idle and held.pins)}
-        return Work(self._leases, writes) if writes else None
+    def collect(self) -> ArtifactWork | None:
+        """The staged changes, for the group commit."""
+        touched, self._touched = sorted(self._touched, key=lambda lease: lease.key), set()
+        writes = {lease: self._write(lease) for lease in touched if not (lease.idle and lease.pins)}
+        return ArtifactWork(self._leases, writes) if writes else None
 
-    def _write(self, held: ArtifactLease) -> Write:
-        goes = held.newest.draft is None
+    def _write(self, lease: ArtifactLease) -> Write:
+        goes = lease.newest.draft is None
         me, holder = (None if self._holder.exclusive else self._holder.id), (None if goes else self._holder.id)
-        held.releasing = goes and not self._holder.exclusive
-        return Write(held.key, me, held.saved, held.newest, held.changed, holder)
+        lease.releasing = goes and not self._holder.exclusive
+        return Write(lease.key, me, lease.saved, lease.newest, lease.changed, holder)
 
 
-def _existing(held: ArtifactLease) -> Document:
-    if not held.newest.exists:
-        raise ArtifactNotFound(held.key[1])
-    return held.newest
+def _existing(lease: ArtifactLease) -> Document:
+    if not lease.newest.exists:
+        raise ArtifactNotFound(lease.key[1])
+    return lease.newest
 
 
 def _artifact(shown: ArtifactRow) -> Artifact:

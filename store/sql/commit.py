@@ -1,16 +1,16 @@
-"""Group commit: whatever has been staged is written in one transaction, and whoever needs to waits for it.
+"""Group commit: all staged work is written in one transaction, and callers that need it durable wait for that.
 
-Rule 1: staging never waits. What is staged between two waits of the event loop is written together or not at all,
-        because everybody's work is collected in one step.
-Rule 2: what is staged `soon` is written within `interval`; what is staged `now` at once, with everything before it.
-        While one transaction is on its way, the next one gathers.
-Rule 3: a transaction that fails for reasons that may pass is tried again until it goes through, and then in the same
-        order; nothing that was staged is left out. It is given up when the replica has lost its lease, when the server
-        stops and the database does not answer, and by rule 4.
-Rule 4: what cannot be written at all fails alone. Everything that belongs together is of one context, so a transaction
-        that fails for another reason is tried once more with a savepoint for each context: those that can be written
-        are committed, `failed` is called for the others. If none of several can be, no one of them is to blame, and
-        everything is given up as if the lease were lost.
+Rule 1: staging never waits. What is staged in one step of the event loop is written in one transaction, because the
+        work of all participants is collected in one step.
+Rule 2: `flush_soon` writes within `interval`; `flush_now` writes at once, with everything staged before. While one
+        transaction runs, the next one is staged.
+Rule 3: a transaction that fails for a transient reason is retried until it is committed, in the same order and with
+        everything that was staged. It is given up if the replica has lost its lease, if the server stops and the
+        database does not answer, and by rule 4.
+Rule 4: an error in one context fails that context alone. Everything that belongs together is in one context. So a
+        transaction that fails for a permanent reason is repeated once with a savepoint per context: the contexts that
+        can be written are committed, `failed` is called for the others. If none of several contexts can be written, no
+        single one is the cause, and everything is given up as if the lease were lost.
 """
 
 from __future__ import annotations
@@ -24,36 +24,37 @@ from typing import Protocol
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.sql.database import Database, translated
+from a2a_canvas.store.sql.database import Database, translate_errors
 
 logger = logging.getLogger(__name__)
 
+_STOPPING = "this server is stopping"
+
 COMMIT_SPACING = 0.018
-"""Seconds from one transaction to the next."""
+"""Seconds from the start of one transaction to the start of the next."""
+COMMIT_TIMEOUT = 5.0
+"""Seconds that a caller waits for its work to be committed."""
 RETRY_SECONDS = 0.2
-"""Seconds between two tries."""
-STOP = 2.0
-"""Seconds that the transaction which is on its way has when the server stops."""
+"""Seconds between two attempts."""
+STOP_SECONDS = 2.0
+"""Seconds that the running transaction has left when the server stops."""
 
 
 class LeaseLost(Exception):
-    """What was staged never will be written: somebody else has taken over what this replica was writing, it was given
-    up (rules 3 and 4), or this server is stopping."""
+    """Another replica has taken over what this transaction writes."""
 
 
 class AlreadyCommitted(Exception):
-    """The transaction had gone through, although its connection broke before it could say so."""
+    """An earlier attempt at this transaction was committed, but its connection broke before the answer came."""
 
 
-class Step(Protocol):
-    """Something to be written."""
-
+class _Writable(Protocol):
     async def write(self, connection: AsyncConnection) -> None:
-        """Write it. It may be called again, if the transaction failed.
+        """Write it. Called again if the transaction failed.
 
         Raises:
-            LeaseLost: somebody else has taken over.
-            AlreadyCommitted: it was written before.
+            LeaseLost: another replica has taken over.
+            AlreadyCommitted: an earlier attempt was committed.
         """
         ...
 
@@ -62,11 +63,11 @@ class Step(Protocol):
         ...
 
 
-class ContextWork(Step, Protocol):
-    """What one participant has to write of one context."""
+class ContextWork(_Writable, Protocol):
+    """The work of one participant in one context."""
 
     async def release(self, connection: AsyncConnection) -> None:
-        """It cannot be written: give free, in the rows, what it was to be written to."""
+        """It cannot be written: release, in the rows, the leases it was to be written under."""
         ...
 
     def failed(self) -> None:
@@ -74,35 +75,34 @@ class ContextWork(Step, Protocol):
         ...
 
 
-class Work(Step, Protocol):
-    """What one participant has to write."""
+class StagedWork(_Writable, Protocol):
+    """The work of one participant."""
 
     def by_context(self) -> Mapping[str, ContextWork]:
-        """The same, by context; empty for what every transaction needs."""
+        """The same work by context; empty for work that every transaction needs."""
         ...
 
 
 class Participant(Protocol):
-    """Who stages work."""
+    """Stages work."""
 
-    def collect(self) -> Work | None:
-        """Everything staged since the last time; None if nothing was. It must not wait."""
+    def collect(self) -> StagedWork | None:
+        """Everything staged since the last call; None if there is nothing. It must not await."""
         ...
 
 
 class GroupCommit:
-    """Writes for all participants, in the order in which they joined.
+    """Writes the work of all participants, in the order in which they joined.
 
     Args:
-        lost: called when another replica has taken over, or nothing can be written (rule 4); everything staged is given
-            up.
-        failed: called with a context, and the reason, when what was staged of it cannot be written (rule 4).
-        interval: seconds that what is staged `soon` may wait.
-        spacing: seconds from one transaction to the next, however much there is to write: the more of it they share.
+        lost: called when another replica has taken over, or nothing can be written (rule 4). It has to `give_up`.
+        failed: called with a context and the error when the work of that context cannot be written (rule 4).
+        interval: seconds that `flush_soon` may take.
+        spacing: seconds from one transaction to the next. The longer, the more callers share one.
 
     Attributes:
-        commits: how many transactions have been committed.
-        able: set while the last try went through.
+        commits: number of committed transactions.
+        healthy: set while the last attempt succeeded.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class GroupCommit:
         self._failed = failed
         self._participants: list[Participant] = []
         self._due: asyncio.TimerHandle | None = None
-        self._wanted = asyncio.Event()
+        self._flush_requested = asyncio.Event()
         self._staged = 0
         self._committed = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
@@ -137,36 +137,40 @@ class GroupCommit:
 
     @property
     def failing(self) -> Unavailable | None:
-        """Why the last try failed; None if it went through."""
+        """Why the last attempt failed; None if it succeeded."""
         return self._failing
 
     # ----------------------------------------------------------------------- staging
 
     def flush_soon(self) -> None:
-        """Something was staged that may wait a moment."""
+        """Write what is staged within `interval`."""
         self._staged += 1
-        if self._due is None and not self._wanted.is_set():
-            self._due = asyncio.get_running_loop().call_later(self._interval, self._wanted.set)
+        if self._due is None and not self._flush_requested.is_set():
+            self._due = asyncio.get_running_loop().call_later(self._interval, self._flush_requested.set)
 
     def flush_now(self) -> None:
-        """Something was staged that somebody waits for."""
+        """Write what is staged at once."""
         self._staged += 1
-        self._wanted.set()
+        self._flush_requested.set()
 
-    async def flushed(self) -> None:
+    async def flushed(self, within: float | None = None) -> None:
         """Wait until everything staged so far is committed.
 
         Raises:
-            LeaseLost: it never will be.
+            Unavailable: it is not committed after `within` seconds, or it was given up.
         """
         if self._committed >= self._staged:
             return
         if self._stopping:
-            raise LeaseLost("this server is stopping")
-        self._wanted.set()
+            raise Unavailable(_STOPPING)
+        self._flush_requested.set()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((self._staged, future))
-        await future
+        try:
+            async with asyncio.timeout(within):
+                await future
+        except TimeoutError:
+            raise Unavailable(self._failing.reason if self._failing else "it is too slow") from None
 
     # ----------------------------------------------------------------------- writing
 
@@ -174,36 +178,36 @@ class GroupCommit:
         self._task = asyncio.create_task(self._run(), name="group commit")
 
     async def stop(self, *, at_once: bool = False) -> None:
-        """Stop writing. What is staged and not `settled` is given up.
+        """Stop writing. Staged work is given up.
 
         Args:
-            at_once: also what is on its way.
+            at_once: the running transaction is given up, too.
         """
         self._stopping = True
-        self._wanted.set()
+        self._flush_requested.set()
         if self._due:
             self._due.cancel()
         if self._task:
-            # Not in the middle of a transaction, if it can be helped: its connection would be lost.
-            await asyncio.wait([self._task], timeout=0 if at_once else STOP)
+            # Cancelling a transaction in the middle would lose its connection.
+            await asyncio.wait([self._task], timeout=0 if at_once else STOP_SECONDS)
             self._task.cancel()
             await asyncio.wait([self._task])
-        self._end_waiting(LeaseLost("this server is stopping"))
+        self._end_waiting(_STOPPING)
 
     def give_up(self, reason: str = "another replica has taken over") -> None:
-        """Nothing that is staged will be written."""
+        """Drop everything that is staged."""
         self._given_up += 1
         for participant in self._participants:
             participant.collect()
         self._committed = self._staged
-        self._end_waiting(LeaseLost(reason))
+        self._end_waiting(reason)
 
     async def _run(self) -> None:
         while True:
-            await self._wanted.wait()
+            await self._flush_requested.wait()
             if self._stopping:
                 return
-            self._wanted.clear()
+            self._flush_requested.clear()
             if self._due:
                 self._due.cancel()
                 self._due = None
@@ -215,7 +219,7 @@ class GroupCommit:
         staged, given_up = self._staged, self._given_up
         try:
             works = [work for participant in self._participants if (work := participant.collect())]
-            written = await self._write(works) if works else _Together(works)
+            written = await self._write(works) if works else _OneTransaction(works)
             if self._given_up != given_up:
                 return
             written.done()
@@ -226,40 +230,40 @@ class GroupCommit:
                 self._lost()
             return
         except Exception:
-            # Memory and database may differ now, and only the database counts.
-            logger.exception("What was staged cannot be written; it is given up")
+            # Memory and database may differ now; the database is right.
+            logger.exception("The staged work cannot be written; it is given up")
             if self._given_up == given_up:
                 self._lost()
             return
         self._committed = max(self._committed, staged)
         self._wake()
 
-    async def _write(self, works: Sequence[Work]) -> _Together | _Apart:
-        writing: _Together | _Apart = _Together(works)
+    async def _write(self, works: Sequence[StagedWork]) -> _OneTransaction | _PerContext:
+        writing: _OneTransaction | _PerContext = _OneTransaction(works)
         while True:
             try:
                 with suppress(AlreadyCommitted):
                     async with self._database.write() as connection:
                         await writing.write(connection)
             except Unavailable as error:
-                self._note(error)
+                self._set_failing(error)
                 if self._stopping:
-                    raise LeaseLost("this server is stopping") from error
+                    raise LeaseLost(_STOPPING) from error
                 await asyncio.sleep(RETRY_SECONDS)
             except LeaseLost:
                 raise
             except Exception:
-                if isinstance(writing, _Apart):
+                if isinstance(writing, _PerContext):
                     raise
-                writing = _Apart(works)
+                writing = _PerContext(works)
             else:
-                self._note(None)
+                self._set_failing(None)
                 self.commits += 1
                 return writing
 
-    def _note(self, failing: Unavailable | None) -> None:
+    def _set_failing(self, failing: Unavailable | None) -> None:
         if failing and self._failing is None:
-            logger.error("%s What is to be written waits.", failing)
+            logger.error("%s Staged work waits.", failing)
             self.healthy.clear()
         elif self._failing and failing is None:
             logger.warning("The database can be used again.")
@@ -276,21 +280,21 @@ class GroupCommit:
             else:
                 self._waiting.append((ticket, future))
 
-    def _end_waiting(self, error: Exception) -> None:
+    def _end_waiting(self, reason: str) -> None:
         waiting, self._waiting = self._waiting, []
         for _, future in waiting:
             if not future.done():
-                future.set_exception(error)
+                future.set_exception(Unavailable(reason))
 
 
-class _Together:
-    """Everything, or nothing.
+class _OneTransaction:
+    """All work, or none.
 
     Attributes:
-        unwritten: by context, why what was staged of it is not written.
+        unwritten: the contexts that could not be written, with the error.
     """
 
-    def __init__(self, works: Sequence[Work]) -> None:
+    def __init__(self, works: Sequence[StagedWork]) -> None:
         self._works = works
         self.unwritten: Mapping[str, Exception] = {}
 
@@ -303,24 +307,24 @@ class _Together:
             work.done()
 
 
-class _Apart:
-    """What every transaction needs, and of the contexts those that can be written (rule 4)."""
+class _PerContext:
+    """The work that every transaction needs, and the contexts that can be written (rule 4)."""
 
-    def __init__(self, works: Sequence[Work]) -> None:
+    def __init__(self, works: Sequence[StagedWork]) -> None:
         by_context = [work.by_context() for work in works]
         self._shared = [work for work, parts in zip(works, by_context, strict=True) if not parts]
-        # In order, so that no two replicas wait for one another.
+        # Sorted, so that two replicas cannot deadlock.
         contexts = sorted({context_id for parts in by_context for context_id in parts})
         self._contexts = {each: [parts[each] for parts in by_context if each in parts] for each in contexts}
         self.unwritten: dict[str, Exception] = {}
 
     async def write(self, connection: AsyncConnection) -> None:
         for work in self._shared:
-            await work.write(connection)  # `AlreadyCommitted`: what could not be written then stands in `unwritten`
+            await work.write(connection)  # on `AlreadyCommitted`, `unwritten` is still that of the committed attempt
         self.unwritten.clear()
         for context_id, parts in self._contexts.items():
             try:
-                with translated():
+                with translate_errors():
                     async with connection.begin_nested():
                         for part in parts:
                             await part.write(connection)

@@ -1,10 +1,10 @@
-"""A database: where it is, how its transactions begin, and what its errors mean.
+"""A database: its connections, how transactions begin, and the meaning of its errors.
 
-Rule 1: a read sees one consistent state, however many statements it makes.
-Rule 2: on SQLite there is one writer at a time, so nothing here ever finds the file locked by its own process.
-Rule 3: what another try could mend (the server is away, the disk is full, a deadlock) is `Unavailable`; anything else
-        is a fault of ours and passes as it is.
-Rule 4: a database that was terminated, and a SQLite file that was removed or replaced, is `Unavailable` at once.
+Rule 1: a read transaction sees one snapshot, however many statements it makes.
+Rule 2: on SQLite there is one writer at a time, so the file is never locked by another connection of this process.
+Rule 3: an error that a retry could solve (no connection, full disk, deadlock) is `Unavailable`. Any other error is a
+        bug and passes unchanged.
+Rule 4: a database that was terminated, and a SQLite file that was removed or replaced, are `Unavailable` at once.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from a2a_canvas.store.sql.sqlite_file import DatabaseFile
 Dialect = Literal["sqlite", "postgresql"]
 
 READERS = 8
-"""Connections that read at the same time."""
+"""Connections for reads."""
 WRITERS = 6
-"""Connections to PostgreSQL besides those. One more is the heartbeat's."""
+"""Connections to PostgreSQL for writes. The heartbeat has one more."""
 TIMEOUT = 10
-"""Seconds that a statement on PostgreSQL may take, and a connection to be made."""
+"""Seconds that a statement on PostgreSQL may take, and the making of a connection."""
 HEARTBEAT_TIMEOUT = 2
-"""The same of the heartbeat: it must have time for another try before its lease has run out."""
+"""The same for the heartbeat, which needs time for another attempt before its lease expires."""
 
-IDLE = "3s"
-"""How long a transaction on PostgreSQL may wait for its client. One that stands still, or has been cut off without
-a word, must not keep its locks for longer than its lease (`server/tasks/sql/lease.py`)."""
+IDLE_IN_TRANSACTION = "3s"
+"""How long a transaction on PostgreSQL may wait for its client. A stopped or disconnected client must not keep its
+locks for longer than its lease (`server/tasks/sql/replica/lease.py`)."""
 
-_MENDABLE = ("08", "25P03", "40", "53", "55P03", "57P", "57014", "58", "25006")
-"""PostgreSQL's error codes, by how they begin: connection, rollback, resources, shutdown, time-out, disk, read-only."""
+_RETRYABLE = ("08", "25P03", "40", "53", "55P03", "57P", "57014", "58", "25006")
+"""Prefixes of PostgreSQL's error codes: connection, rollback, resources, shutdown, time-out, disk, read-only."""
 
 
 class Database:
@@ -51,8 +51,8 @@ class Database:
         url: `sqlite:///FILE` or `postgresql://…`.
 
     Attributes:
-        file: of SQLite.
-        terminated: it is of no use any more (`terminate`).
+        file: the file of a SQLite database.
+        terminated: `terminate` was called.
     """
 
     def __init__(self, url: str) -> None:
@@ -60,7 +60,7 @@ class Database:
         self.dialect: Dialect = "sqlite" if parsed.get_backend_name() == "sqlite" else "postgresql"
         self.name = parsed.render_as_string(hide_password=True)
         self.url = _async_url(parsed)
-        self._turn = asyncio.Lock()
+        self._write_lock = asyncio.Lock()
         self._drivers: WeakSet[Any] = WeakSet()
         self._connecting: set[asyncio.Task[Any]] = set()
         self.terminated = False
@@ -68,7 +68,7 @@ class Database:
         if self.file:
             self._reader = _sqlite(self.url, "BEGIN", READERS)
             self._writer = self._heartbeat = _sqlite(self.url, "BEGIN IMMEDIATE", 1)
-            event.listen(self._writer.sync_engine, "close", self._disconnected)
+            event.listen(self._writer.sync_engine, "close", self._on_close)
         else:
             self._writer = self._postgresql(WRITERS)
             self._heartbeat = self._postgresql(1, HEARTBEAT_TIMEOUT)
@@ -76,29 +76,29 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction that reads.
+        """A read transaction.
 
         Raises:
             Unavailable: rules 3 and 4.
         """
         self._check()
-        with translated():
+        with translate_errors():
             async with self._reader.connect() as connection, connection.begin():
                 yield connection
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction that writes; it is committed when the block ends without an exception.
+        """A write transaction; it is committed if the block ends without an exception.
 
         Raises:
-            Unavailable: rules 3 and 4. Nothing was written, or nobody can tell (the connection broke in the commit).
+            Unavailable: rules 3 and 4. Nothing was written, or it is unknown (the connection broke in the commit).
         """
         async with self._writing(self._writer) as connection:
             yield connection
 
     @asynccontextmanager
     async def heartbeat(self) -> AsyncIterator[AsyncConnection]:
-        """As `write`, for the heartbeat alone: on PostgreSQL by a connection that it need not wait for.
+        """As `write`, for the heartbeat, which has a PostgreSQL connection of its own.
 
         Raises:
             Unavailable: as `write`.
@@ -109,12 +109,12 @@ class Database:
     @asynccontextmanager
     async def _writing(self, engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         self._check()
-        with translated():
+        with translate_errors():
             if self.dialect == "postgresql":
                 async with engine.begin() as connection:
                     yield connection
             else:
-                async with self._turn, engine.begin() as connection:
+                async with self._write_lock, engine.begin() as connection:
                     if self.file:
                         self.file.writing()
                     yield connection
@@ -122,13 +122,13 @@ class Database:
 
     @asynccontextmanager
     async def listener(self) -> AsyncIterator[Any]:
-        """The driver's own connection, to listen with: `asyncpg.Connection`. PostgreSQL only."""
+        """A connection of the driver (`asyncpg.Connection`) for LISTEN. PostgreSQL only."""
         async with self._writer.connect() as connection:
             raw = await connection.get_raw_connection()
             try:
                 yield raw.driver_connection
             finally:
-                await connection.invalidate()  # what it listens to must not stay behind in the pool
+                await connection.invalidate()  # a pooled connection would still listen
 
     def _check(self) -> None:
         if self.terminated:
@@ -136,14 +136,14 @@ class Database:
         if self.file:
             self.file.check()
 
-    def _disconnected(self, connection: Any, record: Any) -> None:
+    def _on_close(self, connection: Any, record: Any) -> None:
         if self.file:
             self.file.disconnected()
 
     def terminate(self) -> None:
-        """Cut all connections to PostgreSQL: whoever waits for one that does not answer gets `Unavailable` now.
+        """Cut all connections to PostgreSQL: callers that wait for an answer get `Unavailable` now.
 
-        The driver itself would wait for its time-outs, also when it is cancelled: a transaction is to be rolled back.
+        A cancelled call would wait for the driver's time-outs, because the driver rolls the transaction back first.
         """
         self.terminated = self.dialect == "postgresql"
         for driver in tuple(self._drivers):
@@ -167,12 +167,12 @@ class Database:
                 "async_creator_fn": self._connect,
                 "timeout": timeout,
                 "command_timeout": timeout,
-                "server_settings": {"idle_in_transaction_session_timeout": IDLE},
+                "server_settings": {"idle_in_transaction_session_timeout": IDLE_IN_TRANSACTION},
             },
         )
 
     async def _connect(self, **options: Any) -> Any:
-        from asyncpg import connect  # who uses SQLite need not wait for it
+        from asyncpg import connect  # not needed for SQLite, and slow to import
 
         connecting = asyncio.create_task(connect(**options))
         self._connecting.add(connecting)
@@ -200,7 +200,7 @@ def _sqlite(url: URL, begin: str, connections: int) -> AsyncEngine:
 
     @event.listens_for(engine.sync_engine, "connect")
     def connected(connection: Any, record: Any) -> None:
-        connection.isolation_level = None  # the driver would begin transactions by rules of its own
+        connection.isolation_level = None  # no implicit transactions by the driver
         cursor = connection.cursor()
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
             cursor.execute(f"PRAGMA {pragma}")
@@ -214,32 +214,32 @@ def _sqlite(url: URL, begin: str, connections: int) -> AsyncEngine:
 
 
 def insert(connection: AsyncConnection, table: Table) -> Any:
-    """An INSERT that knows ON CONFLICT."""
+    """An INSERT that supports ON CONFLICT."""
     return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
 
 
 def text_size(connection: AsyncConnection, column: ColumnElement[str]) -> ColumnElement[int]:
-    """How long a text is, about: in bytes on PostgreSQL, in characters on SQLite."""
-    # SQLite has octet_length since 3.43 only; PostgreSQL's length would unpack the text.
+    """The size of a text: in bytes on PostgreSQL, in characters on SQLite."""
+    # octet_length needs SQLite 3.43; PostgreSQL's length would decompress the text.
     return func.length(column) if connection.dialect.name == "sqlite" else func.octet_length(column)
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Raises `Unavailable` in place of what another try could mend."""
+def translate_errors() -> Iterator[None]:
+    """Raises `Unavailable` for errors that a retry could solve (rule 3)."""
     try:
         yield
     except Unavailable:
         raise
     except (DBAPIError, PoolTimeout, OSError) as error:
-        reason = mendable(error)
+        reason = retryable_reason(error)
         if reason is None:
             raise
         raise Unavailable(reason) from error
 
 
-def mendable(error: Exception) -> str | None:
-    """Why it failed, in words, if another try could go well."""
+def retryable_reason(error: Exception) -> str | None:
+    """The reason of a failure, if a retry could succeed; else None."""
     if not isinstance(error, DBAPIError):
         return str(error) or "it does not answer"
     cause: BaseException = error.orig or error
@@ -247,7 +247,7 @@ def mendable(error: Exception) -> str | None:
     code = str(getattr(cause, "sqlstate", None) or getattr(cause.__cause__, "sqlstate", None) or "")
     reason = str(cause.__cause__ or cause).splitlines()[0] if str(cause) else "it does not answer"
     if code:
-        return reason if code.startswith(_MENDABLE) else None
+        return reason if code.startswith(_RETRYABLE) else None
     if error.connection_invalidated or isinstance(error, OperationalError | InterfaceError):
         return reason
     return None

@@ -1,9 +1,9 @@
-"""Artifacts out of their rows, within the caller's transaction, and the documents that were read last.
+"""Reads artifacts from their rows, within the caller's transaction; and the cache of the documents read last.
 
-Rule 1: `revision` is raised by whoever writes any row of an artifact, so a document in memory that has the revision of
-        the row is the document. That counts within one `incarnation`: an artifact that was removed and is written again
-        begins at revision 0 and version 1 again, and has nothing in common with what memory knows of the first.
-Rule 2: of a document that has grown only the new versions are read, unless old ones have lost their content since.
+Rule 1: every write to a row of an artifact raises its `revision`, so a document in memory with the revision of the row
+        is up to date. This holds within one `incarnation`: an artifact that was removed and is written again starts at
+        revision 0 and version 1, and has nothing in common with the first one.
+Rule 2: if a document has grown, only the new versions are read, unless old ones were pruned meanwhile.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, Table, and_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.store.document import Document
-from a2a_canvas.store.models import Author, Content, Ref
-from a2a_canvas.store.sql.rows import ArtifactHead, Piece, StoredDocument, VersionRow, content, stored
-from a2a_canvas.store.sql.tables import artifacts, drafts, replace_unstorable, versions
+from a2a_canvas.store.models import Author, Content, Document, Ref
+from a2a_canvas.store.sql.rows import ArtifactHead, Piece, StoredDocument, VersionRow, content_of, document_of
+from a2a_canvas.store.sql.tables import artifacts, drafts, versions
+from a2a_canvas.store.text.unicode import replace_unstorable
 
 Key = tuple[str, str]
-"""Context id, artifact id, as the rows have them: made by `key_of`."""
+"""Context id and artifact id as in the rows (`key_of`)."""
 
 CACHED = 64 * 1024 * 1024
-"""Bytes of documents kept in memory to be read again."""
+"""Bytes of documents in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArtifactRow:
-    """An artifact as its rows have it.
+    """An artifact as in its rows.
 
     Attributes:
-        content: with its draft, if one is open.
-        author: who wrote the draft, or else the current version.
+        content: with the draft, if one is open.
+        author: the author of the draft, otherwise of the current version.
     """
 
     artifact_id: str
@@ -49,29 +49,29 @@ class ArtifactRow:
 
     @property
     def version(self) -> int:
-        """The number of the version that the content is part of, closed or still a draft."""
+        """The number of the version that the content belongs to, closed or still a draft."""
         return self.head.newest + 1 if self.open else self.head.current
 
 
 def key_of(ref: Ref) -> Key:
-    """Under which an artifact stands in the database, and so in memory too."""
+    """The key of an artifact, in the database and in memory."""
     return replace_unstorable(ref.context_id), replace_unstorable(ref.artifact_id)
 
 
 async def read_artifacts(connection: AsyncConnection, context_id: str) -> tuple[ArtifactRow, ...]:
-    """A context's artifacts from committed rows alone, in the order they were last changed, newest last."""
+    """The artifacts of a context, from committed rows only, ordered by their last change, newest last."""
     return tuple(await read_shown(connection, context_id, await read_heads(connection, context_id)))
 
 
 async def read_head(connection: AsyncConnection, key: Key, *, lock: bool = False) -> ArtifactHead | None:
-    """The artifact's row; None if it has none. `lock` keeps others from writing it until the transaction ends."""
+    """The artifact's row; None if it has none. `lock` locks it until the transaction ends."""
     query = select(*_columns(artifacts, ArtifactHead)).where(_of(artifacts, key))
     row = (await connection.execute(query.with_for_update() if lock else query)).one_or_none()
     return ArtifactHead(*row) if row else None
 
 
 async def read_heads(connection: AsyncConnection, context_id: str) -> dict[str, ArtifactHead]:
-    """The rows of a context's artifacts, by id, in the order they were last changed."""
+    """The rows of a context's artifacts by id, ordered by their last change."""
     query = select(artifacts.c.artifact_id, *_columns(artifacts, ArtifactHead)).where(
         artifacts.c.context_id == context_id
     )
@@ -88,11 +88,11 @@ async def _document(
         known = StoredDocument(Document(key[1]))
     newer = select(*_columns(versions, VersionRow)).where(_of(versions, key), versions.c.number > len(known.depths))
     rows = [VersionRow(*row) for row in await connection.execute(newer.order_by(versions.c.number))]
-    return stored(key[1], found, rows, await _pieces(connection, key, found), known)
+    return document_of(key[1], found, rows, await _pieces(connection, key, found), known)
 
 
 async def read_shown(connection: AsyncConnection, context_id: str, found: dict[str, ArtifactHead]) -> list[ArtifactRow]:
-    """What artifacts of a context show, in the order given, without reading all of their versions."""
+    """The content of artifacts of a context, in the order given, without reading all of their versions."""
     if not found:
         return []
     chains: dict[str, list[VersionRow]] = defaultdict(list)
@@ -106,14 +106,14 @@ async def read_shown(connection: AsyncConnection, context_id: str, found: dict[s
 
 
 def _shown(artifact_id: str, found: ArtifactHead, chain: Sequence[VersionRow], pieces: Sequence[Piece]) -> ArtifactRow:
-    return ArtifactRow(artifact_id, found, content(found, chain, pieces), found.draft_author or chain[-1].author)
+    return ArtifactRow(artifact_id, found, content_of(found, chain, pieces), found.draft_author or chain[-1].author)
 
 
 async def version_content(connection: AsyncConnection, key: Key, number: int) -> Content:
-    """A version's content, without reading more versions than those that it is kept as an edit of."""
+    """A version's content, reading only the versions that it is stored as an edit of."""
     begin = select(*_links()).where(_of(versions, key), versions.c.number == number)
     rows = [VersionRow(*row) for _, *row in await connection.execute(_chains(key[0], begin))]
-    return content(ArtifactHead(), rows, ())
+    return content_of(ArtifactHead(), rows, ())
 
 
 def _links() -> list[ColumnElement[Any]]:
@@ -127,7 +127,7 @@ def _current(context_id: str, artifact_ids: Iterable[str]) -> Select[Any]:
 
 
 def _chains(context_id: str, chosen: Select[Any]) -> Any:
-    """The chosen versions, and below each those that it is kept as an edit of."""
+    """The chosen versions, and for each one those that it is stored as an edit of."""
     begin = chosen.cte("chain", recursive=True)
     parent = and_(versions.c.artifact_id == begin.c.artifact_id, versions.c.number == begin.c.parent)
     below = select(*_links()).join_from(begin, versions, and_(versions.c.context_id == context_id, parent))
@@ -159,7 +159,7 @@ class Cache:
     """The documents that were used last.
 
     Args:
-        limit: bytes that all of them together may take. One that takes more is not kept.
+        limit: bytes of all documents together. A larger document is not cached.
     """
 
     def __init__(self, limit: int = CACHED) -> None:
@@ -168,7 +168,7 @@ class Cache:
         self._entries: OrderedDict[Key, tuple[StoredDocument, int]] = OrderedDict()
 
     def fresh(self, key: Key, found: ArtifactHead) -> StoredDocument | None:
-        """The document, if it is as the artifact's row says that it now is."""
+        """The document, if it is up to date with the artifact's row."""
         known = self._get(key, found)
         return known if known and known.head.revision == found.revision else None
 
@@ -192,7 +192,7 @@ class Cache:
         self._size = 0
 
     def _get(self, key: Key, found: ArtifactHead) -> StoredDocument | None:
-        """An earlier state of the artifact, or this one."""
+        """The artifact in its present state or an earlier one."""
         known, _ = self._entries.get(key, (None, 0))
         if known is None or known.head.incarnation != found.incarnation or known.head.revision > found.revision:
             return None

@@ -1,8 +1,7 @@
-"""What has to be written to bring an artifact's rows from one document to a later one. Pure; the rows are in `rows.py`.
+"""The row changes that bring an artifact's rows from one document to a later one. Pure; the rows are in `rows.py`.
 
-Rule 1: what a version or a draft says is written once. A draft that grows costs what was added to it, however long it
-        is; so does an edit.
-Rule 2: pieces of a draft that are no part of it any more go, so that their numbers can be used again.
+Rule 1: content is written once. The cost of a growing draft, and of an edit, is that of the added text.
+Rule 2: pieces that are no longer part of a draft are deleted, because their numbers are used again.
 """
 
 from __future__ import annotations
@@ -11,30 +10,30 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from a2a_canvas.store.changes import by_kind
 from a2a_canvas.store.codec import encode
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.models import (
     Content,
-    Kind,
+    Document,
     Part,
     Parts,
     TextPart,
     Version,
-    replace_surrogates,
     text_of,
     text_part,
 )
 from a2a_canvas.store.sql.rows import FULL_EVERY, ArtifactHead, Piece, StoredDocument, VersionRow
 from a2a_canvas.store.text.spans import splice
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 
 @dataclass(frozen=True, slots=True)
 class RowChanges:
-    """What has to be written, in this order.
+    """The changes, in the order of their execution.
 
     Attributes:
-        cut: the pieces of the draft from this one on go; None if all stay.
-        after: how the document stands in its rows then.
+        cut: the pieces of the draft from this number on are deleted; None if all stay.
+        after: the document as stored afterwards.
     """
 
     head: ArtifactHead
@@ -45,14 +44,14 @@ class RowChanges:
 
 
 def row_changes(stored: StoredDocument, new: Document, changed: int, holder: str | None) -> RowChanges:
-    """What brings the rows from `stored` to `new`.
+    """The changes of the rows from `stored` to `new`.
 
     Args:
-        changed: when it was changed last, in microseconds since 1970.
-        holder: the replica whose memory is ahead of the rows from now on.
+        changed: the time of the last change, in microseconds since 1970.
+        holder: the replica that has the lease afterwards.
     """
-    made, depths = _made(stored, new)
-    cut, pieces, count, kept = _drafted(stored, new)
+    made, depths = _new_versions(stored, new)
+    cut, pieces, count, kept = _draft_pieces(stored, new)
     draft = new.draft
     head = ArtifactHead(
         holder=holder,
@@ -71,7 +70,7 @@ def row_changes(stored: StoredDocument, new: Document, changed: int, holder: str
     return RowChanges(head, cut, pieces, made, StoredDocument(new, head, count, depths))
 
 
-def _made(stored: StoredDocument, new: Document) -> tuple[tuple[VersionRow, ...], tuple[int, ...]]:
+def _new_versions(stored: StoredDocument, new: Document) -> tuple[tuple[VersionRow, ...], tuple[int, ...]]:
     known = len(stored.depths)
     if known == len(new.versions):
         return (), stored.depths
@@ -85,7 +84,7 @@ def _made(stored: StoredDocument, new: Document) -> tuple[tuple[VersionRow, ...]
 
 
 def _version_row(version: Version, replacement: str | None = None) -> VersionRow:
-    """A version's row: whole, if there is no replacement."""
+    """A version's row; whole without a `replacement`."""
     edited = version.edited
     return VersionRow(
         version.number,
@@ -102,7 +101,7 @@ def _version_row(version: Version, replacement: str | None = None) -> VersionRow
 
 
 def _replacement(version: Version, before: Content) -> str | None:
-    """What stands in place of the edited passage; None if that does not make the version of its parent."""
+    """The text that replaced the edited range; None if it does not make the version from its parent."""
     if version.edited is None or not _alike_but_for_text(before, version.content):
         return None
     span, text = version.edited.span, version.content.text
@@ -120,14 +119,14 @@ def _alike_but_for_text(before: Content, after: Content) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """A draft's first `count` pieces make `content`."""
+    """The content that a draft's first `count` pieces make."""
 
     count: int
     content: Content
 
 
-def _drafted(stored: StoredDocument, new: Document) -> tuple[int | None, tuple[Piece, ...], int, int | None]:
-    """Where to cut the draft's pieces, those to add, how many there are then, and how many of them make `kept`."""
+def _draft_pieces(stored: StoredDocument, new: Document) -> tuple[int | None, tuple[Piece, ...], int, int | None]:
+    """Where to cut the draft's pieces, the pieces to add, their number then, and the number up to the last call."""
     if new.draft is None:
         return (0 if stored.pieces else None), (), 0, None
     points = _points(stored, new)
@@ -143,7 +142,7 @@ def _drafted(stored: StoredDocument, new: Document) -> tuple[int | None, tuple[P
 
 
 def _points(stored: StoredDocument, new: Document) -> list[_Point]:
-    """From where to go on: what is shown, what was kept, and the version beneath, which is always there."""
+    """The contents to continue from: the stored draft, its last completed call, and the current version."""
     old = stored.document
     points = []
     if old.draft and (len(old.versions), old.current) == (len(new.versions), new.current):
@@ -154,7 +153,7 @@ def _points(stored: StoredDocument, new: Document) -> list[_Point]:
 
 
 def _reach(points: Sequence[_Point], target: Content, added: list[Piece]) -> int:
-    """How many pieces make `target`, having added one if it takes one. Nothing goes back behind the last point."""
+    """The number of pieces that make `target`, after adding one if needed. The last point is the fallback."""
     for point in points:
         parts = appended(point.content, target)
         if parts is not None:
@@ -173,12 +172,12 @@ def _append(seq: int, parts: Parts) -> Piece:
 
 
 def appended(old: Content, new: Content) -> Parts | None:
-    """The parts which, appended to `old`, make `new`; None if no parts do, or nobody can tell at their cost."""
+    """The parts that make `new` when appended to `old`; None if none do, or if finding out would cost more."""
     if old is new:
         return ()
     if (old.name, old.description) != (new.name, new.description):
         return None
-    before, after = _by_kind(old.parts), _by_kind(new.parts)
+    before, after = by_kind(old.parts), by_kind(new.parts)
     if [*after][: len(before)] != [*before]:
         return None
     parts: list[Part] = []
@@ -190,33 +189,26 @@ def appended(old: Content, new: Content) -> Parts | None:
     return tuple(parts)
 
 
-def _by_kind(parts: Parts) -> dict[Kind, list[Part]]:
-    kinds: dict[Kind, list[Part]] = {}
-    for part in parts:
-        kinds.setdefault(part.kind, []).append(part)
-    return kinds
-
-
 def _added(old: list[Part], new: list[Part]) -> list[Part] | None:
     match old, new:
         case [TextPart() as before], [TextPart() as after]:
-            return _grown(before, after)
+            return _grown_text(before, after)
         case _:
             return new[len(old) :] if new[: len(old)] == old else None
 
 
-def _grown(before: TextPart, after: TextPart) -> list[Part] | None:
+def _grown_text(before: TextPart, after: TextPart) -> list[Part] | None:
     more = after.body.since(before.body)
     same_type = before.media_type in ("", after.media_type)
     if more is None or not same_type or {**before.metadata, **after.metadata} != after.metadata:
         return None
-    told = (after.media_type, after.metadata) != (before.media_type, before.metadata)
-    if not told:
+    described = (after.media_type, after.metadata) != (before.media_type, before.metadata)
+    if not described:
         return [text_part(more)] if more else []
     return [text_part(more, after.media_type, after.metadata)]
 
 
 def content_json(content: Content) -> str:
-    """A content as it stands in a row."""
-    # One half of a surrogate pair in a name or a value would be refused with everything that is written with it.
+    """A content as in a row."""
+    # A lone surrogate in a name or a value would make the whole transaction fail.
     return replace_surrogates(encode(content, Content))

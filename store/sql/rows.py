@@ -1,11 +1,11 @@
 """An artifact's document as rows, and the document of those rows. Pure.
 
-Rule 1 (versions): a version is kept whole or, where only a passage of its parent's text was edited, as what stands in
-        the passage's place. Fewer than `FULL_EVERY` such rows lie between a version and a whole one.
-Rule 2 (drafts): a draft is the current version's content and pieces that are laid upon it in order: one appends parts,
-        or is the whole content. The first `draft_kept` pieces make what the last completed call left.
-Rule 3 (pruning): a version whose row has neither content nor replacement has lost its content. It is never the current
-        one, nor one that another is kept as an edit of.
+Rule 1 (versions): a version is stored whole or, if an edit made it, as the text that replaced a range of its parent.
+        Fewer than `FULL_EVERY` such rows lie between a version and a whole one.
+Rule 2 (drafts): a draft is the current version's content with pieces applied in order: a piece appends parts, or is the
+        whole content. The first `draft_kept` pieces make the content after the last completed call.
+Rule 3 (pruning): a version whose row has neither content nor replacement was pruned. The current version is never
+        pruned, nor one that another version is stored as an edit of.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from typing import Literal
 
 from a2a_canvas.store.changes import AppendParts, apply
 from a2a_canvas.store.codec import decode
-from a2a_canvas.store.document import Document, Draft
-from a2a_canvas.store.models import Author, Content, TextEdit, TextPart, Version
+from a2a_canvas.store.models import Author, Content, Document, Draft, TextEdit, TextPart, Version
 from a2a_canvas.store.text.spans import Span
 
 FULL_EVERY = 32
-"""Every so manieth version in a chain of edits is kept whole."""
+"""Every 32nd version of a chain of edits is stored whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +81,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document as its rows have it.
+    """A document that equals its rows.
 
     Attributes:
-        pieces: how many its draft has.
-        depths: of each version, how many edits lie between it and a whole one (rule 1).
+        pieces: number of rows of its draft.
+        depths: for each version, the number of edits between it and a whole one (rule 1).
     """
 
     document: Document
@@ -96,7 +95,7 @@ class StoredDocument:
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes in memory; what versions have in common is counted once."""
+        """Bytes in memory, approximately; text that versions share is counted once."""
         document = self.document
         size = _size(document.draft.shown) if document.draft else 0
         for version, depth in zip(document.versions, self.depths, strict=True):
@@ -104,14 +103,14 @@ class StoredDocument:
         return size
 
 
-def stored(
+def document_of(
     artifact_id: str, head: ArtifactHead, rows: Iterable[VersionRow], pieces: Sequence[Piece], known: StoredDocument
 ) -> StoredDocument:
     """The document of an artifact.
 
     Args:
-        rows: its versions that `known` does not have, in order.
-        known: an earlier one, none of whose versions has been pruned since; an empty one if there is none.
+        rows: the versions that `known` does not have, in order.
+        known: an earlier state, none of whose versions has been pruned since; an empty document for none.
     """
     versions, depths = [*known.document.versions], [*known.depths]
     for row in rows:
@@ -125,11 +124,11 @@ def stored(
     return StoredDocument(document, head, len(pieces), tuple(depths))
 
 
-def content(head: ArtifactHead, chain: Iterable[VersionRow], pieces: Sequence[Piece]) -> Content:
-    """What an artifact shows.
+def content_of(head: ArtifactHead, chain: Iterable[VersionRow], pieces: Sequence[Piece]) -> Content:
+    """The content of an artifact, with its draft.
 
     Args:
-        chain: the current version and those it is kept as an edit of, in order.
+        chain: the current version and those that it is stored as an edit of, in order.
     """
     closed: Content | None = None
     for row in chain:
@@ -140,7 +139,7 @@ def content(head: ArtifactHead, chain: Iterable[VersionRow], pieces: Sequence[Pi
 
 def _content(row: VersionRow, base: Content | None) -> Content | None:
     if row.content is not None:
-        return _of_json(row.content)
+        return _from_json(row.content)
     if row.replacement is None or base is None or row.edited is None:
         return None
     span, text = row.edited.span, json.loads(row.replacement)
@@ -151,19 +150,19 @@ def _content(row: VersionRow, base: Content | None) -> Content | None:
 def _draft(head: ArtifactHead, closed: Content, pieces: Sequence[Piece]) -> Draft | None:
     if head.draft_task is None or head.draft_author is None:
         return None
-    contents = [*accumulate(pieces, _laid, initial=closed)]
+    contents = [*accumulate(pieces, _with_piece, initial=closed)]
     kept = None if head.draft_kept is None else contents[head.draft_kept]
     return Draft(head.draft_task, head.draft_author, kept, contents[-1], head.draft_dirty)
 
 
-def _laid(content: Content, piece: Piece) -> Content:
-    laid = _of_json(piece.content)
+def _with_piece(content: Content, piece: Piece) -> Content:
+    added = _from_json(piece.content)
     if piece.kind == "whole":
-        return laid
-    return replace(content, parts=apply(content.parts, AppendParts(laid.parts)))
+        return added
+    return replace(content, parts=apply(content.parts, AppendParts(added.parts)))
 
 
-def _of_json(text: str) -> Content:
+def _from_json(text: str) -> Content:
     content: Content = decode(text, Content)
     return content
 

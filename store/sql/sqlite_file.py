@@ -1,15 +1,18 @@
-"""The files of a SQLite database: nobody else's to read, and the same ones for as long as they are open.
+"""The file of a SQLite database: who may read it, which file it is, and one server per file.
 
-Rule 1: a new database can be read by its owner alone; SQLite gives its `-wal` and `-shm` the same mode. An existing
-        one keeps the mode that somebody may have given it on purpose.
-Rule 2: what is written to a file that was removed or replaced is lost when the last connection closes, and SQLite does
-        not say so. So before anything is read or committed it must still be the file that was opened.
-Rule 3: its `-wal` comes with the first connection and goes with the last one. So while one connection stays, that which
-        writes, it must be the same file, too.
+Rule 1: a new database is readable by its owner alone; SQLite gives its `-wal` and `-shm` the same mode. An existing
+        file keeps its mode, which may be intended.
+Rule 2: data written to a file that was removed or replaced is lost when the last connection closes, and SQLite reports
+        no error. So before every read and commit the file must still be the one that was opened.
+Rule 3: the `-wal` is created by the first connection and removed by the last one. While the connection that writes is
+        open, it must be the same file, too.
+Rule 4: the server that has the file open holds the operating system's lock (`flock`) on `FILE-lock`. It ends with the
+        process. The lock file is never removed: another server might have just opened it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import stat
@@ -23,20 +26,20 @@ _Identity = tuple[int, int]
 
 
 class DatabaseFile:
-    """The file of a database; a link stands for what it leads to."""
+    """The file of a database. A link stands for its target."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
-        self._wal = self._path.resolve().with_name(self._path.resolve().name + "-wal")
+        self._wal = _beside(self._path, "-wal")
         self._opened: _Identity | None = None
         self._opened_wal: _Identity | None = None
         self._gone = False
 
     def create(self) -> None:
-        """Make an empty file, if there is none (rule 1). No connection may be open: this would drop its locks.
+        """Create an empty file, if there is none (rule 1). No connection may be open: this would drop its locks.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: it cannot be created.
         """
         try:
             os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -46,19 +49,19 @@ class DatabaseFile:
                 logger.warning("Other users can open the database %s (mode %03o): chmod 600 it.", self._path, mode)
 
     def opened(self) -> None:
-        """It has been opened: from now on it must be the same."""
+        """Record which file was opened (rule 2)."""
         self._opened = _identity(self._path)
 
     def writing(self) -> None:
-        """The connection that writes has begun a transaction (rule 3)."""
+        """Record which `-wal` the writing connection uses (rule 3)."""
         self._opened_wal = self._opened_wal or _identity(self._wal)
 
     def disconnected(self) -> None:
-        """The connection that writes is closed (rule 3)."""
+        """The writing connection is closed (rule 3)."""
         self._opened_wal = None
 
     def check(self) -> None:
-        """Raises `Unavailable` if it was removed or replaced since it was `opened`."""
+        """Raises `Unavailable` if the file was removed or replaced after `opened`."""
         gone = not (_same(self._path, self._opened) and _same(self._wal, self._opened_wal))
         if gone and not self._gone:
             logger.critical(
@@ -82,3 +85,60 @@ def _identity(path: Path) -> _Identity | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _beside(path: Path, ending: str) -> Path:
+    target = path.resolve()
+    return target.with_name(target.name + ending)
+
+
+class DatabaseInUse(Exception):
+    """Another server has the file open; `str()` is one line that says what to do."""
+
+    def __init__(self, path: Path, process: str) -> None:
+        who = f" (process {process})" if process else ""
+        super().__init__(
+            f"The database {path} is open in another server{who}. "
+            "Stop it, choose another --database, or use postgresql:// for several servers."
+        )
+        self.path = path
+        self.process = process
+
+
+class FileLock:
+    """The lock of a database file (rule 4).
+
+    Args:
+        path: the file of the database. A link stands for its target.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock_file = _beside(path, "-lock")
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Hold the lock until `release`, or the end of the process.
+
+        Raises:
+            DatabaseInUse: another process holds it.
+            OSError: the lock file cannot be created.
+        """
+        # O_CLOEXEC: programs started by this one must not inherit the lock.
+        descriptor = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            process = os.read(descriptor, 20).decode(errors="replace").strip()
+            os.close(descriptor)
+            raise DatabaseInUse(self._path, process) from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Release the lock, if it is held."""
+        if self._descriptor is not None:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = None

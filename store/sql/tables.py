@@ -1,6 +1,6 @@
-"""The tables of artifacts, each keyed by `context_id` first. What their columns mean together is in `rows.py`.
+"""The tables of artifacts, each keyed by `context_id` first. `rows.py` says what their columns mean together.
 
-`metadata` has every table of a database: those of tasks join it in `server/tasks/sql/tables.py`.
+`metadata` has all tables of a database; those of tasks are in `server/tasks/sql/journal/journal_tables.py`.
 """
 
 from __future__ import annotations
@@ -10,15 +10,9 @@ from typing import Any
 import sqlalchemy
 from sqlalchemy import BigInteger, Boolean, Column, DateTime, Integer, MetaData, Table, TypeDecorator, func
 
-from a2a_canvas.store.models import replace_surrogates
+from a2a_canvas.store.text.unicode import replace_unstorable
 
 metadata = MetaData()
-
-
-def replace_unstorable(text: str) -> str:
-    """`text` with U+FFFD in place of what a database cannot carry: half a character, and NUL."""
-    text = replace_surrogates(text)
-    return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
 class Text(TypeDecorator[str]):
@@ -32,12 +26,12 @@ class Text(TypeDecorator[str]):
 
 
 def incarnation() -> Column[int]:
-    """Tells a row from one that had its key before and was removed (`new_incarnation`); 0 in rows of schema 0001."""
+    """Tells a row from a removed one with the same key (`new_incarnation`); 0 in rows of schema 0001."""
     return Column("incarnation", BigInteger, nullable=False, server_default=sqlalchemy.text("0"))
 
 
 artifacts = Table(
-    "artifacts",  # a row may stand here before there is any artifact: that has a version or a draft
+    "artifacts",  # a row may exist before its artifact, which has a version or a draft
     metadata,
     Column("context_id", Text, primary_key=True),
     Column("artifact_id", Text, primary_key=True),
@@ -46,12 +40,12 @@ artifacts = Table(
     Column("changed", BigInteger, nullable=False),  # microseconds since 1970
     Column("changed_by", Text, nullable=False),
     Column("current", Integer, nullable=False),
-    Column("newest", Integer, nullable=False),  # number of the newest version; 0 while there is none
-    Column("pruned", Integer, nullable=False),  # how many versions have lost their content
+    Column("newest", Integer, nullable=False),  # number of the newest version; 0 for none
+    Column("pruned", Integer, nullable=False),  # number of versions whose content was removed
     Column("draft_task", Text),  # null: no draft is open
     Column("draft_author", Text),
     Column("draft_dirty", Boolean, nullable=False),
-    Column("draft_kept", Integer),  # so many pieces make what the last completed call left; null: none was completed
+    Column("draft_kept", Integer),  # number of pieces up to the last completed call; null: no call completed
     incarnation(),
 )
 
@@ -69,7 +63,7 @@ versions = Table(
     Column("edited_end", Integer),
     Column("edited_length", Integer),
     Column("content", Text),  # JSON of the whole; or
-    Column("replacement", Text),  # JSON of the text in the edited passage's place; both null: pruned
+    Column("replacement", Text),  # JSON of the text that replaced the range; both null: pruned
     Column("made_at", DateTime(timezone=True), nullable=False, default=func.now()),  # UTC
 )
 

@@ -1,4 +1,4 @@
-"""RowChanges of artifacts into their rows, within the transaction of a group commit."""
+"""Writes changes of artifacts to their rows, within the transaction of a group commit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.store.document import Document
+from a2a_canvas.store.models import Document
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import insert
 from a2a_canvas.store.sql.reading import Key
@@ -23,8 +23,8 @@ _UPDATE = (
     .where(*_KEYED)
     .values({field.name: bindparam(f"new_{field.name}") for field in fields(ArtifactHead)})
 )
-_HOLD = artifacts.update().where(*_KEYED).values(holder=bindparam("new_holder"))
-_RELEASE = artifacts.update().where(*_KEYED, artifacts.c.holder == bindparam("of_holder")).values(holder=None)
+_SET_HOLDER = artifacts.update().where(*_KEYED).values(holder=bindparam("new_holder"))
+_CLEAR_HOLDER = artifacts.update().where(*_KEYED, artifacts.c.holder == bindparam("of_holder")).values(holder=None)
 _CUT = drafts.delete().where(
     drafts.c.context_id == bindparam("of_context"),
     drafts.c.artifact_id == bindparam("of_artifact"),
@@ -34,13 +34,13 @@ _CUT = drafts.delete().where(
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """What is to be written of one artifact.
+    """A write of one artifact.
 
     Attributes:
-        holder: the replica that must hold it; None if nobody else can.
-        before: what must be there.
-        document, changed: how it then stands, and since when, in microseconds since 1970.
-        keeps: the replica that holds it from then on.
+        holder: the replica that must have the lease; None if there is only one replica.
+        before: the rows as they must be.
+        document, changed: the new document, and its time in microseconds since 1970.
+        next_holder: the replica that has the lease afterwards.
     """
 
     key: Key
@@ -48,33 +48,33 @@ class Write:
     before: StoredDocument
     document: Document
     changed: int
-    keeps: str | None
+    next_holder: str | None
 
     @property
     def changes(self) -> RowChanges:
-        return row_changes(self.before, self.document, self.changed, self.keeps)
+        return row_changes(self.before, self.document, self.changed, self.next_holder)
 
 
 async def insert_head(connection: AsyncConnection, key: Key, head: ArtifactHead) -> bool:
-    """Make an artifact's row, unless there is one; whether there was none."""
+    """Insert an artifact's row, unless it exists; whether it was inserted."""
     new = insert(connection, artifacts).values(_row(key, head)).on_conflict_do_nothing()
     return (await connection.execute(new)).rowcount == 1
 
 
-async def hold(connection: AsyncConnection, key: Key, holder: str) -> None:
-    await connection.execute(_HOLD, [_of(key, new_holder=holder)])
+async def set_holder(connection: AsyncConnection, key: Key, holder: str) -> None:
+    await connection.execute(_SET_HOLDER, [_of(key, new_holder=holder)])
 
 
-async def release(connection: AsyncConnection, writes: Iterable[Write]) -> None:
-    """Nobody holds these any more that were held by who was to write them."""
-    await _run(connection, _RELEASE, (_of(each.key, of_holder=each.holder) for each in writes if each.holder))
+async def clear_holder(connection: AsyncConnection, writes: Iterable[Write]) -> None:
+    """Clear the leases under which `writes` were to be written."""
+    await _run(connection, _CLEAR_HOLDER, (_of(each.key, of_holder=each.holder) for each in writes if each.holder))
 
 
 async def write(connection: AsyncConnection, writes: Sequence[Write]) -> list[StoredDocument]:
-    """Bring the rows of artifacts to where they should be; how the documents stand in them then.
+    """Bring the rows of artifacts up to date. Returns the documents as they are stored then.
 
     Raises:
-        LeaseLost: one of them is not as it was when memory went on from it; another replica has taken it over.
+        LeaseLost: a row is not as this replica left it; another one has taken over.
     """
     for each in writes:
         if each.holder is None and not each.before.head.revision:
@@ -95,7 +95,7 @@ async def write(connection: AsyncConnection, writes: Sequence[Write]) -> list[St
 
 
 async def _locked(connection: AsyncConnection, keys: Sequence[Key]) -> dict[Key, tuple[str | None, int, int]]:
-    """Holders, incarnations and revisions; nobody else writes these rows until the transaction ends."""
+    """Holders, incarnations and revisions. The rows are locked until the transaction ends."""
     key = artifacts.c.context_id, artifacts.c.artifact_id
     columns = (*key, artifacts.c.holder, artifacts.c.incarnation, artifacts.c.revision)
     rows = select(*columns).where(tuple_(*key).in_(keys)).order_by(*key).with_for_update()

@@ -1,16 +1,16 @@
-"""Places in a text: units, lines, splicing, and finding a quoted passage again. Pure.
+"""Ranges of a text: units, lines, splicing, and finding a quoted passage again. Pure.
 
-Rule 1: inside the house a place is a `Span` of code points. Senders count in UTF-16 code units or in code points, and
-        are converted here, once.
-Rule 2: a line ends with "\\n" or "\\r\\n"; a range of lines leaves out the end of its last line.
-Rule 3 (finding again): a passage may stand elsewhere once a text has moved on. It is taken to stand
-        - where it stood, if the text has not changed at all;
-        - else where its quote occurs, if that occurs once now and occurred once then, and what stands next to it on
-          either side is the same character: others have not written into it, as who makes "def f" "async def f" has
-          (the ends of lines and of the text are alike);
-        - else at the one occurrence that has the same `AROUND` characters before and after it as the passage had, if
-          there was but one then, too;
-        - else nowhere. It is never guessed. An empty passage has no quote: its surroundings alone decide.
+Rule 1: our code uses a `Span` of code points. Senders count in UTF-16 code units or in code points; their offsets are
+        converted here, once.
+Rule 2: a line ends with "\\n" or "\\r\\n". A range of lines excludes the end of its last line.
+Rule 3 (finding again): after a text has changed, a passage is found
+        - at its old place, if the text is unchanged;
+        - otherwise where its quote occurs, if it occurs once now and occurred once before, and the adjacent character
+          on either side is the same: an edit from "def f" to "async def f" makes "def f" a different passage (the end
+          of a line and the end of the text count as the same character);
+        - otherwise at the one occurrence with the same `QUOTE_CONTEXT` characters before and after it, if there was
+          only one before, too;
+        - otherwise not at all. It is never guessed. An empty passage has no quote: only its context decides.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Literal
 
 Unit = Literal["utf16", "codepoint"]
 
-AROUND = 32
-"""Characters of prefix and of suffix that tell equal quotes apart."""
+QUOTE_CONTEXT = 32
+"""Characters before and after a quote that tell equal quotes apart."""
 _EDGE = "\ud800"
-"""Stands for the beginning and the end of a text. No text has it (`replace_surrogates`)."""
+"""Marks the beginning and the end of a text. No text contains it (`replace_surrogates`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Span:
 
 
 def length(text: str, unit: Unit) -> int:
-    """How long `text` is."""
+    """The length of `text` in `unit`s."""
     if unit == "codepoint" or text.isascii():
         return len(text)
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
@@ -73,7 +73,7 @@ def from_codepoints(text: str, offset: int, unit: Unit) -> int:
 
 
 def line_count(text: str) -> int:
-    """How many lines `text` has: one more than it has line ends."""
+    """The number of lines: one more than line ends."""
     return text.count("\n") + 1
 
 
@@ -93,19 +93,19 @@ def lines_span(text: str, first: int, last: int) -> Span:
 
 
 def lines_of(text: str, span: Span) -> tuple[int, int]:
-    """The first and the last line that a range touches. An end just after a line end touches the line that ended."""
+    """The first and last line that a range touches. An end just after a line end does not touch the next line."""
     last = max(span.start, span.end - 1)
     return text.count("\n", 0, span.start) + 1, text.count("\n", 0, last) + 1
 
 
 def lines_named(text: str, span: Span) -> str:
-    """The lines that a range touches, in words: `line 3`, `lines 3-5`."""
+    """The lines that a range touches, as text: `line 3`, `lines 3-5`."""
     first, last = lines_of(text, span)
     return f"line {first}" if first == last else f"lines {first}-{last}"
 
 
 def _after_line(text: str, number: int) -> int:
-    """Where the line after line `number` begins."""
+    """The offset at which the line after line `number` begins."""
     return len(text) - len(text.split("\n", number)[-1])
 
 
@@ -113,19 +113,19 @@ def _after_line(text: str, number: int) -> int:
 
 
 def splice(text: str, span: Span, new: str) -> str:
-    """`text` with `new` in place of `span`, and nothing else changed."""
+    """`text` with `new` in place of `span`."""
     return text[: span.start] + new + text[span.end :]
 
 
 def difference(old: str, new: str) -> tuple[Span, str]:
-    """The smallest range of `old` and what stands in its place, such that `splice` makes `new` of it."""
+    """The smallest range of `old`, and its replacement, with which `splice` makes `new`."""
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     return Span(start, len(old) - end), new[start : len(new) - end]
 
 
 def _common(one: str, other: str) -> int:
-    """How many characters two texts begin with alike, by comparing halves: character by character takes too long."""
+    """The length of the common prefix, by bisection, because a loop over characters is slow."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -140,32 +140,32 @@ def _common(one: str, other: str) -> int:
 
 
 def find_again(base: str, span: Span, quote: str, current: str) -> Span | None:
-    """Where a passage stands in a text that has moved on (rule 3); None if that cannot be told.
+    """The place of a passage in a text that has changed (rule 3); None if it is not certain.
 
     Args:
         base: the text in which the passage was `span`.
-        quote: what the passage says; it need not be what `base` says there.
+        quote: the text of the passage, which may differ from `base` there.
     """
-    stood_there = span.of(base) == quote
-    if base == current and stood_there:
+    quoted_right = span.of(base) == quote
+    if base == current and quoted_right:
         return span
     if quote and _once(current, quote) and not _twice(base, quote):
         found = Span(current.find(quote), current.find(quote) + len(quote))
-        if not stood_there or _next_to(base, span) == _next_to(current, found):
+        if not quoted_right or _neighbours(base, span) == _neighbours(current, found):
             return found
-    if not stood_there:
+    if not quoted_right:
         return None
     framed, now = _EDGE + base + _EDGE, _EDGE + current + _EDGE
-    begin = max(0, span.start + 1 - AROUND)
-    passage = framed[begin : span.end + 1 + AROUND]
+    begin = max(0, span.start + 1 - QUOTE_CONTEXT)
+    passage = framed[begin : span.end + 1 + QUOTE_CONTEXT]
     if not _once(now, passage) or _twice(framed, passage):
         return None
     at = now.find(passage) + span.start - begin
     return Span(at, at + len(quote))
 
 
-def _next_to(text: str, span: Span) -> tuple[str, str]:
-    """The characters on either side, a line's end standing for that of the text."""
+def _neighbours(text: str, span: Span) -> tuple[str, str]:
+    """The adjacent characters; the end of the text counts as a line end."""
     before, after = text[max(0, span.start - 1) : span.start], text[span.end : span.end + 1]
     return before.strip("\r\n") or "\n", after.strip("\r\n") or "\n"
 
@@ -175,5 +175,5 @@ def _once(text: str, quote: str) -> bool:
 
 
 def _twice(text: str, quote: str) -> bool:
-    """Whether `quote` occurs more than once; occurrences may overlap."""
+    """Whether `quote` occurs at least twice; occurrences may overlap."""
     return text.find(quote, text.find(quote) + 1) >= 0

@@ -1,8 +1,9 @@
-"""What an id may be, of an artifact, a context, a task or a message: the rule for whoever lets one in. Pure.
+"""Which characters may be in a text and in an id. Pure.
 
-Rule: an id is carried unchanged by every transport, database and log, so that two of them are one only if they are
-      equal. PostgreSQL has no NUL, UTF-8 has no half of a surrogate pair, and the other control characters end a line
-      or a field.
+Rule 1: no transport, encoding or database takes a lone surrogate (half of a UTF-16 pair), and PostgreSQL takes no NUL.
+        In content they are replaced by U+FFFD; where a sender can correct them, they are refused.
+Rule 2: every transport, database and log returns an id as it was sent, so two ids are the same only if they are equal.
+        That excludes what rule 1 names, and the other control characters, which end a line or a field.
 """
 
 from __future__ import annotations
@@ -10,23 +11,54 @@ from __future__ import annotations
 import re
 
 MAX_ID = 256
-"""Characters of an id that a client chooses. Ids stand in every event of a task."""
+"""Characters of an id that a client chooses. Ids are repeated in every event of a task."""
 
-_UNFIT = re.compile("[\0-\x1f\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NOT_IN_IDS = re.compile("[\0-\x1f\ud800-\udfff]")
+
+
+def replace_surrogates(text: str) -> str:
+    """`text` with U+FFFD in place of every lone surrogate."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
+
+
+def replace_unstorable(text: str) -> str:
+    """`text` with U+FFFD in place of what a database refuses: lone surrogates and NUL."""
+    text = replace_surrogates(text)
+    return text.replace("\0", "\ufffd") if "\0" in text else text
+
+
+def require_utf8(text: str) -> str:
+    """`text`.
+
+    Raises:
+        ValueError: there is a lone surrogate in it.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("must not contain lone surrogates") from error
+    return text
 
 
 def valid_id(text: str) -> str:
-    """`text`, if its characters may stand in an id.
+    """`text`, if all its characters are allowed in an id.
 
     Raises:
-        ValueError: one may not. The message says which, to stand behind the field's name.
+        ValueError: one is not. The message names it and is written to follow the name of the field.
     """
-    if found := _UNFIT.search(text):
+    if found := _NOT_IN_IDS.search(text):
         raise ValueError(f"must not contain the {_name(found[0])}")
     return text
 
 
-def _name(unfit: str) -> str:
-    if unfit >= "\ud800":
-        return f"lone surrogate U+{ord(unfit):04X}"
-    return "character NUL" if unfit == "\0" else f"control character U+{ord(unfit):04X}"
+def _name(character: str) -> str:
+    if character >= "\ud800":
+        return f"lone surrogate U+{ord(character):04X}"
+    return "character NUL" if character == "\0" else f"control character U+{ord(character):04X}"

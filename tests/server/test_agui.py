@@ -220,7 +220,7 @@ async def test_files_and_context_reach_the_model(thread: Thread) -> None:
     )
     assert run.outcome == "success"
     told = thread.served.model.requests[0].messages[-1].content
-    assert [type(content).__name__ for content in told] == ["Text", "Text", "Attachment"]
+    assert [type(content).__name__ for content in told] == ["ModelText", "ModelText", "Attachment"]
     assert told[0].text == "[Name: Ann]"  # type: ignore[union-attr]
 
 

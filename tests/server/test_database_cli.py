@@ -17,7 +17,7 @@ import pytest
 from a2a_canvas.server.cli import main
 from a2a_canvas.server.migrations import REVISIONS, newest
 from a2a_canvas.server.settings import PREFIX
-from a2a_canvas.store.sql.lock import FileLock
+from a2a_canvas.store.sql.sqlite_file import FileLock
 from tests.database_fixtures import execute, postgresql_url, private_postgresql, sqlite_url
 from tests.server.app_server import free_port
 
@@ -116,7 +116,7 @@ def without_privileges() -> Iterator[Path]:
 def test_a_file_that_a_server_has_open(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "canvas.db").touch()
     lock = FileLock(tmp_path / "canvas.db")
-    lock.take()
+    lock.acquire()
     assert refused(sqlite_url(tmp_path)) == (
         f"The database {tmp_path}/canvas.db is open in another server (process {os.getpid()}). "
         "Stop it, choose another --database, or use postgresql:// for several servers."
@@ -143,6 +143,7 @@ def test_what_is_not_there_is_not_made_to_be_pruned(capsys: pytest.CaptureFixtur
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.process
 def test_a_server_keeps_others_from_its_file_until_it_is_killed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -268,7 +269,7 @@ def test_a_check_is_for_a_file_that_a_server_has_open_too(tmp_path: Path, capsys
     url = sqlite_url(tmp_path)
     done(capsys, "db", "upgrade", "--database", url)
     lock = FileLock(tmp_path / "canvas.db")
-    lock.take()
+    lock.acquire()
     done(capsys, "db", "check", "--database", url)
     lock.release()
 

@@ -146,6 +146,7 @@ async def test_what_revision_0001_kept_is_kept_and_can_be_changed(url: Url, tmp_
 
 
 @BOTH
+@pytest.mark.process
 def test_servers_that_upgrade_at_the_same_moment_do_not_collide(url: Url, tmp_path: Path) -> None:
     where = url(tmp_path)
     program = (

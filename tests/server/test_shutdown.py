@@ -49,6 +49,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.process
 async def test_a_signal_fails_what_works_tells_every_watcher_and_leaves_with_code_0(stop: signal.Signals) -> None:
     port, grpc_port = free_port(), free_port()
     ports = ("--port", str(port), "--grpc-port", str(grpc_port))

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts, group
-from a2a_canvas.store.document import Applied
 from a2a_canvas.store.edits import EditEvent
-from a2a_canvas.store.models import Content, DataPart, FilePart, Kind, Part, Ref, TextPart, text_part
+from a2a_canvas.store.models import Applied, Content, DataPart, FilePart, Kind, Part, Ref, TextPart, text_part
 
 T = TypeVar("T")
 

@@ -13,7 +13,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
-from a2a_canvas.store.document import Applied, Document
 from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
@@ -27,7 +26,7 @@ from a2a_canvas.store.errors import (
     VersionNotFound,
 )
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Artifact, FilePart, Limits, Ref, TextPart, Version
+from a2a_canvas.store.models import Applied, Artifact, Document, FilePart, Limits, Ref, TextPart, Version
 from a2a_canvas.store.text.spans import Span, difference
 from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, result, text

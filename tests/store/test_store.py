@@ -10,7 +10,6 @@ import pytest
 
 from a2a_canvas.store.base import ArtifactStore, append_parts, replace_parts
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
-from a2a_canvas.store.document import Applied
 from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
@@ -27,7 +26,7 @@ from a2a_canvas.store.errors import (
 )
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Artifact, DataPart, FilePart, Limits, Ref, Version
+from a2a_canvas.store.models import Applied, Artifact, DataPart, FilePart, Limits, Ref, Version
 from a2a_canvas.store.text.spans import Span
 from tests.store.artifact_builders import StockClient, appending, by, delta, replacing, text
 from tests.store.sql.sql_fixtures import FakeReplica, open_store, postgresql_database, sqlite_database

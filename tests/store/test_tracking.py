@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.store.changes import EditText, Redo, ReplaceParts, Restore, Undo
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.errors import InvalidChange
-from a2a_canvas.store.models import Content, Limits, Ref, text_part
+from a2a_canvas.store.models import Content, Document, Limits, Ref, text_part
 from a2a_canvas.store.mutation import apply_change
 from a2a_canvas.store.text.spans import Span
 from a2a_canvas.store.tracking import track

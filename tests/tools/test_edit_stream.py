@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.store.changes import EditText, Undo
-from a2a_canvas.store.document import Applied
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactTooLarge, PassageLost
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Artifact, Limits, Ref
+from a2a_canvas.store.models import Applied, Artifact, Limits, Ref
 from a2a_canvas.store.text.spans import Span, Unit, from_codepoints
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget, updated_content
 from tests.property_examples import examples

@@ -34,8 +34,7 @@ from a2a_canvas.server.agent.listener import shielded
 from a2a_canvas.server.agent.model import LLM, EditPrompt, ModelError, ModelRequest, Usage
 from a2a_canvas.server.agent.operations import SelectionEdit
 from a2a_canvas.server.agent.progress import Progress
-from a2a_canvas.store.document import Applied
-from a2a_canvas.store.models import Artifact, text_of
+from a2a_canvas.store.models import Applied, Artifact, text_of
 from a2a_canvas.store.text.spans import lines_named
 from a2a_canvas.tools.base import Workspace
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget

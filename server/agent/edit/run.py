@@ -29,7 +29,6 @@ from a2a_canvas.server.agent.operations import InvalidOperation, Operation, Put,
 from a2a_canvas.server.agent.progress import Progress
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, Redo, Restore, Undo
-from a2a_canvas.store.document import Applied
 from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
@@ -41,7 +40,7 @@ from a2a_canvas.store.errors import (
     VersionPruned,
 )
 from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.store.models import Artifact, JsonValue, Ref, text_of
+from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_of
 from a2a_canvas.store.text.spans import difference
 from a2a_canvas.tools.base import Workspace
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from a2a_canvas.server.agent import model as m
-from a2a_canvas.store.models import replace_surrogates
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 log = logging.getLogger(__name__)
 

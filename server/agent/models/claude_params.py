@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, assert_never
 
 from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import attachment_text, is_text, media_type_of, placeholder
-from a2a_canvas.store.models import replace_surrogates
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 ThinkingMode = Literal["auto", "adaptive", "between_tools", "disabled"]
 """What is asked of the model; which are accepted depends on it (claude-sonnet-5-5: `adaptive`, `between_tools`;

@@ -24,7 +24,7 @@ from a2a_canvas.server.agent.model import BlockStart, ModelText, Thinking, ToolU
 from a2a_canvas.server.agent.phases import Signal, advance
 from a2a_canvas.server.agent.progress import Progress
 from a2a_canvas.server.agent.turn.visible import VisibleText
-from a2a_canvas.store.models import replace_surrogates
+from a2a_canvas.store.text.unicode import replace_surrogates
 from a2a_canvas.tools.base import Failed, Outcome, Tool, ToolStream, Workspace
 
 PARAGRAPH = "\n\n"

@@ -1,13 +1,13 @@
-"""What a client of `POST /canvas/stream` asks for: AG-UI's `RunAgentInput`. Pure.
+"""The request body of `POST /canvas/stream`: AG-UI's `RunAgentInput`. Pure.
 
-Rule 1: the server keeps the conversation; of the client's messages the last one is what is said now.
-Rule 2: what `forwardedProps` have under the URI of a canvas extension becomes the message's metadata: an operation, or
-        what the user is looking at (docs/extensions.md).
-Rule 3: an interrupt is answered by `resume`; its id is that of the task that waits. A run has one at most.
-Rule 4: what the client wants the agent to know (`context`) stands before the message, unless that is an operation.
-        Tools of the client are not called.
-Rule 5: what becomes part of the task is bounded as in A2A (`MAX_VALUES`); the thread's past, which the client sends
-        along, is not.
+Rule 1: the server keeps the conversation; of the client's messages only the last one is read.
+Rule 2: the value of `forwardedProps` under the URI of a canvas extension becomes the message's metadata: an operation,
+        or what the user is looking at (docs/extensions.md).
+Rule 3: `resume` answers an interrupt; the interrupt's id is that of the task that waits. A run has one at most.
+Rule 4: `context` becomes text before the message, unless the message is an operation. Tools of the client are not
+        called.
+Rule 5: the parts that become part of the task are bounded as in A2A (`MAX_VALUES`); the thread's history, which the
+        client sends along, is not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pydantic import BaseModel, ValidationError
 
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS, intent_of
-from a2a_canvas.server.agent.operations import Converse, InvalidOperation
+from a2a_canvas.server.agent.operations import Converse, Intent, InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.a2a_v1.parts import check_characters
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
@@ -31,8 +31,8 @@ from a2a_canvas.store.models import FilePart, JsonValue, Part, Parts, TextPart, 
 from a2a_canvas.store.text.unicode import MAX_ID
 from a2a_canvas.tools.part_inputs import require_portable
 
-METADATA = "ag-ui"
-"""Under it the message's metadata name the run. It makes a new run of the same message a new task."""
+RUN_METADATA = "ag-ui"
+"""The key under which the message's metadata name the run. So another run of the same message is another task."""
 
 F = TypeVar("F", bound=BaseModel)
 
@@ -42,13 +42,15 @@ class RunInput:
     """One run.
 
     Attributes:
-        message: what the user says; None if they abandon the task that waits.
+        message: the user's message; None to cancel the task that waits.
+        intent: of the message.
         task_id: the task whose interrupt this answers; empty for none.
     """
 
     thread_id: str
     run_id: str
     message: UserMessage | None
+    intent: Intent
     task_id: str = ""
 
 
@@ -56,60 +58,62 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
     """The run that a request body asks for.
 
     Raises:
-        InvalidParamsError, InvalidOperation: it is no `RunAgentInput`, says nothing, or wants what cannot be read.
+        InvalidParamsError, InvalidOperation: it is not a `RunAgentInput`, has no content, or has an operation that
+            cannot be read.
     """
-    given = read(core.RunAgentInput, value)
+    given = parse(core.RunAgentInput, value)
     check_id("threadId", given.thread_id)
     check_id("runId", given.run_id)
     metadata = _metadata(given)
     if given.resume:
-        return _resumed(given, given.resume, metadata)
+        return _answer(given, given.resume, metadata)
     last = given.messages[-1] if given.messages else None
     if not isinstance(last, core.UserMessage):
         raise invalid_field("messages", "the last one must be the user's, or resume must answer an interrupt")
     where = f"messages.{len(given.messages) - 1}"
     check_id(f"{where}.id", last.id)
-    message = said(f"{where}.content", last.id, tuple(_parts(last, f"{where}.content")), metadata)
-    if isinstance(intent_of(message), Converse):
+    message = _message(f"{where}.content", last.id, tuple(_parts(last, f"{where}.content")), metadata)
+    intent = intent_of(message)
+    if isinstance(intent, Converse):
         message = replace(message, parts=(*_context(given), *message.parts))
-    return RunInput(given.thread_id, given.run_id, message)
+    return RunInput(given.thread_id, given.run_id, message, intent)
 
 
-def last_message(value: Mapping[str, Any]) -> str:
-    """What the sender calls what is said now."""
+def last_message_field(value: Mapping[str, Any]) -> str:
+    """The field of the message, as it is named in this request body."""
     return f"messages.{len(value['messages']) - 1}.content"
 
 
 def in_forwarded_props(error: InvalidOperation, value: Mapping[str, Any]) -> InvalidOperation:
     """The same error, with its field named as in this request body."""
     if error.field == "message.parts":
-        return InvalidOperation(last_message(value), error.reason)
+        return InvalidOperation(last_message_field(value), error.reason)
     forwarded = value.get("forwardedProps", value.get("forwarded_props"))
     uri = CANVAS if isinstance(forwarded, dict) and forwarded.get(CANVAS) is not None else AGENTSTACK
-    whole = error.field == f"metadata[{uri}]"
-    return InvalidOperation(f"forwardedProps.{uri}" if whole else f"forwardedProps.{uri}.{error.field}", error.reason)
+    nested = "" if error.field == f"metadata[{uri}]" else f".{error.field}"
+    return InvalidOperation(f"forwardedProps.{uri}{nested}", error.reason)
 
 
-# ------------------------------------------------------------- what both bodies have in common
+# -------------------------------------------------------------------------- validation
 
 
-def read(form: type[F], value: Any, within: str = "") -> F:
-    """`value` as a `form`. Raises `InvalidParamsError` that names what is wrong farthest inside.
+def parse(form: type[F], value: Any, within: str = "") -> F:
+    """`value` as a `form`. Raises `InvalidParamsError` for the error that is nested deepest.
 
     Args:
-        within: the field that `value` is; empty for the whole body.
+        within: the field that has `value`; empty for the whole body.
     """
     try:
         return form.model_validate(value)
     except ValidationError as error:
-        # Of a union every member complains; the one that was meant gets farthest.
+        # Every member of a union reports an error; the one that was meant parses deepest.
         first = max(error.errors(include_url=False, include_context=False), key=lambda found: len(found["loc"]))
     path = map(str, _path(first["loc"], value, missing=first["type"] == "missing"))
     raise invalid_field(".".join((within, *path) if within else path), first["msg"].removeprefix("Value error, "))
 
 
 def _path(loc: Sequence[int | str], value: Any, *, missing: bool) -> Iterator[int | str]:
-    """The place in `value` that is meant by `loc`, which also names the members of unions on the way there."""
+    """The path in `value` for pydantic's `loc`, which also has the names of union members in it."""
     for step in loc:
         match value:
             case dict() if step in value:
@@ -122,39 +126,38 @@ def _path(loc: Sequence[int | str], value: Any, *, missing: bool) -> Iterator[in
         yield loc[-1]
 
 
-def said(field: str, message_id: str, parts: Parts, metadata: Mapping[str, JsonValue]) -> UserMessage:
-    """A message. Raises `InvalidParamsError` if there is nothing in it."""
-    if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
-        raise invalid_field(field, "must say something")
-    return UserMessage(message_id, parts, metadata)
-
-
 def check_id(field: str, given: str) -> None:
-    """Raises `InvalidParamsError` for an id that is empty, or too long to stand in every event, or unfit to be one."""
+    """Raises `InvalidParamsError` for an id that is empty, too long, or has characters that an id may not have."""
     if not 0 < len(given) <= MAX_ID:
         raise invalid_field(field, f"must have 1 to {MAX_ID} characters")
     check_characters(field, given)
 
 
-# ------------------------------------------------------------------------- the parts of a run
+# ----------------------------------------------------------------- the parts of a message
+
+
+def _message(field: str, message_id: str, parts: Parts, metadata: Mapping[str, JsonValue]) -> UserMessage:
+    if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
+        raise invalid_field(field, "must say something")
+    return UserMessage(message_id, parts, metadata)
 
 
 def _metadata(given: core.RunAgentInput) -> dict[str, JsonValue]:
     forwarded = given.forwarded_props if isinstance(given.forwarded_props, dict) else {}
-    told = {uri: forwarded[uri] for uri in (CANVAS, AGENTSTACK) if uri in forwarded}
-    _check_count("forwardedProps", _values(told))
+    ours = {uri: forwarded[uri] for uri in (CANVAS, AGENTSTACK) if uri in forwarded}
+    _check_count("forwardedProps", _count_values(ours))
     try:
-        return {**require_portable(told), METADATA: {"runId": given.run_id}}
+        return {**require_portable(ours), RUN_METADATA: {"runId": given.run_id}}
     except ValueError as error:
         raise invalid_field("forwardedProps", str(error)) from None
 
 
-def _values(value: JsonValue) -> int:
+def _count_values(value: JsonValue) -> int:
     match value:
         case dict():
-            return 1 + sum(map(_values, value.values()))
+            return 1 + sum(map(_count_values, value.values()))
         case list():
-            return 1 + sum(map(_values, value))
+            return 1 + sum(map(_count_values, value))
         case _:
             return 1
 
@@ -164,23 +167,22 @@ def _check_count(field: str, count: int) -> None:
         raise invalid_field(field, f"has {count} values and may have {MAX_VALUES}; send large data as a file")
 
 
-def _resumed(
-    given: core.RunAgentInput, answers: Sequence[core.ResumeEntry], metadata: dict[str, JsonValue]
-) -> RunInput:
+def _answer(given: core.RunAgentInput, answers: Sequence[core.ResumeEntry], metadata: dict[str, JsonValue]) -> RunInput:
     if len(answers) > 1:
         raise invalid_field("resume", "must answer one interrupt, because a run has no more")
     answer = answers[0]
     check_id("resume.0.interruptId", answer.interrupt_id)
     if answer.status == "cancelled":
-        return RunInput(given.thread_id, given.run_id, None, answer.interrupt_id)
+        return RunInput(given.thread_id, given.run_id, None, Converse(), answer.interrupt_id)
     message_id = f"{given.run_id}:{answer.interrupt_id}"[:MAX_ID]
-    message = said("resume.0.payload", message_id, (text_part(_words(answer.payload)),), metadata)
-    if not isinstance(intent_of(message), Converse):
+    message = _message("resume.0.payload", message_id, (text_part(_payload_text(answer.payload)),), metadata)
+    intent = intent_of(message)
+    if not isinstance(intent, Converse):
         raise invalid_field("forwardedProps", "must not ask for an operation while resume answers an interrupt")
-    return RunInput(given.thread_id, given.run_id, message, answer.interrupt_id)
+    return RunInput(given.thread_id, given.run_id, message, intent, answer.interrupt_id)
 
 
-def _words(payload: Any) -> str:
+def _payload_text(payload: Any) -> str:
     if payload is None:
         return ""
     return payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
@@ -213,7 +215,7 @@ def _file(source: core.PartSource, where: str) -> FilePart:
         case core.UrlSource():
             return FilePart(url=source.value, media_type=source.mime_type or "")
         case core.FileSource():
-            raise invalid_field(where, "is a provider's own file, which cannot be read here; send data or a URL")
+            raise invalid_field(where, "is a file of a model provider, which cannot be read here; send data or a URL")
         case _:
             assert_never(source)
 

@@ -10,7 +10,7 @@ Op = dict[str, Any]
 """`{op, path, value}`; a `remove` has no value."""
 
 END = "-"
-"""The place after a list's last element."""
+"""The position after a list's last element."""
 
 
 def pointer(*keys: str | int) -> str:
@@ -22,7 +22,7 @@ def add(value: Any, *keys: str | int) -> Op:
     return {"op": "add", "path": pointer(*keys), "value": value}
 
 
-def put(value: Any, *keys: str | int) -> Op:
+def replace(value: Any, *keys: str | int) -> Op:
     return {"op": "replace", "path": pointer(*keys), "value": value}
 
 
@@ -30,6 +30,6 @@ def remove(*keys: str | int) -> Op:
     return {"op": "remove", "path": pointer(*keys)}
 
 
-def differing(before: Mapping[str, Any], after: Mapping[str, Any], *keys: str | int) -> list[Op]:
-    """What turns the fields `before` of the object at `keys` into `after`, which has the same names."""
-    return [put(value, *keys, name) for name, value in after.items() if before[name] != value]
+def replace_changed(before: Mapping[str, Any], after: Mapping[str, Any], *keys: str | int) -> list[Op]:
+    """Operations that turn the fields `before` of the object at `keys` into `after`; both have the same names."""
+    return [replace(value, *keys, name) for name, value in after.items() if before[name] != value]

@@ -1,11 +1,12 @@
-"""What AG-UI begins, continues and ends: text messages, reasoning and tool calls, as one subscriber sees them.
+"""AG-UI's text messages, reasoning and tool calls: what one subscriber of a turn is sent of each event.
 
-Rule 1: the visible text of a round is one message, and the round's tool calls are that message's. A round that is asked
-        for again after its answer broke off is another message: AG-UI can add to a message, but not take it back.
-Rule 2: whatever is begun is ended, at the latest with the model call, and every call that was begun has a result: a
-        client takes a call without one for a call that it has to carry out itself.
-Rule 3: of what began before the subscriber came, only the text is made up for. The rest of such a call is left out.
-Rule 4: what the agent says is a message of its own, unless it is the text that the round has streamed.
+Rule 1: the visible text of a round is one message, and the parent of the round's tool calls. A round that is repeated
+        after its answer broke off is another message: AG-UI can append to a message, but not retract it.
+Rule 2: every start has an end, at the latest with the model call, and every tool call has a result: a client takes a
+        call without one for a call that it has to carry out itself.
+Rule 3: a subscriber that joins in the middle of a round gets the text so far. Reasoning and calls that started before
+        are left out.
+Rule 4: an agent's message is a message of its own, unless its text is the streamed text of the round.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ ENDED = "Not carried out: the task has ended."
 
 @dataclass(slots=True)
 class _OpenToolCall:
-    """A tool call without a result yet. `open`: its input is not whole."""
+    """A tool call without a result. `open`: its input has not ended."""
 
     tool_call_id: str
     open: bool = True
 
 
 class MessageEvents:
-    """Follows a turn.
+    """Projects turn events to AG-UI's message, reasoning and tool-call events.
 
     Args:
-        task_id: begins the ids of messages.
-        expose_thinking: the model's thinking is shown, as reasoning.
+        task_id: prefix of the message ids.
+        expose_thinking: send the model's thinking, as reasoning.
 
     Attributes:
-        reply: the visible text of the round so far, until it is said.
+        reply: the visible text of the round so far; empty again once it has become a message.
     """
 
     def __init__(self, task_id: str, *, expose_thinking: bool) -> None:
@@ -51,12 +52,11 @@ class MessageEvents:
         self._reasoning: tuple[int, str] | None = None
         self._calls: dict[int, _OpenToolCall] = {}
 
-    def join(self, round_: int, reply: Rope) -> Iterator[core.BaseEvent]:
-        """The text of a round that was written before the subscriber came."""
+    def begin(self, round_: int, reply: Rope) -> Iterator[core.BaseEvent]:
+        """The text of a round that was written before the subscriber joined (rule 3)."""
         yield from self._text(round_, str(reply))
 
-    def follow(self, event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
-        """What an event begins, continues or ends."""
+    def project(self, event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
         match event:
             case ev.MessageStarted():
                 yield from self._end_answer()
@@ -66,7 +66,7 @@ class MessageEvents:
             case ev.ThinkingAdded() if self._expose_thinking:
                 yield from self._think(event)
             case ev.ToolUseStarted():
-                yield from self._begin_call(event)
+                yield from self._start_call(event)
             case ev.ToolInputAdded() if event.place.index in self._calls:
                 yield core.ToolCallArgsEvent(
                     tool_call_id=self._calls[event.place.index].tool_call_id, delta=event.partial_json
@@ -82,8 +82,8 @@ class MessageEvents:
             case _:
                 pass
 
-    def say(self, message: ev.AgentMessage) -> Iterator[core.BaseEvent]:
-        """What the agent says, if it was not streamed."""
+    def project_message(self, message: ev.AgentMessage) -> Iterator[core.BaseEvent]:
+        """The agent's message (rule 4)."""
         yield from self._end_text()
         if message.text and message.text != str(self.reply).strip():
             yield from self._start(message.message_id)
@@ -92,7 +92,7 @@ class MessageEvents:
         self.reply = Rope()
 
     def end(self) -> Iterator[core.BaseEvent]:
-        """Ends all that is open."""
+        """Ends everything that is open."""
         yield from self._end_answer()
         yield from self._end_calls(ENDED)
 
@@ -102,14 +102,14 @@ class MessageEvents:
         yield core.TextMessageStartEvent(message_id=message_id, role="assistant")
 
     def _text(self, round_: int, text: str) -> Iterator[core.BaseEvent]:
-        message_id = self._of_round(round_)
+        message_id = self._round_message_id(round_)
         if not self._writing:
             self._writing = True
             yield from self._start(message_id)
         self.reply += Rope(text)
         yield core.TextMessageContentEvent(message_id=message_id, delta=text)
 
-    def _of_round(self, round_: int) -> str:
+    def _round_message_id(self, round_: int) -> str:
         if not self._message_id:
             self._message_id = self._unused(f"{self._task_id}:{round_}")
         return self._message_id
@@ -149,12 +149,12 @@ class MessageEvents:
 
     # -------------------------------------------------------------------- tool calls
 
-    def _begin_call(self, event: ev.ToolUseStarted) -> Iterator[core.BaseEvent]:
+    def _start_call(self, event: ev.ToolUseStarted) -> Iterator[core.BaseEvent]:
         call = self._calls[event.place.index] = _OpenToolCall(self._unused(event.tool_use_id))
         yield core.ToolCallStartEvent(
             tool_call_id=call.tool_call_id,
             tool_call_name=event.name,
-            parent_message_id=self._of_round(event.place.round),
+            parent_message_id=self._round_message_id(event.place.round),
         )
 
     def _end_input(self, call: _OpenToolCall) -> Iterator[core.BaseEvent]:

@@ -1,10 +1,12 @@
-"""`POST /canvas/stream`: a run of AG-UI, which is an A2A task in the context that the thread's id names.
+"""`POST /canvas/stream`: an AG-UI run, which is an A2A task in the context that the thread's id names.
 
-Rule 1: what cannot be asked for is refused before there is a task, as in A2A's REST binding.
-Rule 2: a client that goes away does not stop the task, unless the operator wants it so and no other client follows it.
-Rule 3: a thread whose newest conversation waits for an answer is given it by the next message that is no operation,
-        whether or not it names the interrupt.
-Rule 4: a run that is sent again joins the task that it went to when it first came, even if that waits or has ended.
+Rule 1: an invalid request is refused before there is a task, as in A2A's REST binding.
+Rule 2: a client that disconnects does not stop the task, unless `cancel_on_disconnect` is set and no other client
+        follows the task.
+Rule 3: if the newest conversation of a thread waits for an answer, the next message that is not an operation answers
+        it, whether or not it names the interrupt.
+Rule 4: a run that is sent again joins the task of the first time, even if that waits or has ended.
+Rule 5: the older request is translated here (older/), its run is one like any other.
 """
 
 from __future__ import annotations
@@ -24,17 +26,21 @@ from a2a_canvas.server.agent.intent import intent_of
 from a2a_canvas.server.agent.operations import Converse, InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.parts import check_text
-from a2a_canvas.server.protocols.agui.input import in_forwarded_props, last_message, run_input
+from a2a_canvas.server.protocols.agui.input import RunInput, in_forwarded_props, last_message_field, run_input
 from a2a_canvas.server.protocols.agui.older.request import (
-    Canvas,
-    OlderRun,
-    canvas_of,
-    in_its_words,
-    is_first_made,
+    ThreadArtifact,
+    TranslatedRun,
+    in_older_names,
+    is_older,
+    needs_tasks,
     older_request,
+    thread_artifact,
+    translated,
 )
+from a2a_canvas.server.protocols.agui.older.state import OlderState
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
-from a2a_canvas.server.protocols.agui.stream import run_stream
+from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact
+from a2a_canvas.server.protocols.agui.stream import run_response
 from a2a_canvas.server.protocols.edge.caller import owner_of
 from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE, final_event_of
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
@@ -46,11 +52,12 @@ from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.models import JsonValue, Ref, Version
+from a2a_canvas.store.models import JsonValue, Ref
 
 MAX_BODY_VALUES = 1_000_000
-"""Values of JSON in a request. A thread's whole past stands in it; what is new of it is bounded in agui_input.py."""
+"""JSON values in a request, which has the thread's whole history. The new part of it is bounded in input.py."""
 
 NO_LIMIT = 1_000_000
 """More tasks than a thread has."""
@@ -61,8 +68,9 @@ class AgUiConfig:
     """What the route needs.
 
     Attributes:
+        new_id: makes the run ids of older requests.
         expose_thinking: clients may see the model's thinking.
-        cancel_on_disconnect: the last client that goes away takes its task with it.
+        cancel_on_disconnect: when the last client of a task disconnects, the task is cancelled.
         grace: seconds that the server has to stop.
     """
 
@@ -76,18 +84,18 @@ class AgUiConfig:
 
 
 def agui_routes(agui: AgUiConfig) -> list[Route]:
-    """The route. It answers every method, because a mount for tenants stands behind it."""
+    """The route. It takes every method, because a mount for tenants comes after it."""
     return [Route("/canvas/stream", _RunEndpoint(agui))]
 
 
 class _RunEndpoint:
-    """The ASGI application at the route."""
+    """The ASGI application of the route."""
 
     def __init__(self, agui: AgUiConfig) -> None:
         self._agui = agui
         self._runtime = agui.runtime
         self._store = agui.store
-        self._watched: dict[str, set[RunProjection]] = {}
+        self._watching: dict[str, set[RunProjection]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -95,29 +103,29 @@ class _RunEndpoint:
             await rest_response(router_error(405, request.method), {"Allow": "POST"})(scope, receive, send)
             return
         try:
-            run, following = await self._asked(request)
+            run, following = await self._open(request)
         except Exception as error:
             await rest_response(_refusal(error))(scope, receive, send)
             return
         task_id = following.snapshot.task_id
-        self._watched.setdefault(task_id, set()).add(run)
+        self._watching.setdefault(task_id, set()).add(run)
         try:
-            left = self._left(run, following.snapshot)
-            await run_stream(run, following, final_event_of(scope), left, self._agui.grace)(scope, receive, send)
+            on_disconnect = self._on_disconnect(run, following.snapshot)
+            response = run_response(run, following, final_event_of(scope), on_disconnect, self._agui.grace)
+            await response(scope, receive, send)
         finally:
-            self._leave(run, task_id)
+            self._stop_watching(run, task_id)
 
-    async def _asked(self, request: Request) -> tuple[RunProjection, TaskSubscription]:
-        value = await self._body(request)
-        older = "message" in value and "messages" not in value
-        return await (self._older if older else self._run)(value, owner_of(request))
+    async def _open(self, request: Request) -> tuple[RunProjection, TaskSubscription]:
+        body, owner = await self._body(request), owner_of(request)
+        return await (self._open_older(body, owner) if is_older(body) else self._open_run(body, owner))
 
-    # ---------------------------------------------------------------- what is asked for
+    # ----------------------------------------------------------------------- requests
 
     async def _body(self, request: Request) -> Mapping[str, JsonValue]:
         if refusal := check_content_type(request.headers.get("content-type")):
             raise refusal.error()
-        # Elsewhere, because a long past takes its time.
+        # In a thread, because a long history takes its time.
         value = await asyncio.to_thread(check_json, await request.body(), self._agui.limits, MAX_BODY_VALUES)
         if isinstance(value, Refusal):
             raise value.error()
@@ -125,114 +133,113 @@ class _RunEndpoint:
             raise InvalidParamsError("Send one JSON object: AG-UI's RunAgentInput.")
         return value
 
-    async def _run(self, value: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
+    async def _open_run(self, body: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
         try:
-            asked = OlderRun(run_input(value), "", ())
-            self._check_text(asked, "resume" if value.get("resume") else last_message(value))
-            following = await self._accepted(asked, owner)
+            run = run_input(body)
+            self._check_text(run, "resume" if body.get("resume") else last_message_field(body))
+            following = await self._send(run, owner)
         except InvalidOperation as error:
-            raise in_forwarded_props(error, value) from None
-        return await self._projection(asked, following), following
+            raise in_forwarded_props(error, body) from None
+        state, _ = await self._state(following.snapshot)
+        return self._projection(run, following, state), following
 
-    async def _older(self, value: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
+    async def _open_older(self, body: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
         try:
-            asked = await self._older_run(value)
-            self._check_text(asked, "message")
-            following = await self._accepted(asked, owner)
+            older = await self._translated(body)
+            self._check_text(older.run, "message")
+            following = await self._send(older.run, owner, older.changes)
         except InvalidOperation as error:
-            raise in_its_words(error) from None
-        return await self._projection(asked, following, asked.artifact_id), following
+            raise in_older_names(error) from None
+        state, versions = await self._state(following.snapshot)
+        older_state = OlderState(state, following.snapshot, versions, older.artifact_id)
+        return self._projection(older.run, following, older_state), following
 
-    def _check_text(self, asked: OlderRun, field: str) -> None:
-        if asked.run.message:
-            check_text(asked.run.message, self._agui.limits.max_text_bytes, field)
+    def _check_text(self, run: RunInput, field: str) -> None:
+        if run.message:
+            check_text(run.message, self._agui.limits.max_text_bytes, field)
 
-    async def _older_run(self, value: Mapping[str, JsonValue]) -> OlderRun:
-        older = older_request(value, self._agui.new_id())
-        artifacts = await self._store.list(older.thread_id)
-        tasks = await self._runtime.journal.context(older.thread_id) if is_first_made(artifacts) else ()
-        artifact = canvas_of(artifacts, tasks)
-        if artifact is None:
-            return older.meaning(None)
-        versions = await self._store.versions(Ref(older.thread_id, artifact.artifact_id, ""))
-        return older.meaning(Canvas(artifact, versions))
+    async def _translated(self, body: Mapping[str, JsonValue]) -> TranslatedRun:
+        request = older_request(body)
+        artifacts = await self._store.list(request.thread_id)
+        tasks = await self._runtime.journal.context(request.thread_id) if needs_tasks(artifacts) else ()
+        known, artifact = None, thread_artifact(artifacts, tasks)
+        if artifact:
+            versions = await self._store.versions(Ref(request.thread_id, artifact.artifact_id, ""))
+            known = ThreadArtifact(artifact, versions)
+        return translated(request, known, self._agui.new_id())
 
-    async def _accepted(self, asked: OlderRun, owner: str) -> TaskSubscription:
-        run, message = asked.run, asked.run.message
-        if message is None:
-            return await self._abandoned(run.task_id, run.thread_id, owner)
+    # -------------------------------------------------------------------------- tasks
+
+    async def _send(self, run: RunInput, owner: str, changes: tuple[tuple[str, Change], ...] = ()) -> TaskSubscription:
+        if run.message is None:
+            return await self._cancel(run.task_id, run.thread_id, owner)
         own = TaskQuery(owner, run.thread_id, limit=NO_LIMIT, artifacts=False)
         tasks = (await self._runtime.journal.list(own)).records
-        repeated = next((task for task in tasks if message in task.history), None)
+        repeated = next((task for task in tasks if run.message in task.history), None)
         if repeated:
             return await self._runtime.follow(repeated.task_id, owner)
         waits = any(task.state is State.INPUT_REQUIRED for task in tasks)
-        task_id = run.task_id or (await self._waiting(message, run.thread_id, owner) if waits else "")
-        return await self._runtime.send(Incoming(message, owner, run.thread_id, task_id, asked.changes))
+        task_id = run.task_id or (await self._waiting_task(run, owner) if waits else "")
+        return await self._runtime.send(Incoming(run.message, owner, run.thread_id, task_id, changes))
 
-    async def _waiting(self, message: UserMessage, thread_id: str, owner: str) -> str:
-        """The newest conversation, if it waits for what is said now (rule 3)."""
-        if not _converses(message):
+    async def _waiting_task(self, run: RunInput, owner: str) -> str:
+        """The newest conversation, if it waits for this message (rule 3); otherwise empty."""
+        if not isinstance(run.intent, Converse):
             return ""
-        tasks = [task for task in await self._runtime.journal.context(thread_id) if task.owner == owner]
-        newest = next((task for task in reversed(tasks) if _converses(_first(task))), None)
+        tasks = [task for task in await self._runtime.journal.context(run.thread_id) if task.owner == owner]
+        newest = next((task for task in reversed(tasks) if _is_conversation(task)), None)
         return newest.task_id if newest and newest.state is State.INPUT_REQUIRED else ""
 
-    async def _abandoned(self, task_id: str, thread_id: str, owner: str) -> TaskSubscription:
+    async def _cancel(self, task_id: str, thread_id: str, owner: str) -> TaskSubscription:
         record = await self._runtime.get(task_id, owner)
         if record.context_id != thread_id:
             raise ContextMismatch(task_id, thread_id)
-        with suppress(TaskNotCancelable):  # it has ended: the run says how
+        with suppress(TaskNotCancelable):  # it has ended: the run tells how
             await self._runtime.cancel(task_id, owner)
         return await self._runtime.follow(task_id, owner)
 
-    # ---------------------------------------------------------------------- what is sent
+    # ------------------------------------------------------------------------ answers
 
-    async def _projection(
-        self, asked: OlderRun, following: TaskSubscription, legacy: str | None = None
-    ) -> RunProjection:
-        context_id = following.snapshot.context_id
-        artifacts = await self._store.list(context_id)
-        versions: dict[str, tuple[Version, ...]] = {
-            artifact.artifact_id: await self._store.versions(Ref(context_id, artifact.artifact_id, ""))
+    async def _state(self, snapshot: TaskRecord) -> tuple[CanvasState, VersionsByArtifact]:
+        artifacts = await self._store.list(snapshot.context_id)
+        versions = {
+            artifact.artifact_id: await self._store.versions(Ref(snapshot.context_id, artifact.artifact_id, ""))
             for artifact in artifacts
         }
+        return CanvasState(snapshot, artifacts, versions), versions
+
+    def _projection(self, run: RunInput, following: TaskSubscription, state: RunState) -> RunProjection:
         return RunProjection(
             following.snapshot,
-            thread_id=asked.run.thread_id,
-            run_id=asked.run.run_id,
-            artifacts=artifacts,
-            versions=versions,
+            state,
+            thread_id=run.thread_id,
+            run_id=run.run_id,
             expose_thinking=self._agui.expose_thinking,
-            legacy=legacy,
         )
 
-    def _left(self, run: RunProjection, record: TaskRecord) -> Callable[[Message], Awaitable[None]] | None:
-        """What to do when the client goes away (rule 2)."""
+    def _on_disconnect(self, run: RunProjection, record: TaskRecord) -> Callable[[Message], Awaitable[None]] | None:
+        """Rule 2."""
 
         async def cancel(message: Message) -> None:
-            if self._leave(run, record.task_id) and not run.over:
-                # There is nobody to be told that it cannot be done.
+            if self._stop_watching(run, record.task_id) and not run.ended:
+                # Nobody is connected any more who could be sent these errors.
                 with suppress(TaskNotCancelable, Unavailable):
                     await self._runtime.cancel(record.task_id, record.owner)
 
         return cancel if self._agui.cancel_on_disconnect else None
 
-    def _leave(self, run: RunProjection, task_id: str) -> bool:
-        """Whether nobody follows the task any more."""
-        watching = self._watched.get(task_id, set())
+    def _stop_watching(self, run: RunProjection, task_id: str) -> bool:
+        """Returns whether no client follows the task any more."""
+        watching = self._watching.get(task_id, set())
         watching.discard(run)
         if not watching:
-            self._watched.pop(task_id, None)
+            self._watching.pop(task_id, None)
         return not watching
 
 
-def _first(task: TaskRecord) -> UserMessage:
-    return next(message for message in task.history if isinstance(message, UserMessage))
-
-
-def _converses(message: UserMessage) -> bool:
-    return isinstance(intent_of(message), Converse)
+def _is_conversation(task: TaskRecord) -> bool:
+    first = next(message for message in task.history if isinstance(message, UserMessage))
+    return isinstance(intent_of(first), Converse)
 
 
 def _refusal(error: Exception) -> Refusal:

@@ -1,21 +1,21 @@
 """From journal entries to the events of an AG-UI run: what one subscriber is sent.
 
-Rule 1: a run begins with RUN_STARTED and the state (agui_state.py), and ends with RUN_FINISHED or RUN_ERROR; a pause of
-        the task ends it with an interrupt. Everything that was begun is ended before. Only a stream that is lost ends
-        with RUN_ERROR alone, because its task has not ended.
-Rule 2: messages, reasoning and tool calls are AG-UI's own events (agui_messages.py), changes of the state STATE_DELTA.
-Rule 3: what AG-UI has no event for is CUSTOM, with `event_type` as its name and `data` as its value: the events of the
-        turn, and those of edits (docs/extensions.md). `assistant`, `completed` and `stream_end` are made here, as the
+Rule 1: a run begins with RUN_STARTED and the state, and ends with RUN_FINISHED or RUN_ERROR; a pause of the task ends
+        it with an interrupt. Everything that was started is ended before. Only a lost stream ends with RUN_ERROR
+        alone, because its task has not ended.
+Rule 2: messages, reasoning and tool calls are AG-UI's own events (messages.py); changes of the state are STATE_DELTA.
+Rule 3: everything else is CUSTOM, with `event_type` as its name and `data` as its value: the events of the turn, and
+        those of edits (docs/extensions.md). `assistant`, `completed` and `stream_end` are made here, because the
         journal keeps deltas; `stream_end` is the last of them.
-Rule 4: thinking is shown only to whom it is exposed. To anybody else a block that nothing was seen of may be one, so
-        its stop is not told.
-Rule 5: `assistant` is the whole reply, which cannot be added to. While the reply grows it is sent again whenever that
-        has grown by an eighth, and when a text ends: the pieces are told one by one besides.
+Rule 4: thinking is sent only if it is exposed. Otherwise a block of which nothing was sent may be one, so its stop is
+        not sent either.
+Rule 5: `assistant` is the whole reply, which cannot be appended to. While the reply grows it is sent again whenever it
+        has grown by an eighth, and when a text ends: the deltas are sent one by one besides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from ag_ui import core
 
@@ -24,53 +24,42 @@ from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1 import turn_ext
 from a2a_canvas.server.protocols.agui.messages import MessageEvents
-from a2a_canvas.server.protocols.agui.state import CanvasState, VersionsByArtifact
+from a2a_canvas.server.protocols.agui.state import RunState
 from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskRecord
 from a2a_canvas.store.edits import EditChunk, EditStarted
-from a2a_canvas.store.models import Artifact
 
 UNAVAILABLE = "unavailable"
 """The code of an error after which the same run can be sent again. All other codes are states of the task."""
 
 
 class RunProjection:
-    """Turns what one subscriber follows into one AG-UI run.
+    """Projects what one subscriber follows to one AG-UI run.
 
     Args:
-        snapshot: where the subscriber's stream begins.
-        thread_id, run_id: as the client names them.
-        artifacts: those of the context, read after the snapshot was taken.
-        versions: of every artifact of the context.
-        expose_thinking: the subscriber may see the model's thinking.
-        legacy: as in `CanvasState`.
+        snapshot: the task where the subscriber's stream begins.
+        state: of that snapshot.
+        thread_id, run_id: the client's names.
+        expose_thinking: send the model's thinking.
 
     Attributes:
-        over: the run has ended; nothing may be sent after that.
+        ended: the last event has been made.
     """
 
     def __init__(
-        self,
-        snapshot: TaskRecord,
-        *,
-        thread_id: str,
-        run_id: str,
-        artifacts: Iterable[Artifact],
-        versions: VersionsByArtifact,
-        expose_thinking: bool,
-        legacy: str | None = None,
+        self, snapshot: TaskRecord, state: RunState, *, thread_id: str, run_id: str, expose_thinking: bool
     ) -> None:
-        self.over = False
+        self.ended = False
         self._snapshot = snapshot
+        self._state = state
         self._thread_id, self._run_id = thread_id, run_id
         self._expose_thinking = expose_thinking
-        self._state = CanvasState(snapshot, artifacts, versions, legacy)
         self._messages = MessageEvents(snapshot.task_id, expose_thinking=expose_thinking)
-        self._owes_reply = False
-        self._said = 0
+        self._reply_due = False
+        self._sent_length = 0
         self._seen: set[int] = set()
 
     def begin(self) -> Iterator[core.BaseEvent]:
-        """The state as it stands, and what is being written so far; if the task has ended or waits, all there is."""
+        """The state, and what is being written so far; the whole run if the task has ended or waits for input."""
         record = self._snapshot
         yield core.RunStartedEvent(
             thread_id=self._thread_id, run_id=self._run_id, protocol_version=core.PROTOCOL_VERSION
@@ -78,20 +67,20 @@ class RunProjection:
         yield core.StateSnapshotEvent(snapshot=self._state.snapshot())
         if record.state.settled:
             if record.message:
-                yield from self._messages.say(record.message)
+                yield from self._messages.project_message(record.message)
             yield from self._end(record.state, record.message)
         else:
-            yield from self._join(record)
+            yield from self._catch_up(record)
 
-    def _join(self, record: TaskRecord) -> Iterator[core.BaseEvent]:
+    def _catch_up(self, record: TaskRecord) -> Iterator[core.BaseEvent]:
         if record.progress.phase is Phase.ASSISTANT:
             yield _custom(turn_ext.turn_event("final_message_start"))
         if record.reply:
-            yield from self._messages.join(record.progress.round, record.reply)
+            yield from self._messages.begin(record.progress.round, record.reply)
             yield self._assistant()
         for edit in record.open_edits.values():
-            for event in _begun(edit):
-                yield from _told(event)
+            for event in _edit_so_far(edit):
+                yield from _turn_event(event)
 
     def project(self, entry: Entry, *, behind: bool = False) -> Iterator[core.BaseEvent]:
         """What the subscriber is sent for an entry.
@@ -100,17 +89,17 @@ class RunProjection:
             behind: the next entry is there already, so that a reply as it stands now would be stale at once.
         """
         event = entry.event
-        if self._owes_reply and _ends_text(event):
+        if self._reply_due and _ends_text(event):
             yield self._assistant()
-        yield from self._messages.follow(event)
+        yield from self._messages.project(event)
         if self._shows(event):
-            yield from _told(event)
+            yield from _turn_event(event)
         match event:
             case ev.MessageStarted():
-                self._owes_reply, self._said = False, 0
+                self._reply_due, self._sent_length = False, 0
             case ev.TextAdded():
-                self._owes_reply = True
-                if not behind and len(self._messages.reply) > self._said * 9 / 8:
+                self._reply_due = True
+                if not behind and len(self._messages.reply) > self._sent_length * 9 / 8:
                     yield self._assistant()
             case _:
                 pass
@@ -120,7 +109,7 @@ class RunProjection:
             yield from self._delta(event)
 
     def _shows(self, event: ev.TurnEvent) -> bool:
-        """Whether the subscriber may see it (rule 4): not even that there is a block of thinking."""
+        """Whether the subscriber may see it (rule 4)."""
         if self._expose_thinking:
             return True
         match event:
@@ -135,11 +124,11 @@ class RunProjection:
                 return True
 
     def _assistant(self) -> core.BaseEvent:
-        self._owes_reply, self._said = False, len(self._messages.reply)
+        self._reply_due, self._sent_length = False, len(self._messages.reply)
         return _custom(turn_ext.assistant(str(self._messages.reply)))
 
     def _delta(self, event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
-        patch = self._state.follow(event)
+        patch = self._state.apply(event)
         if patch:
             yield core.StateDeltaEvent(delta=patch)  # type: ignore[arg-type]  # pydantic makes operations of them
 
@@ -150,13 +139,13 @@ class RunProjection:
         if ends:
             yield from self._messages.end()
         if message and not message.label:
-            yield from self._messages.say(message)
+            yield from self._messages.project_message(message)
         yield from self._delta(event)
         if ends:
             yield from self._end(event.state, message)
 
     def _end(self, state: ev.State, message: ev.AgentMessage | None) -> Iterator[core.BaseEvent]:
-        self.over = True
+        self.ended = True
         text = message.text if message else ""
         yield _custom(turn_ext.completed(text))
         yield _custom(turn_ext.STREAM_END)
@@ -169,22 +158,21 @@ class RunProjection:
                 asked = core.Interrupt(id=self._snapshot.task_id, reason="input_required", message=text)
                 yield self._finished(core.RunFinishedInterruptOutcome(interrupts=[asked]))
             case _:
-                why = message.metadata.get(CANVAS) if message else None
-                if why is not None:
-                    yield core.CustomEvent(name="rejected", value=why)
+                reason = message.metadata.get(CANVAS) if message else None
+                if reason is not None:
+                    yield core.CustomEvent(name="rejected", value=reason)
                 yield core.RunErrorEvent(message=text or f"The task is {state.value}.", code=state.value)
 
     def _finished(self, outcome: core.RunFinishedOutcome) -> core.BaseEvent:
         return core.RunFinishedEvent(thread_id=self._thread_id, run_id=self._run_id, outcome=outcome)
 
 
-def lost(message: str) -> core.BaseEvent:
-    """The last event of a stream whose task goes on. `message` says how to come back."""
+def unavailable(message: str) -> core.BaseEvent:
+    """The last event of a stream that is lost while its task runs on. `message` says how to rejoin."""
     return core.RunErrorEvent(message=message, code=UNAVAILABLE)
 
 
 def _ends_text(event: ev.TurnEvent) -> bool:
-    """Whether no more is added to a text, as far as one can tell."""
     match event:
         case ev.BlockStopped() | ev.LlmCallCompleted():
             return True
@@ -198,14 +186,13 @@ def _custom(wire: turn_ext.TurnEventJson) -> core.BaseEvent:
     return core.CustomEvent(name=wire["event_type"], value=wire["data"])
 
 
-def _told(event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
+def _turn_event(event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
     wire = turn_ext.to_turn_event(event)
     if wire:
         yield _custom(wire)
 
 
-def _begun(edit: OpenEdit) -> Iterator[ev.TurnEvent]:
-    """An edit that was begun before the subscriber came."""
+def _edit_so_far(edit: OpenEdit) -> Iterator[ev.TurnEvent]:
     yield EditStarted(edit.edit_id, edit.artifact_id, edit.selection, edit.strategy, edit.version)
     if edit.text:
         yield EditChunk(edit.edit_id, edit.artifact_id, edit.selection, str(edit.text))

@@ -1,7 +1,7 @@
-"""A run of AG-UI on its way to one client, over SSE.
+"""The answer of `POST /canvas/stream`: a run over SSE.
 
-Rule 1: a stream that cannot be gone on with ends with RUN_ERROR and the code `unavailable`: its task goes on, and the
-        client joins it when it sends the run again. So does one that the server's stop cuts.
+Rule 1: a stream that cannot continue ends with RUN_ERROR and the code `unavailable`: its task runs on, and the client
+        rejoins it by sending the run again. A stream that is cut when the server stops ends the same way.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 from starlette.types import Message
 
-from a2a_canvas.server.protocols.agui.run_events import RunProjection, lost
+from a2a_canvas.server.protocols.agui.run_events import RunProjection, unavailable
 from a2a_canvas.server.protocols.edge.shutdown import FinalEvent
 from a2a_canvas.server.protocols.edge.unavailable import unavailable_error
 from a2a_canvas.server.tasks.errors import StreamLost
@@ -21,30 +21,30 @@ from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.store.errors import Unavailable
 
 SEPARATOR = "\n"
-"""AG-UI's own client knows no other end of a line."""
+"""AG-UI's own client accepts no other line end."""
 
-ELSEWHERE = "The connection to the task was lost. Send the run again to join it."
+CONNECTION_LOST = "The connection to the task was lost. Send the run again to join it."
 STOPPING = "The server is stopping. Send the run again in a moment to join its task."
 
 
-def run_stream(
+def run_response(
     run: RunProjection,
     following: TaskSubscription,
     final_event: FinalEvent,
-    left: Callable[[Message], Awaitable[None]] | None,
+    on_disconnect: Callable[[Message], Awaitable[None]] | None,
     grace: float,
 ) -> Response:
-    """The answer to whoever has asked for `run`.
+    """The SSE response for `run`.
 
     Args:
-        left: called when the client goes away.
+        on_disconnect: called when the client disconnects.
         grace: seconds that the server has to stop.
     """
     return EventSourceResponse(
         _events(run, following, final_event),
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         sep=SEPARATOR,
-        client_close_handler_callable=left,
+        client_close_handler_callable=on_disconnect,
         shutdown_grace_period=grace,
     )
 
@@ -52,24 +52,24 @@ def run_stream(
 async def _events(
     run: RunProjection, following: TaskSubscription, final_event: FinalEvent
 ) -> AsyncIterator[ServerSentEvent]:
-    final_event.text = _sse(lost(STOPPING)).encode()
+    final_event.text = _sse(unavailable(STOPPING)).encode()
     try:
         for event in run.begin():
             yield _sse(event)
-        if not run.over:
+        if not run.ended:
             async for entry in following:
                 for event in run.project(entry, behind=following.has_next):
                     yield _sse(event)
-                if run.over:
+                if run.ended:
                     break
     except StreamLost:
-        yield _sse(lost(ELSEWHERE))
+        yield _sse(unavailable(CONNECTION_LOST))
     except Unavailable as error:
-        yield _sse(lost(unavailable_error(error).message))
-    # What was yielded last has been sent by now.
+        yield _sse(unavailable(unavailable_error(error).message))
+    # The generator resumes after its last event has been sent.
     final_event.text = b""
 
 
 def _sse(event: BaseEvent) -> ServerSentEvent:
-    # Not without what is null: a patch may set a value to it. The models leave out by themselves what is not given.
+    # Nulls are kept, because a patch may set a value to null. The models omit fields that are not given.
     return ServerSentEvent(event.model_dump_json(by_alias=True), sep=SEPARATOR)

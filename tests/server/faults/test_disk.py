@@ -82,7 +82,7 @@ async def assert_waits_and_goes_on(disk: Path, folder: Path, full: FULL, reason:
             await stream.until(lambda told: len(told.texts.get("report", "")) > len(BEGUN) // 2)
             free = full(server)
             try:
-                await server.says("What is to be written waits.")
+                await server.says("Staged work waits.")
                 ready = await server.http.get("/readyz")
                 assert (ready.status_code, reason in ready.text) == (503, True)
                 with pytest.raises(Refused) as refused:

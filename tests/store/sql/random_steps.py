@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from a2a_canvas.store import mutation
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, Restore, Undo
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.errors import StoreError
-from a2a_canvas.store.models import Limits, Ref
+from a2a_canvas.store.models import Document, Limits, Ref
 from a2a_canvas.store.text.spans import Span
 from tests.store.artifact_builders import KINDS, PARTS, TEXT_PARTS, TEXTS, by
 

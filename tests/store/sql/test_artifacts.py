@@ -17,7 +17,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.store import mutation
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import EditText, Redo, ReplaceParts, Restore, Undo
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
@@ -26,10 +25,9 @@ from a2a_canvas.store.errors import (
     VersionConflict,
     VersionPruned,
 )
-from a2a_canvas.store.models import Artifact, FilePart, Limits, Ref
+from a2a_canvas.store.models import Artifact, Document, FilePart, Limits, Ref
 from a2a_canvas.store.sql import artifact_lease, reading
 from a2a_canvas.store.sql.artifacts import read_artifacts
-from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import Cache
 from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument
@@ -408,7 +406,7 @@ async def test_one_attempt_serves_all_who_ask_at_once_and_goes_on_when_they_leav
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[str] = []
-    monkeypatch.setattr(artifact_lease.Leases, "_take", counted(artifact_lease.Leases._take, begun))
+    monkeypatch.setattr(artifact_lease.Leases, "_acquire", counted(artifact_lease.Leases._acquire, begun))
     monkeypatch.setattr(artifact_lease, "IDLE_SECONDS", 0.1)
     async with open_store(database, first(database)) as harness:
         asking = [asyncio.create_task(harness.store.apply(by("t1"), appending("x"))) for _ in range(5)]
@@ -445,10 +443,10 @@ async def test_who_is_not_let_in_is_told_to_try_again(
     two: tuple[SqlStoreHarness, SqlStoreHarness], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
-    monkeypatch.setattr(artifact_lease, "COMMIT_TIMEOUT", 0.1)
+    monkeypatch.setattr(artifact_lease, "ACQUIRE_SECONDS", 0.1)
     await one.store.apply(by("t1"), replacing("A"))
     await one.commits.flushed()
-    with pytest.raises(Unavailable, match="does not let go of artifact 'a'"):
+    with pytest.raises(Unavailable, match="does not release artifact 'a'"):
         await other.store.apply(by("t1"), appending("B"))
     assert (await one.store.apply(by("t1"), appending("C"))).artifact.text == "AC"
 
@@ -467,7 +465,7 @@ async def test_a_replica_that_was_taken_for_dead_cannot_write_any_more(
     assert (await other.store.apply(by("t2"), appending("B", last_chunk=True))).version == 2
     await other.commits.flushed()
     await one.store.apply(by("t1"), appending("late", last_chunk=True))
-    with pytest.raises(LeaseLost):
+    with pytest.raises(Unavailable):
         await one.commits.flushed()
     assert one.lost == 1
     one.replica.id = "r3"
@@ -482,7 +480,7 @@ async def test_who_reads_what_will_never_be_committed_is_told_to_try_again(idle:
     reading = await waits(idle.store.get(by("")))
     idle.store.forget()
     idle.commits.give_up()
-    with pytest.raises(Unavailable, match="not committed"):
+    with pytest.raises(Unavailable, match="another replica has taken over"):
         await reading
     with pytest.raises(ArtifactNotFound):
         await idle.store.get(by(""))
@@ -624,7 +622,7 @@ async def test_memory_is_not_written_over_rows_that_were_changed_behind_it(behin
         before = await rows_of(database)
         await harness.store.discard(by("t1"))
         await harness.store.apply(by("t1"), Undo())
-        with pytest.raises(LeaseLost):
+        with pytest.raises(Unavailable):
             await harness.commits.flushed()
         assert await rows_of(database) == before
         assert harness.lost == 1
@@ -655,7 +653,7 @@ async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_aga
     async with one.database.write() as connection:
         await connection.execute(artifacts.delete())
     await one.store.close(by("t1"))
-    with pytest.raises(LeaseLost):
+    with pytest.raises(Unavailable):
         await one.commits.flushed()
     assert await one.store.list("c") == ()
 
@@ -664,7 +662,7 @@ async def test_who_has_waited_for_an_artifact_that_is_held_now_finds_it_as_it_ha
     harness: SqlStoreHarness,
 ) -> None:
     await harness.store.apply(by("t1"), delta(appending("A")))
-    await harness.store._leases.take(by("t1"))  # the next try of somebody else who waited
+    await harness.store._leases.acquire(by("t1"))  # the next try of somebody else who waited
     await harness.store.apply(by("t1"), delta(appending("B")))
     await harness.commits.flushed()
     assert (await harness.store.get(by("t1"))).text == "AB"
@@ -747,7 +745,7 @@ async def test_who_cannot_get_hold_is_told_so_and_lets_others_run(
     async def nothing(ref: Ref) -> None:
         return
 
-    monkeypatch.setattr(harness.store._leases, "take", nothing)
+    monkeypatch.setattr(harness.store._leases, "acquire", nothing)
     monkeypatch.setattr("a2a_canvas.store.sql.artifacts.COMMIT_TIMEOUT", 0.05)
     others = asyncio.Event()
     asyncio.get_running_loop().call_soon(others.set)

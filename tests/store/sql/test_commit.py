@@ -309,7 +309,7 @@ def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_o
             if now:
                 harness.commits.flush_now()
                 await asyncio.sleep(0)
-        with suppress(LeaseLost):
+        with suppress(Unavailable):
             await harness.commits.flushed()
         await harness.commits.stop()
         for who, staged in words.items():
@@ -357,7 +357,7 @@ async def test_who_was_taken_over_gives_up_what_is_staged_and_goes_on_afresh(har
     harness.one.staged += ["a", "fenced"]
     harness.other.staged.append("b")
     harness.commits.flush_now()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(Unavailable):
         await harness.commits.flushed()
     assert (harness.lost, harness.paper.transactions, harness.one.durable) == (1, [], [])
     harness.other.staged.append("c")
@@ -372,7 +372,7 @@ async def test_what_can_never_be_written_is_given_up_too(
     harness.paper.failing = lambda: ValueError("a fault of ours")
     harness.one.staged.append("a")
     harness.commits.flush_now()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(Unavailable):
         await harness.commits.flushed()
     assert harness.lost == 1
     assert "cannot be written" in caplog.text
@@ -400,7 +400,7 @@ async def test_what_is_the_only_thing_to_be_written_fails_too(harness: CommitHar
 async def test_if_nothing_at_all_can_be_written_no_context_is_to_blame(harness: CommitHarness) -> None:
     harness.one.staged += ["a!", "b!"]
     harness.commits.flush_now()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(Unavailable):
         await harness.commits.flushed()
     assert (harness.unwritten, harness.lost) == ({}, 1)
 
@@ -414,7 +414,7 @@ async def test_what_cannot_even_be_collected_does_not_end_the_writing(harness: C
 
     harness.one.collect = broken  # type: ignore[method-assign]
     harness.commits.flush_now()
-    with pytest.raises(LeaseLost):
+    with pytest.raises(Unavailable):
         await harness.commits.flushed()
     harness.one.staged.append("a")
     harness.commits.flush_now()
@@ -454,12 +454,12 @@ async def test_a_transaction_that_had_gone_through_counts_as_committed(harness: 
 
 
 async def test_who_waits_when_it_stops_is_told(harness: CommitHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit, "STOP", 0)
+    monkeypatch.setattr(commit, "STOP_SECONDS", 0)
     harness.paper.gate.clear()
     harness.one.staged.append("a")
     waiting: asyncio.Future[Any] = asyncio.ensure_future(harness.commits.flushed())
     harness.commits.flush_now()
     await asyncio.sleep(0)
     await harness.commits.stop()
-    with pytest.raises(LeaseLost, match="stopping"):
+    with pytest.raises(Unavailable, match="stopping"):
         await waiting

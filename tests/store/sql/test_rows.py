@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 
 from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, Restore, Undo
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.errors import VersionPruned
-from a2a_canvas.store.models import DataPart, FilePart
+from a2a_canvas.store.models import DataPart, Document, FilePart
 from a2a_canvas.store.sql.row_changes import RowChanges, appended, row_changes
-from a2a_canvas.store.sql.rows import FULL_EVERY, ArtifactHead, Piece, StoredDocument, VersionRow, content, stored
+from a2a_canvas.store.sql.rows import (
+    FULL_EVERY,
+    ArtifactHead,
+    Piece,
+    StoredDocument,
+    VersionRow,
+    content_of,
+    document_of,
+)
 from a2a_canvas.store.text.spans import Span
 from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, text
@@ -47,7 +54,7 @@ class Rows:
 
     def read(self, known: StoredDocument | None = None) -> StoredDocument:
         known = known or StoredDocument(Document("a"))
-        return stored("a", self.head, self.versions[len(known.depths) :], self.pieces, known)
+        return document_of("a", self.head, self.versions[len(known.depths) :], self.pieces, known)
 
     def chain(self) -> list[VersionRow]:
         rows: list[VersionRow] = []
@@ -92,7 +99,7 @@ def test_rows_give_the_document_again_whenever_it_was_saved_on_its_way(steps: li
         read = rows.read(known)
         assert read == replace(made.after, document=document)
         assert rows.read().document == document
-        assert content(rows.head, rows.chain(), rows.pieces) == document.artifact.content
+        assert content_of(rows.head, rows.chain(), rows.pieces) == document.artifact.content
         assert rows.head.exists == document.exists
         known = replace(read, document=replace(read.document, draft=None))
 

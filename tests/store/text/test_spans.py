@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.store.text.spans import (
-    AROUND,
+    QUOTE_CONTEXT,
     Span,
     Unit,
     difference,
@@ -222,11 +222,11 @@ def brute_force(base: str, span: Span, quote: str, current: str) -> Span | None:
 
 
 def around(text: str, span: Span) -> tuple[str, str]:
-    before = [text[at] for at in range(span.start - AROUND, span.start) if at >= 0]
-    return "".join(before), text[span.end : span.end + AROUND]
+    before = [text[at] for at in range(span.start - QUOTE_CONTEXT, span.start) if at >= 0]
+    return "".join(before), text[span.end : span.end + QUOTE_CONTEXT]
 
 
-BLOCKS = st.sampled_from(["x" * AROUND, "xy" * (AROUND // 2), "y", "x", "", "😀x"])
+BLOCKS = st.sampled_from(["x" * QUOTE_CONTEXT, "xy" * (QUOTE_CONTEXT // 2), "y", "x", "", "😀x"])
 """Long ones, because a passage is told from its like by the characters around it, and few, so that there are some."""
 BLOCK_TEXTS = st.lists(BLOCKS, max_size=6).map("".join)
 
@@ -286,13 +286,15 @@ class Tracked:
     place: Span | None
 
 
-ROW = "x" * AROUND + "y" + "x" * AROUND
+ROW = "x" * QUOTE_CONTEXT + "y" + "x" * QUOTE_CONTEXT
 
 
 @st.composite
 def cut_out(draw: st.DrawFn, text: str) -> Span:
     """Any range, or one that begins and ends at a row or beside the middle of one."""
-    marks = [at for row in range(0, len(text) + 1, len(ROW)) for at in (row, row + AROUND, row + AROUND + 1)]
+    marks = [
+        at for row in range(0, len(text) + 1, len(ROW)) for at in (row, row + QUOTE_CONTEXT, row + QUOTE_CONTEXT + 1)
+    ]
     start, end = sorted(draw(st.tuples(*[st.sampled_from([at for at in marks if at <= len(text)])] * 2)))
     return draw(st.just(Span(start, end)) | spans(text))
 
@@ -400,7 +402,7 @@ LONG_AS, LONG_EMOJI = "a" * MEGA, "é😀" * (MEGA // 2)
 @pytest.mark.parametrize("size", [0, 1, 100, 5_000, MEGA // 2])
 def test_a_long_text_of_one_character_is_searched_in_linear_time(size: int) -> None:
     """Any quadratic step here takes minutes."""
-    for start in (0, 1, AROUND, MEGA // 4, MEGA - size):
+    for start in (0, 1, QUOTE_CONTEXT, MEGA // 4, MEGA - size):
         span = Span(start, start + size)
         for current in (LONG_AS + "a", LONG_AS[1:], "b" + LONG_AS):
             find_again(LONG_AS, span, span.of(LONG_AS), current)

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.store.sql.tables import replace_unstorable
-from a2a_canvas.store.text.unicode import valid_id
+from a2a_canvas.store.text.unicode import replace_unstorable, valid_id
 
 
 @pytest.mark.parametrize("unfit", [*map(chr, range(32)), "\ud800"], ids=ascii)

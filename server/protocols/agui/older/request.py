@@ -1,34 +1,37 @@
-"""The older JSON request of `POST /canvas/stream`, which means the thread's one canvas artifact. Pure.
+"""Translates the older JSON request of `POST /canvas/stream` into a `RunAgentInput`. Pure.
 
     {message, thread_id, artifact?: {currentIndex, contents: [{index, type, code | fullMarkdown, language, title}]},
      selectedText?: {start, end, text, lineStart, lineEnd}}
 
-The canvas is the artifact that such a client has made (ARTIFACT_ID), else the first with text that a task of the thread
-has made: it stays the same whatever else is written, so what a request is about is what the answer before it has shown.
+It is about the thread's one artifact: the one that such a client has made (ARTIFACT_ID), otherwise the first with text
+that a task of the thread has made. Later artifacts do not change that, so a request is about what the last answer
+showed.
 
-Rule 1: an artifact that the thread does not have yet is made of `contents`, as versions 1…n in their order; the one
-        at `currentIndex` is the current one.
-Rule 2: of an artifact that it has, only the content at `currentIndex` counts, and the others are not read. What
-        differs there from our version of that number, as the state shows it (agui_legacy.py), is the user's own edit,
-        and is stored as a new version. What the request does not say stays. A draft that is being written cannot
-        have been edited.
-Rule 3: `currentIndex` is the `baseVersion` of whatever is asked for: if others have moved on, nothing is overwritten.
-Rule 4: a selection makes the message an edit, whatever it says; without an artifact anywhere it is conversation.
+Rule 1: an artifact that the thread does not have is made of `contents`, as versions 1…n in their order; the one at
+        `currentIndex` becomes the current version.
+Rule 2: of an artifact that the thread has, only the content at `currentIndex` is read. Where it differs from our
+        version of that number (as older/state.py shows it), it is the user's own edit, and is stored as a new version.
+        Fields that are left out keep their values. A draft that is being written cannot have been edited.
+Rule 3: `currentIndex` is the `baseVersion` of the operation: versions that others have made since are not overwritten.
+Rule 4: with a selection the message is an edit; without an artifact anywhere it is conversation.
+Rule 5: unknown fields are ignored: such clients send more than this server needs. Known fields are read strictly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic.alias_generators import to_camel
 
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
-from a2a_canvas.server.agent.intent import CANVAS, intent_of
+from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.operations import InvalidOperation, SelectionEdit
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
-from a2a_canvas.server.protocols.agui.input import METADATA, RunInput, check_id, read, said
-from a2a_canvas.server.protocols.agui.older.form import ArtifactForm, ContentForm, KnownForm, RequestForm
-from a2a_canvas.server.protocols.agui.older.view import content_json
+from a2a_canvas.server.protocols.agui.input import RunInput, check_id, parse, run_input
+from a2a_canvas.server.protocols.agui.older.state import TEXT_FIELD, content_json
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import Change, EditText, ReplaceParts, Undo
 from a2a_canvas.store.models import Artifact, Content, JsonValue, TextPart, Version, text_of, text_part
@@ -37,49 +40,116 @@ from a2a_canvas.store.text.spans import difference
 ARTIFACT_ID = "canvas"
 """The id of an artifact that such a client has made."""
 
+MAX_CONTENTS = 1000
+"""Versions that one request can give a new artifact."""
+
 MEDIA_TYPES = {"code": "", "text": "text/markdown"}
 
-NAMES = {
+FIELDS = {
     "selection": "selectedText",
     "baseVersion": "artifact.currentIndex",
     "artifactId": "artifact",
     "message.parts": "message",
 }
-"""What the fields of an operation are called in this request."""
+"""Fields of an operation, and their names in this request."""
+
+
+# ------------------------------------------------------------------------ the request
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True, alias_generator=to_camel)
+
+
+class _SelectionForm(_Form):
+    """A selection, by offsets (UTF-16), by lines, or both. Its rules are those of an operation's selection."""
+
+    start: int | None = None
+    end: int | None = None
+    text: str | None = None
+    line_start: int | None = None
+    line_end: int | None = None
+
+
+class OlderRequest(_Form):
+    """The body. Its artifact is parsed once it is known whether the thread has one."""
+
+    message: str
+    thread_id: str = Field(alias="thread_id")
+    artifact: dict[str, Any] | None = None
+    selected_text: _SelectionForm | None = None
+
+    @field_validator("message")
+    @classmethod
+    def _is_not_blank(cls, message: str) -> str:
+        if not message.strip():
+            raise ValueError("must say something")
+        return message
+
+
+class _ContentForm(_Form):
+    """One version of the artifact."""
+
+    index: int
+    type: Literal["code", "text"]
+    code: str | None = None
+    full_markdown: str | None = None
+    language: str | None = None
+    title: str | None = None
+
+    @model_validator(mode="after")
+    def _has_its_text(self) -> _ContentForm:
+        if self._given is None:
+            raise ValueError(f"needs {TEXT_FIELD[self.type]}, because its type is {self.type}")
+        return self
+
+    @property
+    def _given(self) -> str | None:
+        return self.code if self.type == "code" else self.full_markdown
+
+    @property
+    def text(self) -> str:
+        return self._given or ""
+
+    @property
+    def head(self) -> dict[str, JsonValue]:
+        """The fields that are given, except index and text."""
+        fields = {"type": self.type, "language": self.language, "title": self.title}
+        return {name: value for name, value in fields.items() if value is not None}
+
+    @property
+    def kind(self) -> dict[str, JsonValue]:
+        """Its type, and its language if that is given: a text part keeps them as metadata."""
+        return {name: value for name, value in self.head.items() if name != "title"}
+
+
+class _ArtifactForm(_Form):
+    contents: list[Any] = Field(min_length=1)
+    current_index: int
+
+
+# -------------------------------------------------------------------- the thread's artifact
 
 
 @dataclass(frozen=True, slots=True)
-class Canvas:
-    """The thread's canvas artifact as it stands."""
+class ThreadArtifact:
+    """The thread's one artifact now."""
 
     artifact: Artifact
     versions: Sequence[Version]
 
 
-@dataclass(frozen=True, slots=True)
-class OlderRun:
-    """One run, and what the user has changed before.
-
-    Attributes:
-        artifact_id: the thread's canvas artifact; empty while it has none.
-    """
-
-    run: RunInput
-    artifact_id: str
-    changes: tuple[tuple[str, Change], ...]
-
-
-def is_first_made(artifacts: Sequence[Artifact]) -> bool:
-    """Whether only the thread's tasks can tell which of its artifacts is its canvas."""
+def needs_tasks(artifacts: Sequence[Artifact]) -> bool:
+    """Whether only the thread's tasks tell which of its artifacts `thread_artifact` returns."""
     with_text = _with_text(artifacts)
     return bool(with_text) and ARTIFACT_ID not in with_text
 
 
-def canvas_of(artifacts: Sequence[Artifact], tasks: Sequence[TaskRecord]) -> Artifact | None:
-    """Which of a thread's artifacts is its canvas.
+def thread_artifact(artifacts: Sequence[Artifact], tasks: Sequence[TaskRecord]) -> Artifact | None:
+    """The one artifact of a thread; None if it has none with text.
 
     Args:
-        tasks: those of the thread, oldest first; they count if `is_first_made`.
+        tasks: those of the thread, oldest first; not read unless `needs_tasks`.
     """
     with_text = _with_text(artifacts)
     made = (artifact_id for task in tasks for artifact_id in task.artifacts)
@@ -90,111 +160,150 @@ def _with_text(artifacts: Sequence[Artifact]) -> Mapping[str, Artifact]:
     return {artifact.artifact_id: artifact for artifact in artifacts if text_of(artifact.parts)}
 
 
-def in_its_words(error: InvalidOperation) -> InvalidOperation:
-    """The same error, with its field named as in this request."""
-    for ours, theirs in NAMES.items():
+# ---------------------------------------------------------------------------- translation
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedRun:
+    """A run, and what its user has changed before.
+
+    Attributes:
+        artifact_id: the thread's artifact; empty while it has none.
+        changes: by artifact id; to be stored before the run begins.
+    """
+
+    run: RunInput
+    artifact_id: str
+    changes: tuple[tuple[str, Change], ...]
+
+
+def is_older(value: Mapping[str, JsonValue]) -> bool:
+    """Whether a body is of the older form."""
+    return "message" in value and "messages" not in value
+
+
+def older_request(value: Mapping[str, JsonValue]) -> OlderRequest:
+    """Parse a body.
+
+    Raises:
+        InvalidParamsError: it is not of the older form.
+    """
+    request = parse(OlderRequest, value)
+    check_id("thread_id", request.thread_id)
+    return request
+
+
+def translated(request: OlderRequest, known: ThreadArtifact | None, run_id: str) -> TranslatedRun:
+    """The run that `request` asks for in a thread with this artifact.
+
+    Raises:
+        InvalidParamsError, InvalidOperation: it cannot be carried out.
+    """
+    given = None if request.artifact is None else _known(request.artifact, known) if known else _new(request.artifact)
+    artifact_id = known.artifact.artifact_id if known else ARTIFACT_ID if given else ""
+    run = run_input(_run_agent_input(request, artifact_id, given.version if given else None, run_id))
+    if given and given.changes:
+        _check_selection(run, artifact_id, given)
+    changes = given.changes if given else ()
+    return TranslatedRun(run, artifact_id, tuple((artifact_id, change) for change in changes))
+
+
+def in_older_names(error: InvalidOperation) -> InvalidOperation:
+    """The same error, with its field named as in the older form."""
+    for ours, theirs in FIELDS.items():
         if error.field == ours or error.field.startswith(f"{ours}."):
             return InvalidOperation(theirs + error.field.removeprefix(ours), error.reason)
     return error
 
 
+def _run_agent_input(request: OlderRequest, artifact_id: str, version: int | None, run_id: str) -> dict[str, JsonValue]:
+    operation: dict[str, JsonValue] = {"artifactId": artifact_id}
+    if version:
+        operation["baseVersion"] = version
+    if request.selected_text:
+        selection = request.selected_text.model_dump(by_alias=True, exclude_none=True)
+        operation |= {"op": "edit", "selection": selection}
+    return {
+        "threadId": request.thread_id,
+        "runId": run_id,
+        "messages": [{"id": run_id, "role": "user", "content": request.message}],
+        "forwardedProps": {CANVAS: operation} if artifact_id else {},
+    }
+
+
 @dataclass(frozen=True, slots=True)
-class OlderRequest:
-    """A request that has been read, but not yet held against the thread."""
+class _Given:
+    """The artifact of a request.
 
-    form: RequestForm
-    run_id: str
-
-    @property
-    def thread_id(self) -> str:
-        return self.form.thread_id
-
-    def meaning(self, canvas: Canvas | None) -> OlderRun:
-        """What is asked for in a thread whose artifact is `canvas`.
-
-        Raises:
-            InvalidParamsError, InvalidOperation: it cannot be done.
-        """
-        given = self._given(canvas)
-        artifact_id = canvas.artifact.artifact_id if canvas else ARTIFACT_ID if given else ""
-        changes, base = _changes(given, canvas) if given else ((), None)
-        metadata: dict[str, JsonValue] = {METADATA: {"runId": self.run_id}}
-        if artifact_id:
-            metadata[CANVAS] = self._asked(artifact_id, base)
-        message = said("message", self.run_id, (text_part(self.form.message),), metadata)
-        intent = intent_of(message)
-        if isinstance(intent, SelectionEdit) and changes and given:
-            text = given.current.text
-            locate(intent.selection, EditBase(artifact_id, base or 0, text, base, text))
-        run = RunInput(self.form.thread_id, self.run_id, message)
-        return OlderRun(run, artifact_id, tuple((artifact_id, change) for change in changes))
-
-    def _asked(self, artifact_id: str, base: int | None) -> dict[str, JsonValue]:
-        asked: dict[str, JsonValue] = {"artifactId": artifact_id}
-        if base:
-            asked["baseVersion"] = base
-        if self.form.selected_text:
-            selection = self.form.selected_text.model_dump(by_alias=True, exclude_none=True)
-            asked |= {"op": "edit", "selection": selection}
-        return asked
-
-    def _given(self, canvas: Canvas | None) -> ArtifactForm | None:
-        """The artifact in the request; of one that the thread has, the current content alone (rule 2)."""
-        given = self.form.artifact
-        if given is None or canvas is None:
-            return None if given is None else read(ArtifactForm, given, "artifact")
-        known = read(KnownForm, given, "artifact")
-        current = read(ContentForm, known.contents[known.place], f"artifact.contents.{known.place}")
-        return read(ArtifactForm, {"contents": [current], "currentIndex": current.index})
-
-
-def older_request(value: Mapping[str, Any], run_id: str) -> OlderRequest:
-    """Read a request.
-
-    Raises:
-        InvalidParamsError: it is none.
+    Attributes:
+        version: the version that the request is about, once `changes` are stored.
+        text: of that version.
     """
-    form = read(RequestForm, value)
-    check_id("thread_id", form.thread_id)
-    return OlderRequest(form, run_id)
+
+    version: int
+    text: str
+    changes: tuple[Change, ...] = ()
 
 
-def _changes(given: ArtifactForm, canvas: Canvas | None) -> tuple[tuple[Change, ...], int]:
-    """What is to be stored first, and the version that the request is then about."""
-    if canvas is None:
-        return _made(given), given.place + 1
-    count, index = len(canvas.versions), given.current_index
-    last = count + canvas.artifact.open
+def _check_selection(run: RunInput, artifact_id: str, given: _Given) -> None:
+    """Refuses a selection that the changed text does not have, before the changes are stored."""
+    if isinstance(run.intent, SelectionEdit):
+        locate(run.intent.selection, EditBase(artifact_id, given.version, given.text, given.version, given.text))
+
+
+def _new(value: Mapping[str, Any]) -> _Given:
+    """Rule 1, unless somebody else makes the artifact at the same time."""
+    form = parse(_ArtifactForm, value, "artifact")
+    if len(form.contents) > MAX_CONTENTS:
+        raise invalid_field("artifact.contents", f"must not be more than {MAX_CONTENTS}")
+    contents = [parse(_ContentForm, each, f"artifact.contents.{n}") for n, each in enumerate(form.contents)]
+    indices = [content.index for content in contents]
+    if len(set(indices)) < len(indices):
+        raise invalid_field("artifact.contents", "must each have an index of their own")
+    current = _position(indices, form.current_index)
+    made = tuple(
+        ReplaceParts((_new_part(content),), content.title, last_chunk=True, base=number)
+        for number, content in enumerate(contents)
+    )
+    undone = tuple(Undo(number) for number in range(len(made), current + 1, -1))
+    return _Given(current + 1, contents[current].text, made + undone)
+
+
+def _known(value: Mapping[str, Any], known: ThreadArtifact) -> _Given:
+    """Rule 2."""
+    form = parse(_ArtifactForm, value, "artifact")
+    indices = [each.get("index") if isinstance(each, dict) else None for each in form.contents]
+    position = _position(indices, form.current_index)
+    content = parse(_ContentForm, form.contents[position], f"artifact.contents.{position}")
+    count, index = len(known.versions), form.current_index
+    last = count + known.artifact.open
     if not 1 <= index <= last:
         raise invalid_field("artifact.currentIndex", f"is {index} and must be a version of the artifact, 1 to {last}")
     if index > count:
-        return (), index
-    if canvas.versions[index - 1].pruned:
+        return _Given(index, content.text)
+    if known.versions[index - 1].pruned:
         raise invalid_field(
             "artifact.currentIndex", f"is {index}, a version that is no longer kept; go on from a newer one"
         )
-    change = _own_edit(given.current, canvas.versions[index - 1])
-    return ((change,), count + 1) if change else ((), index)
+    change = _own_edit(content, known.versions[index - 1])
+    return _Given(count + 1, content.text, (change,)) if change else _Given(index, content.text)
 
 
-def _made(given: ArtifactForm) -> tuple[Change, ...]:
-    """An artifact with these versions (rule 1), unless somebody else makes one at the same time."""
-    made = tuple(
-        ReplaceParts((_new_part(content),), content.title, last_chunk=True, base=number)
-        for number, content in enumerate(given.contents)
-    )
-    return (*made, *(Undo(number) for number in range(len(made), given.place + 1, -1)))
+def _position(indices: Sequence[Any], current: int) -> int:
+    if indices.count(current) != 1:
+        raise invalid_field("artifact.currentIndex", "must be the index of one of contents, and of no other")
+    return indices.index(current)
 
 
-def _new_part(content: ContentForm) -> TextPart:
+def _new_part(content: _ContentForm) -> TextPart:
     return text_part(content.text, MEDIA_TYPES[content.type], content.kind)
 
 
-def _own_edit(content: ContentForm, version: Version) -> Change | None:
-    """What makes `version` what the client has; None if it has it already (rule 2)."""
+def _own_edit(content: _ContentForm, version: Version) -> Change | None:
+    """The change from `version` to what the client has; None if that is the same (rule 2)."""
     shown = content_json(version.number, version.content)
     if not content.head.items() <= shown.items():
-        part = _retold_part(content, shown, version.content)
+        part = _redescribed_part(content, shown, version.content)
         return ReplaceParts((part,), content.title, last_chunk=True, base=version.number)
     before = version.content.text
     if content.text == before:
@@ -203,10 +312,10 @@ def _own_edit(content: ContentForm, version: Version) -> Change | None:
     return EditText(span, text, version.number, passage=False)
 
 
-def _retold_part(content: ContentForm, shown: Mapping[str, Any], before: Content) -> TextPart:
-    """The text of a content that says something new about itself. Its language goes with its type."""
+def _redescribed_part(content: _ContentForm, shown: Mapping[str, Any], before: Content) -> TextPart:
+    """The text of a content with another type, language or title. A new type resets the language."""
     if content.kind.items() <= shown.items():
         media_type = next((part.media_type for part in before.parts if isinstance(part, TextPart)), "")
         return text_part(content.text, media_type, content.kind)
-    unsaid: dict[str, JsonValue] = {"language": ""} if content.type != shown["type"] else {}
-    return text_part(content.text, MEDIA_TYPES[content.type], {**unsaid, **content.kind})
+    reset: dict[str, JsonValue] = {"language": ""} if content.type != shown["type"] else {}
+    return text_part(content.text, MEDIA_TYPES[content.type], {**reset, **content.kind})

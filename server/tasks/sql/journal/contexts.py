@@ -30,7 +30,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
 from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, pages, standings
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import replace_unstorable
+from a2a_canvas.store.text.unicode import replace_unstorable
 
 
 class _Place(NamedTuple):

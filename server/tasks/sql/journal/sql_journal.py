@@ -7,7 +7,6 @@ Rule 2: every other task is what the database says. Whoever follows one reads on
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Protocol
@@ -39,11 +38,8 @@ from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Not
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.sql.commit import GroupCommit, LeaseLost
+from a2a_canvas.store.sql.commit import COMMIT_TIMEOUT, GroupCommit
 from a2a_canvas.store.sql.database import Database, text_size
-
-COMMIT_TIMEOUT = 5.0
-"""Seconds that a request waits for what it has said to become durable."""
 
 SIZE_BATCH = 4
 """How many tasks are looked at together to find out how many may be read at once."""
@@ -108,15 +104,12 @@ class SqlJournal:
     async def flushed(self, task_id: str) -> None:
         log = self._owned.get(task_id)
         try:
-            async with asyncio.timeout(COMMIT_TIMEOUT):
-                await self._commits.flushed()
-        except TimeoutError:
+            await self._commits.flushed(COMMIT_TIMEOUT)
+        except Unavailable:
             if log and log.untouched:
                 self._dirty.pop(task_id, None)  # so that what is refused now is not carried out later
                 self._drop(task_id)
-            raise self._commits.failing or Unavailable("it is too slow") from None
-        except LeaseLost as lost:
-            raise Unavailable(str(lost)) from None
+            raise
         if log and log.repeated:
             self._drop(task_id)
             raise DuplicateMessage(log.repeated)

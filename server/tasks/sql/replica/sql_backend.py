@@ -31,7 +31,7 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.store.retrying import retry_while_unavailable
 from a2a_canvas.store.sql.artifacts import SqlArtifactStore
-from a2a_canvas.store.sql.commit import COMMIT_SPACING, RETRY_SECONDS, GroupCommit, LeaseLost
+from a2a_canvas.store.sql.commit import COMMIT_SPACING, RETRY_SECONDS, GroupCommit
 from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
@@ -337,10 +337,9 @@ class SqlBackend:
         try:
             await self.commits.flushed()
             await self._lease.resign(_given_up)
-        except (LeaseLost, Unavailable) as error:
-            reason = error.reason if isinstance(error, Unavailable) else error
+        except Unavailable as error:
             logger.warning(
-                "The tasks cannot be handed over (%s). They are taken up when the lease has run out.", reason
+                "The tasks cannot be handed over (%s). They are taken up when the lease has run out.", error.reason
             )
 
 

@@ -20,19 +20,12 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest, ToolResult, ToolUse
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Limits
-from tests.fakes import (
-    Clock,
-    EventRecorder,
-    FakeLLM,
-)
+from a2a_canvas.store.models import Document, Limits
+from tests.fakes import Clock, EventRecorder, FakeLLM
 from tests.server.agent.edit.operation_harness import OperationHarness
 from tests.server.agent.turn.turn_harness import TurnHarness
-from tests.server.agent.turn.turn_scripts import (
-    START,
-)
+from tests.server.agent.turn.turn_scripts import START
 
 Documents = Mapping[str, Document]
 

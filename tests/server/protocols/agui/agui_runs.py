@@ -10,8 +10,9 @@ from typing import Any
 from a2a_canvas.server.agent.events import State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.protocols.agui.older.state import OlderState
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
-from a2a_canvas.server.protocols.agui.state import VersionsByArtifact
+from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -37,28 +38,30 @@ class Played:
     versions: VersionsByArtifact
 
     def run(
-        self, joins: int = 0, *, behind: bool = False, thinking: bool = True, legacy: str | None = None
+        self, joins: int = 0, *, behind: bool = False, thinking: bool = True, older: str | None = None
     ) -> list[Json]:
-        """What a client is sent that joins after so many entries, as it goes over the wire."""
-        run = RunProjection(
-            self.records[joins],
-            thread_id=CONTEXT,
-            run_id="r",
-            artifacts=self.artifacts,
-            versions=self.versions,
-            expose_thinking=thinking,
-            legacy=legacy,
-        )
+        """What a client is sent that joins after so many entries, as it goes over the wire.
+
+        Args:
+            older: the artifact of a client of the older request, or empty for the first that is made.
+        """
+        state, record = self.state(joins, older), self.records[joins]
+        run = RunProjection(record, state, thread_id=CONTEXT, run_id="r", expose_thinking=thinking)
         sent = list(run.begin())
         for entry in self.entries[joins:]:
-            if not run.over:
+            if not run.ended:
                 sent += run.project(entry, behind=behind)
-        assert run.over
+        assert run.ended
         return [json.loads(event.model_dump_json(by_alias=True)) for event in sent]
 
-    def runs(self, *, thinking: bool = True, legacy: str | None = None) -> list[list[Json]]:
+    def runs(self, *, thinking: bool = True, older: str | None = None) -> list[list[Json]]:
         """Those of all clients, wherever they join."""
-        return [self.run(joins, thinking=thinking, legacy=legacy) for joins in range(len(self.records))]
+        return [self.run(joins, thinking=thinking, older=older) for joins in range(len(self.records))]
+
+    def state(self, joins: int, older: str | None = None) -> RunState:
+        """The state that such a client begins with."""
+        state = CanvasState(self.records[joins], self.artifacts, self.versions)
+        return state if older is None else OlderState(state, self.records[joins], self.versions, older)
 
     def at(self, kind: type) -> int:
         """After how many entries the first event of a kind has come."""

@@ -13,7 +13,7 @@ from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS, intent_of
 from a2a_canvas.server.agent.operations import Converse, Focus, InvalidOperation, Put, SelectionEdit, VersionStep
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
-from a2a_canvas.server.protocols.agui.input import METADATA, RunInput, in_forwarded_props, run_input
+from a2a_canvas.server.protocols.agui.input import RUN_METADATA, RunInput, in_forwarded_props, run_input
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
 from a2a_canvas.store.changes import Undo
 from a2a_canvas.store.models import FilePart, TextPart, text_part
@@ -55,7 +55,7 @@ def refused(value: dict[str, Any]) -> str:
 
 def test_a_run_is_a_message_in_the_context_of_its_thread() -> None:
     assert run_input(body(user("Hello"))) == RunInput(
-        "t", "r", UserMessage("m", (text_part("Hello"),), {METADATA: {"runId": "r"}})
+        "t", "r", UserMessage("m", (text_part("Hello"),), {RUN_METADATA: {"runId": "r"}}), Converse()
     )
 
 
@@ -219,7 +219,7 @@ def test_forwarded_props_of_a_canvas_extension_are_the_messages_metadata(forward
     message = asked(forwardedProps=forwarded)
     assert isinstance(intent_of(message), kind)
     known = {uri: forwarded[uri] for uri in (CANVAS, AGENTSTACK) if isinstance(forwarded, dict) and uri in forwarded}
-    assert message.metadata == {**known, METADATA: {"runId": "r"}}
+    assert message.metadata == {**known, RUN_METADATA: {"runId": "r"}}
 
 
 def test_what_they_ask_for_is_what_a2as_metadata_ask_for() -> None:
@@ -281,7 +281,9 @@ def resume(status: str = "resolved", interrupt: str = "task", **fields: Any) -> 
 )
 def test_a_resolved_interrupt_is_an_answer_to_its_task(payload: Any, words: str) -> None:
     run = run_input(body(resume=[resume(payload=payload)]) | {"messages": []})
-    assert run == RunInput("t", "r", UserMessage("r:task", (text_part(words),), {METADATA: {"runId": "r"}}), "task")
+    assert run == RunInput(
+        "t", "r", UserMessage("r:task", (text_part(words),), {RUN_METADATA: {"runId": "r"}}), Converse(), "task"
+    )
 
 
 def test_it_wins_over_the_messages_which_are_the_past() -> None:
@@ -294,7 +296,7 @@ def test_an_answer_may_say_what_the_user_looks_at() -> None:
 
 
 def test_a_cancelled_interrupt_says_nothing() -> None:
-    assert run_input(body(resume=[resume("cancelled", payload="x")])) == RunInput("t", "r", None, "task")
+    assert run_input(body(resume=[resume("cancelled", payload="x")])) == RunInput("t", "r", None, Converse(), "task")
 
 
 def test_an_empty_resume_is_none() -> None:

@@ -253,7 +253,7 @@ async def test_whole_tasks_are_only_read_where_one_waits_for_an_answer(monkeypat
         return await context(context_id)
 
     monkeypatch.setattr(world.runtime.journal, "context", counted)
-    monkeypatch.setattr(world.runtime.journal, "earlier", nothing_earlier)
+    monkeypatch.setattr(world.runtime.journal, "earlier_transcripts", nothing_earlier)
     for run in ("new thread", "another run", "the answer"):
         await Client(world).send(body(run, run))
     assert asked == ["the answer"]

@@ -102,7 +102,7 @@ PLAYS: dict[str, Callable[[], Any]] = {
 async def test_what_a_client_is_sent_is_a_whole_run_wherever_it_joins(play: Callable[[], Any]) -> None:
     task = await play()
     runs = [run for shown in (True, False) for run in task.runs(thinking=shown)]
-    runs += task.runs(legacy="doc") + task.runs(legacy="")
+    runs += task.runs(older="doc") + task.runs(older="")
     for run in runs:
         assert kinds(run)[:2] == ["RUN_STARTED", "STATE_SNAPSHOT"]
         assert of(run, "RUN_STARTED")[0]["protocolVersion"] == "1.0"
@@ -111,11 +111,11 @@ async def test_what_a_client_is_sent_is_a_whole_run_wherever_it_joins(play: Call
 
 
 @pytest.mark.parametrize("play", PLAYS.values(), ids=PLAYS)
-@pytest.mark.parametrize("legacy", [None, "doc"])
-async def test_whoever_joins_has_the_same_state_in_the_end(play: Callable[[], Any], legacy: str | None) -> None:
+@pytest.mark.parametrize("older", [None, "doc"])
+async def test_whoever_joins_has_the_same_state_in_the_end(play: Callable[[], Any], older: str | None) -> None:
     task = await play()
-    final = json.loads(json.dumps(CanvasState(task.records[-1], task.artifacts, task.versions, legacy).snapshot()))
-    for run in task.runs(legacy=legacy):
+    final = json.loads(json.dumps(task.state(-1, older).snapshot()))
+    for run in task.runs(older=older):
         assert {**meaning(state_of(run)), "artifactAction": 0} == {**meaning(final), "artifactAction": 0}
 
 
@@ -139,7 +139,7 @@ def state_of(run: list[Json]) -> Json:
 )
 async def test_so_it_is_whatever_the_model_does(rounds: list[Round], sizes: list[int], breaks: dict[int, int]) -> None:
     task = await ScriptedRuntime(Player(rounds, sizes, breaks), Limits(artifact_bytes=150, parts=8)).play()
-    runs = [task.run(joins, legacy="a") for joins in range(0, len(task.records), 5)]
+    runs = [task.run(joins, older="a") for joins in range(0, len(task.records), 5)]
     assert all(all_calls_have_results(run) for run in runs)
     verify(*runs)
 
@@ -370,7 +370,8 @@ async def test_a_rejected_operation_says_what_the_artifact_is_like_now() -> None
 
 def test_a_failure_without_a_reason_still_has_a_message() -> None:
     record = fold(TaskRecord("t", CONTEXT, "", AT), Entry(1, 2, AT, ev.StatusChanged(ev.State.FAILED)))
-    run = RunProjection(record, thread_id=CONTEXT, run_id="r", artifacts=(), versions={}, expose_thinking=False)
+    state = CanvasState(record, (), {})
+    run = RunProjection(record, state, thread_id=CONTEXT, run_id="r", expose_thinking=False)
     sent = [json.loads(event.model_dump_json(by_alias=True)) for event in run.begin()]
     assert kinds(sent) == ["RUN_STARTED", "STATE_SNAPSHOT", "completed", "stream_end", "RUN_ERROR"]
     assert sent[-1]["message"] == "The task is failed."
@@ -420,7 +421,7 @@ async def test_who_joins_an_edit_gets_its_beginning_and_its_text_so_far() -> Non
 
 
 async def test_the_older_view_of_an_edit_is_a_partial_update() -> None:
-    run = (await PLAYS["an edit"]()).run(legacy="doc")
+    run = (await PLAYS["an edit"]()).run(older="doc")
     begin = of(run, "STATE_SNAPSHOT")[0]["snapshot"]
     assert begin["artifactAction"] == "partial_update"
     artifact = state_of(run)["artifact"]

@@ -15,9 +15,8 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.runtime.turns import NOT_STORED
 from a2a_canvas.server.tasks.sql.journal.journal_tables import mail, metadata, tasks
 from a2a_canvas.store.changes import ReplaceParts
-from a2a_canvas.store.document import Document
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
-from a2a_canvas.store.models import Ref
+from a2a_canvas.store.models import Document, Ref
 from a2a_canvas.store.sql import writing as rows
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.row_changes import RowChanges, row_changes

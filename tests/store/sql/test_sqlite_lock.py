@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from a2a_canvas.store.sql.lock import DatabaseInUse, FileLock
+from a2a_canvas.store.sql.sqlite_file import DatabaseInUse, FileLock
 
 ROOT = Path(__file__).parents[3]
 HOLDING = """
 import sys
 from pathlib import Path
-from a2a_canvas.store.sql.lock import FileLock
+from a2a_canvas.store.sql.sqlite_file import FileLock
 lock = FileLock(Path(sys.argv[1]))
-lock.take()
+lock.acquire()
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -43,7 +43,7 @@ def test_a_file_that_another_process_holds_is_refused_with_its_number(tmp_path: 
     path = tmp_path / "canvas.db"
     with held_elsewhere(path) as process:
         with pytest.raises(DatabaseInUse) as caught:
-            FileLock(path).take()
+            FileLock(path).acquire()
         assert str(caught.value) == (
             f"The database {path} is open in another server (process {process.pid}). "
             "Stop it, choose another --database, or use postgresql:// for several servers."
@@ -56,7 +56,7 @@ def test_a_file_is_free_as_soon_as_its_holder_was_killed(tmp_path: Path) -> None
         process.send_signal(signal.SIGKILL)
         process.wait()
         lock = FileLock(path)
-        lock.take()
+        lock.acquire()
         lock.release()
 
 
@@ -65,28 +65,28 @@ def test_a_stopped_holder_still_holds_it(tmp_path: Path) -> None:
     with held_elsewhere(path) as process:
         process.send_signal(signal.SIGSTOP)
         with pytest.raises(DatabaseInUse):
-            FileLock(path).take()
+            FileLock(path).acquire()
 
 
 def test_one_process_does_not_open_a_file_twice_and_can_open_it_again(tmp_path: Path) -> None:
     path = tmp_path / "canvas.db"
     first, second = FileLock(path), FileLock(path)
-    first.take()
+    first.acquire()
     with pytest.raises(DatabaseInUse) as caught:
-        second.take()
+        second.acquire()
     assert caught.value.process == str(os.getpid())
     first.release()
-    second.take()
+    second.acquire()
     first.release()
     with pytest.raises(DatabaseInUse):
-        first.take()
+        first.acquire()
     second.release()
 
 
 def test_two_files_in_one_folder_do_not_hinder_each_other(tmp_path: Path) -> None:
     locks = [FileLock(tmp_path / name) for name in ("a.db", "b.db")]
     for lock in locks:
-        lock.take()
+        lock.acquire()
     for lock in locks:
         lock.release()
 
@@ -94,23 +94,23 @@ def test_two_files_in_one_folder_do_not_hinder_each_other(tmp_path: Path) -> Non
 def test_a_file_is_the_same_by_whatever_link_it_is_named(tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to("canvas.db")
     lock = FileLock(tmp_path / "canvas.db")
-    lock.take()
+    lock.acquire()
     with pytest.raises(DatabaseInUse):
-        FileLock(tmp_path / "link.db").take()
+        FileLock(tmp_path / "link.db").acquire()
     lock.release()
 
 
 def test_a_program_that_the_holder_started_does_not_hold_it(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "canvas.db")
-    lock.take()
+    lock.acquire()
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, close_fds=False) as process:
         lock.release()
         again = FileLock(tmp_path / "canvas.db")
-        again.take()
+        again.acquire()
         again.release()
         assert process.poll() is None
 
 
 def test_where_no_file_can_be_made_it_fails_as_the_system_says(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        FileLock(tmp_path / "nowhere" / "canvas.db").take()
+        FileLock(tmp_path / "nowhere" / "canvas.db").acquire()

@@ -16,17 +16,19 @@ from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import CANVAS, intent_of
 from a2a_canvas.server.agent.operations import Converse, Focus, InvalidOperation, SelectionEdit, SelectionRequest
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
-from a2a_canvas.server.protocols.agui.older.form import MAX_CONTENTS
 from a2a_canvas.server.protocols.agui.older.request import (
     ARTIFACT_ID,
-    Canvas,
-    OlderRun,
-    canvas_of,
-    in_its_words,
-    is_first_made,
+    MAX_CONTENTS,
+    ThreadArtifact,
+    TranslatedRun,
+    in_older_names,
+    needs_tasks,
     older_request,
+    thread_artifact,
+    translated,
 )
-from a2a_canvas.server.protocols.agui.older.view import OlderArtifactView
+from a2a_canvas.server.protocols.agui.older.state import OlderState
+from a2a_canvas.server.protocols.agui.state import CanvasState
 from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord
 from a2a_canvas.store.changes import AppendParts, Change, EditText, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import VersionConflict
@@ -75,14 +77,14 @@ class Thread:
         return self
 
     @property
-    def canvas(self) -> Canvas | None:
-        found = canvas_of(result(self.store.list("t")), [made_by(ARTIFACT_ID)])
-        return Canvas(found, result(self.store.versions(AGENT))) if found else None
+    def canvas(self) -> ThreadArtifact | None:
+        found = thread_artifact(result(self.store.list("t")), [made_by(ARTIFACT_ID)])
+        return ThreadArtifact(found, result(self.store.versions(AGENT))) if found else None
 
-    def meaning(self, **fields: Any) -> OlderRun:
-        return older_request(request(**fields), "run").meaning(self.canvas)
+    def meaning(self, **fields: Any) -> TranslatedRun:
+        return translated(older_request(request(**fields)), self.canvas, "run")
 
-    def take(self, **fields: Any) -> OlderRun:
+    def take(self, **fields: Any) -> TranslatedRun:
         """What a request means, once its changes are stored."""
         run = self.meaning(**fields)
         self.has(*(change for _, change in run.changes), ref=USER)
@@ -93,11 +95,7 @@ class Thread:
         """The artifact as the state shows it to such a client."""
         canvas = self.canvas
         assert canvas
-        number = len(canvas.versions) + 1 if canvas.artifact.open else canvas.artifact.version
-        shown = number, canvas.artifact.content
-        versions = {canvas.artifact.artifact_id: canvas.versions}
-        view = OlderArtifactView(canvas.artifact.artifact_id, versions, shown, open=canvas.artifact.open, editing=False)
-        state: Json = view.snapshot()["artifact"]
+        state: Json = older_state(canvas).snapshot()["artifact"]
         return state
 
     @property
@@ -105,11 +103,16 @@ class Thread:
         return [content.get("code", content.get("fullMarkdown")) for content in self.shown["contents"]]
 
 
+def older_state(canvas: ThreadArtifact) -> OlderState:
+    record, versions = made_by(), {canvas.artifact.artifact_id: canvas.versions}
+    return OlderState(CanvasState(record, [canvas.artifact], versions), record, versions, canvas.artifact.artifact_id)
+
+
 def with_versions(*texts: str, **fields: Any) -> Thread:
     return Thread().has(*(ReplaceParts((text_part(text),), last_chunk=True, **fields) for text in texts))
 
 
-def said(run: OlderRun) -> UserMessage:
+def said(run: TranslatedRun) -> UserMessage:
     assert run.run.message
     return run.run.message
 
@@ -117,10 +120,10 @@ def said(run: OlderRun) -> UserMessage:
 def refused(value: Json, thread: Thread | None = None) -> str:
     """The field that a refusal names."""
     with pytest.raises((InvalidParamsError, InvalidOperation)) as raised:
-        older_request(value, "run").meaning((thread or Thread()).canvas)
+        translated(older_request(value), (thread or Thread()).canvas, "run")
     error = raised.value
     if isinstance(error, InvalidOperation):
-        return in_its_words(error).field
+        return in_older_names(error).field
     field: str = error.data["errors"][0]["field"]
     assert error.message.startswith(f"{field}: ")
     return field
@@ -454,7 +457,7 @@ def test_an_index_that_the_threads_artifact_does_not_have_is_refused_with_those_
     ],
 )
 def test_an_operations_fields_are_called_as_in_the_request(ours: str, theirs: str) -> None:
-    named = in_its_words(InvalidOperation(ours, "is wrong"))
+    named = in_older_names(InvalidOperation(ours, "is wrong"))
     assert (named.field, str(named)) == (theirs, f"{theirs} is wrong.")
 
 
@@ -481,7 +484,7 @@ def test_whatever_is_sent_is_taken_or_refused_and_what_is_taken_can_be_stored(
     thread = with_versions(*known)
     value = request(artifact=given_artifact, selectedText=selection)
     try:
-        run = older_request(value, "run").meaning(thread.canvas)
+        run = translated(older_request(value), thread.canvas, "run")
     except (InvalidParamsError, InvalidOperation):
         return
     try:
@@ -521,10 +524,10 @@ def of(artifact_id: str, *, text: bool = True) -> Artifact:
 def test_a_threads_canvas_is_its_clients_own_or_the_first_with_text_that_a_task_has_made(
     artifacts: list[Artifact], tasks: list[tuple[str, ...]], found: str | None
 ) -> None:
-    chosen = canvas_of(artifacts, [made_by(*changed) for changed in tasks])
+    chosen = thread_artifact(artifacts, [made_by(*changed) for changed in tasks])
     assert (chosen.artifact_id if chosen else None) == found
     # Tasks are only asked for where they can tell.
-    assert is_first_made(artifacts) or canvas_of(artifacts, ()) is chosen
+    assert needs_tasks(artifacts) or thread_artifact(artifacts, ()) is chosen
 
 
 def test_a_version_that_is_no_longer_kept_is_not_shown_and_cannot_be_gone_on_from() -> None:
@@ -532,17 +535,17 @@ def test_a_version_that_is_no_longer_kept_is_not_shown_and_cannot_be_gone_on_fro
     assert canvas
     pruned = replace(canvas.versions[0], content=Content(), pruned=True)
     versions = (pruned, *canvas.versions[1:])
-    view = OlderArtifactView(
-        ARTIFACT_ID, {ARTIFACT_ID: versions}, (3, canvas.artifact.content), open=False, editing=False
-    )
-    assert [content["index"] for content in view.snapshot()["artifact"]["contents"]] == [2, 3]
+    state = older_state(replace(canvas, versions=versions))
+    assert [content["index"] for content in state.snapshot()["artifact"]["contents"]] == [2, 3]
     with pytest.raises(InvalidParamsError, match=r"artifact\.currentIndex: is 1, a version that is no longer kept"):
-        older_request(request(artifact=artifact(1, code(1, "a"))), "run").meaning(replace(canvas, versions=versions))
+        translated(
+            older_request(request(artifact=artifact(1, code(1, "a")))), replace(canvas, versions=versions), "run"
+        )
 
 
 @given(order=st.permutations(["a", "b", "c"]), later=st.lists(st.sampled_from(["a", "b", "c"]), max_size=4))
 def test_it_stays_the_same_whatever_is_changed_later(order: list[str], later: list[str]) -> None:
     artifacts = [of(artifact_id) for artifact_id in order]
-    chosen = canvas_of(artifacts, [made_by("b", "a"), made_by("c"), *map(made_by, later)])
+    chosen = thread_artifact(artifacts, [made_by("b", "a"), made_by("c"), *map(made_by, later)])
     assert chosen
     assert chosen.artifact_id == "b"

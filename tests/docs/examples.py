@@ -1,0 +1,46 @@
+"""Programs and terminal sessions that the pages show, run against a server."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from a2a_canvas.server.cli import main
+from tests.docs.pages import ADDRESS
+
+UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def printed(code: str, address: str, folder: Path) -> str:
+    """What a program of a page prints."""
+    assert ADDRESS in code
+    (folder / "example.py").write_text(code.replace(ADDRESS, address))
+    ran = subprocess.run(
+        [sys.executable, folder / "example.py"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_PROXY": "127.0.0.1", "PYTHONIOENCODING": "utf-8"},
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def assert_goes_as_shown(session: str, address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs the commands of a session: each one prints the lines shown, in their order, `[…]` standing for any."""
+    context = ""
+    for command in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
+        line, *shown = command.splitlines()
+        program, *arguments = [context if UUID.fullmatch(word) else word for word in shlex.split(line)]
+        assert program == ".venv/bin/a2a-canvas"
+        assert main([*arguments, "--url", address]) == 0
+        said = "".join(capsys.readouterr()).splitlines()
+        context = next((line.split()[-1] for line in said if line.startswith("context")), context)
+        rest = iter([UUID.sub("ID", line) for line in said])
+        missing = [line for line in shown if line != "[…]" and line[:1] != "─" and UUID.sub("ID", line) not in rest]
+        assert missing == []

@@ -1,0 +1,35 @@
+"""The table of settings in docs/settings.md, generated from `Settings`: `python -m tests.docs.settings_table`."""
+
+from __future__ import annotations
+
+import re
+
+from a2a_canvas.server.settings import PREFIX, Settings, option, span
+from tests.docs.pages import ROOT
+
+PAGE = ROOT / "docs/settings.md"
+_GENERATED = re.compile(r"(?<=by `make docs`\. -->\n).*(?=<!-- End of what)", re.DOTALL)
+
+
+def table() -> str:
+    """All settings, one line each: option, environment variable, default, and what it means."""
+    lines = ["| option | environment variable | default | what |", "|---|---|---|---|"]
+    for field, info in Settings.model_fields.items():
+        options, default = f"`{option(field)}`", "–" if info.default is None else f"`{info.default}`"
+        if info.annotation is bool:
+            options, default = f"{options}, `--no-{option(field)[2:]}`", "on" if info.default else "off"
+        # Quotation marks around a value, not the apostrophe of a word.
+        what = re.sub(r"(?<!\w)'([^']+)'", r"`\1`", info.description or "")
+        told = "; ".join(filter(None, (what, span(field))))
+        lines.append(f"| {options} | `{PREFIX}{field.upper()}` | {default} | {told} |")
+    return "\n".join(lines) + "\n"
+
+
+def generated(page: str) -> str:
+    """The page with the table of the current settings."""
+    # Blank lines around it: next to a comment, a table is not one.
+    return _GENERATED.sub(lambda _: f"\n{table()}\n", page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(generated(PAGE.read_text()))

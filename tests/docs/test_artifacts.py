@@ -1,0 +1,60 @@
+"""docs/artifacts.md: what its requests read is what the requests in docs/editing.md wrote."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.protocols.artifacts.paths import (
+    ArtifactList,
+    ArtifactVersion,
+    ContextEvents,
+    CurrentArtifact,
+    VersionDiff,
+    VersionList,
+    parse_path,
+)
+from tests.docs.curl import Answer, Curl, curls, send_all
+from tests.docs.pages import ADDRESS, page, rows, section
+
+PAGE = page("artifacts")
+
+
+@pytest.fixture(scope="module")
+def read(address: str) -> dict[str, Answer]:
+    """The answers, by path."""
+    sent = send_all(address, [*curls(page("editing")), *curls(PAGE)])
+    return {curl.path: answer for curl, answer in sent if curl.path.startswith("/artifacts") and not curl.headers}
+
+
+def test_what_is_read_is_what_was_written(read: dict[str, Answer]) -> None:
+    [entry] = read["/artifacts/notes"].results[0]["artifacts"]
+    assert (entry["artifactId"], entry["version"], entry["versions"], entry["open"]) == ("tide-pools", 1, 2, False)
+    assert read["/artifacts/notes/tide-pools?raw=1"].headers["content-type"].startswith("text/markdown")
+    assert [each["number"] for each in read["/artifacts/notes/tide-pools/versions"].results[0]["versions"]] == [1, 2]
+    diff = read["/artifacts/notes/tide-pools/versions/2/diff?raw=1"].text
+    assert "-This outline leads through tide pools.\n+This outline leads through tide pools. It is" in diff
+    [event] = read["/artifacts/notes/events"].events
+    assert event["artifactUpdate"]["metadata"][CANVAS] == {"artifactVersion": 1, "author": "agent"}
+
+
+def test_every_path_is_in_the_table() -> None:
+    said = [row[0].strip("`") for row in rows(PAGE, "Paths")]
+    resources = [parse_path(path.removeprefix("/artifacts/").translate({123: None, 125: None})) for path in said]
+    assert [type(resource) for resource in resources] == [
+        ArtifactList,
+        CurrentArtifact,
+        VersionList,
+        ArtifactVersion,
+        VersionDiff,
+        ContextEvents,
+    ]
+
+
+def test_a_missing_resource_is_answered_as_the_page_says(address: str) -> None:
+    answer = Curl(f"{ADDRESS}/artifacts/nowhere", {}, "").send(address)
+    assert answer.status == 404
+    [detail] = json.loads(answer.text)["error"]["details"]
+    assert f"`{detail['reason']}`" in section(PAGE, "Representation, caching, errors")

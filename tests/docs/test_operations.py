@@ -1,0 +1,114 @@
+"""docs/operations.md: its commands for servers, compose, backups and the database can be given."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from a2a.utils.errors import A2A_ERROR_MAPPING
+
+from a2a_canvas.server.cli import main, parser
+from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER, UnavailableError
+from a2a_canvas.server.settings import PREFIX, load
+from tests.database_fixtures import postgresql_url
+from tests.docs.pages import ROOT, blocks, page, section
+
+PAGE = page("operations")
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
+
+
+def test_an_unavailable_database_is_answered_with_the_codes_of_the_server() -> None:
+    mapping = A2A_ERROR_MAPPING[UnavailableError]
+    [retry_after] = RETRY_AFTER.items()
+    told = section(PAGE, "When the database is unavailable")
+    codes = ("-32603", str(mapping.http_code), mapping.grpc_status, "`{}: {}`".format(*retry_after))
+    assert all(code in told for code in codes)
+
+
+def test_the_load_balanced_servers_are_those_of_the_compose_file() -> None:
+    told = section(PAGE, "Several servers")
+    numbers = ("no", "one", "two", "three", "four", "five")
+    assert f"{numbers[COMPOSE['services']['server']['deploy']['replicas']]} servers" in told
+    published = [port.split(":")[1] for port in COMPOSE["services"]["balancer"]["ports"]]
+    assert all(port in told for port in published)
+    assert set(re.findall(r"--scale (\w+)=", told)) <= COMPOSE["services"].keys()
+    [password] = re.findall(r"\b(\w+)=\S+ docker compose", told)
+    assert f"${{{password}:?" in (ROOT / "compose.yaml").read_text()
+
+
+@pytest.fixture
+def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A SQLite file whose latest transactions are in its write-ahead log alone, because it is open elsewhere."""
+    path = tmp_path / "a2a-canvas.db"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(f"{PREFIX}DATABASE", f"sqlite:///{path}")
+    assert main(["db", "upgrade"]) == 0
+    connection = sqlite3.connect(path)
+    connection.execute("INSERT INTO task_contexts VALUES ('t', 'c')")
+    connection.commit()
+    assert path.with_name(path.name + "-wal").stat().st_size
+    yield path
+    connection.close()
+
+
+def backups() -> list[str]:
+    return blocks(section(PAGE, "Backups"), "sh")[0].splitlines()
+
+
+@pytest.mark.parametrize("number", range(3), ids=["backup", "vacuum", "container"])
+def test_every_backup_of_sqlite_is_whole(number: int, database: Path) -> None:
+    command = backups()[number]
+    container = command.startswith("docker exec canvas ")
+    if container:
+        assert "--name canvas " in section(PAGE, "One server")
+        command = command.removeprefix("docker exec canvas ").replace("/data/", f"{database.parent}/")
+        command = command.replace("python ", f"{sys.executable} ", 1)
+    elif not shutil.which("sqlite3"):
+        pytest.skip("needs the command sqlite3")
+    subprocess.run(["bash", "-c", command], cwd=database.parent, check=True)
+    [copy] = database.parent.glob("backup*.db")
+    with sqlite3.connect(copy) as connection:
+        assert connection.execute("SELECT context_id FROM task_contexts").fetchall() == [("c",)]
+    connection.close()
+    assert main(["db", "check", "--database", f"sqlite:///{copy}"]) == 0
+
+
+@pytest.mark.postgres
+def test_a_backup_of_postgresql_can_be_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not shutil.which("pg_dump"):
+        pytest.skip("needs PostgreSQL's programs: install the Debian package postgresql-client")
+    dump, restore = blocks(section(PAGE, "Backups"), "sh")[1].splitlines()
+    first, second = postgresql_url(), postgresql_url()
+    for url, command in ((first, dump), (second, restore)):
+        monkeypatch.setenv(f"{PREFIX}DATABASE", url)
+        if command is dump:
+            assert main(["db", "upgrade"]) == 0
+        subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
+    assert main(["db", "check"]) == 0
+
+
+def test_every_command_for_the_database_can_be_given(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    commands = re.findall(r"^    a2a-canvas (db .*)$", PAGE, re.MULTILINE)
+    assert len(commands) == 3
+    for command in commands:
+        assert main(shlex.split(command)) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in said[-2:]] == ["Would", "Removed"]
+
+
+def test_every_server_that_is_started_could_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    serves = re.findall(r"^    a2a-canvas (serve .*)$", PAGE, re.MULTILINE)
+    [url] = re.findall(rf"^    export {PREFIX}DATABASE=(\S+)$", PAGE, re.MULTILINE)
+    assert serves
+    monkeypatch.setenv(f"{PREFIX}DATABASE", url)
+    for command in serves:
+        options = parser().parse_args(shlex.split(command))
+        assert load({key: value for key, value in vars(options).items() if key != "command"}).database == url

@@ -1,0 +1,79 @@
+"""Every link, option, variable, file, command and make target that a page names exists."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser
+from collections.abc import Iterator
+
+import pytest
+
+from a2a_canvas.server.cli import parser
+from a2a_canvas.server.settings import PREFIX, Settings, option
+from tests.docs.pages import PAGES, ROOT, anchors, prose
+
+ALL = "\n".join(PAGES.values())
+
+FOREIGN_OPTIONS = {
+    *("--rm", "--name", "--restart", "--stop-timeout", "--build", "--scale"),  # docker
+    *("--format", "--file", "--no-owner", "--dbname"),  # PostgreSQL's programs
+    *("--served-model-name", "--enable-auto-tool-choice", "--tool-call-parser", "--jinja", "--ctx-size", "--config"),
+    *("--only", "--quick"),  # the benchmarks
+}
+
+
+def options_of(command: ArgumentParser) -> Iterator[str]:
+    """The options of a command and of all commands below it."""
+    for action in command._actions:
+        yield from action.option_strings
+        for below in action.choices.values() if isinstance(action.choices, dict) else ():
+            yield from options_of(below)
+
+
+def test_every_option_exists() -> None:
+    options = {option(field) for field in Settings.model_fields} | {"--no-advertise-0.3"}
+    options |= set(options_of(parser()))
+    assert set(re.findall(r"(?<=[\s`\"])--[a-z][\w.-]*\w", ALL)) <= options | FOREIGN_OPTIONS
+
+
+def test_every_variable_is_a_setting() -> None:
+    variables = {PREFIX + field.upper() for field in Settings.model_fields}
+    assert set(re.findall(rf"{PREFIX}[A-Z0-9_]+", ALL)) <= variables
+
+
+@pytest.mark.parametrize("page", [name for name in PAGES if name != "CHANGELOG.md"])
+def test_every_file_exists(page: str) -> None:
+    paths = re.findall(r"`((?:server|store|tools|tests|bench|docs|deploy)/[\w/.-]*)`", PAGES[page])
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_every_command_is_named() -> None:
+    [commands] = [action.choices for action in parser()._actions if isinstance(action.choices, dict)]
+    assert [name for name in commands if not re.search(rf"[` ]{name}[` ]", ALL)] == []
+
+
+def test_every_make_target_exists() -> None:
+    named = set(re.findall(r"(?:^ +|`)make ([a-z-]+)", ALL, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert {"serve", "test", "check"} <= named <= targets
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_within_the_project_leads_somewhere(page: str) -> None:
+    folder = (ROOT / page).parent
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(PAGES[page])):
+        if "://" not in target:
+            path, _, anchor = target.partition("#")
+            other = folder / path if path else ROOT / page
+            assert other.exists(), target
+            assert not anchor or anchor in anchors(other.read_text()), target
+
+
+def test_the_readme_links_to_every_page() -> None:
+    linked = set(re.findall(r"\]\(((?:docs/)?[\w-]+\.md)\)", PAGES["README.md"]))
+    assert linked == PAGES.keys() - {"README.md"}
+
+
+@pytest.mark.parametrize("page", [name for name in PAGES if name != "CHANGELOG.md"])
+def test_percentiles_are_called_by_their_names(page: str) -> None:
+    assert re.findall(r"9\d of 100|\bmedian\b", PAGES[page]) == []

@@ -1,0 +1,35 @@
+"""docs/scaling.md has the tables and the numbers of the code."""
+
+from __future__ import annotations
+
+import inspect
+
+from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
+from a2a_canvas.server.tasks.sql.replica.notifications import POLL_INTERVAL
+from a2a_canvas.server.tasks.sql.replica.sql_backend import LEASE_TIMING
+from a2a_canvas.store.sql.commit import COMMIT_SPACING, GroupCommit
+from a2a_canvas.store.sql.database import READERS, WRITERS
+from tests.docs.pages import page, rows
+
+PAGE = page("scaling")
+
+
+def test_every_table_is_named_with_its_key() -> None:
+    keyed = {row[0].strip("`"): row[1] for row in rows(PAGE, "Sharding contexts")}
+    assert keyed.keys() == schema.tables.keys()
+    for name, table in schema.tables.items():
+        columns = ", ".join(f"`{column.name}`" for column in table.primary_key)
+        assert keyed[name] == columns
+
+
+def test_the_numbers_are_those_of_the_code() -> None:
+    told = {row[0]: row[1] for row in rows(PAGE, "What is fixed")}
+    interval = inspect.signature(GroupCommit).parameters["interval"].default
+    assert told == {
+        "connections of a server": str(READERS + WRITERS + 1),
+        "transactions of a server for tasks and artifacts, at most": f"{1 / COMMIT_SPACING:.0f} a second",
+        "a piece of a draft is written within": f"{interval * 1000:.0f} ms",
+        "heartbeat of a server": f"every {LEASE_TIMING.heartbeat:.0f} s",
+        "a lease expires after": f"{LEASE_TIMING.expiry:.0f} s",
+        "poll of the tables, besides the notifications": f"every {POLL_INTERVAL:.0f} s",
+    }

@@ -1,0 +1,43 @@
+"""docs/scripts.md and docs/models.md: scripts load, and every tool has its row."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.cli import parser
+from a2a_canvas.server.settings import Settings
+from a2a_canvas.tools.registry import TOOLS
+from tests.docs.pages import blocks, page, rows
+
+SCRIPTS = [*blocks(page("scripts"), "yaml"), *blocks(page("extensions"), "yaml")]
+
+
+def test_there_are_three_scripts() -> None:
+    assert len(SCRIPTS) == 3
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=["scripts", "turn", "edit"])
+def test_every_script_loads(script: str, tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text(script)
+    load_script(tmp_path / "script.yaml")
+
+
+def test_every_tool_has_a_row_with_its_input() -> None:
+    told = {row[0].strip("`"): set(re.findall(r"`(\w+)`", row[1])) for row in rows(page("scripts"), "Tools")}
+    assert told.keys() == {tool.name for tool in TOOLS}
+    for tool in TOOLS:
+        schema = tool.spec.input_schema if hasattr(tool, "spec") else tool.input_schema
+        assert set(schema.get("properties", {})) <= told[tool.name]
+
+
+def test_every_server_that_a_recipe_starts_gets_valid_settings() -> None:
+    commands = re.findall(r"^    (?:[A-Z_]+=\S+ )*a2a-canvas (serve .*)$", page("models"), re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        given = vars(parser().parse_args(shlex.split(command)))
+        assert Settings(**{key: value for key, value in given.items() if key in Settings.model_fields}).model
