@@ -13,7 +13,6 @@ import functools
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -26,6 +25,8 @@ from uuid import uuid4
 
 import asyncpg
 import pytest
+
+from tests.free_port import free_port
 
 ACCOUNT = "postgres"
 """Who runs the server where the tests run as root, which PostgreSQL refuses."""
@@ -143,7 +144,7 @@ class PrivatePostgresql:
             pytest.fail(missing)
         if missing:
             pytest.skip(missing)
-        self.port = _free_port()
+        self.port = free_port()
         self._folder = Path(tempfile.mkdtemp(prefix="canvas-postgresql-"))
         self._data = self._folder / "data"
         if os.geteuid() == 0:
@@ -262,10 +263,3 @@ def _created_in(url: str) -> str:
     execute(url, f'CREATE DATABASE "{name}"')
     atexit.register(execute, url, f'DROP DATABASE "{name}" WITH (FORCE)')
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -24,6 +23,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from a2a_canvas.server.settings import PREFIX, Settings
+from tests.free_port import free_port
 
 ROOT = Path(__file__).parent.parent
 BUILD, FINAL = 0, 1
@@ -233,13 +233,6 @@ def name_in_card(port: int) -> str:
     answer = httpx.get(f"http://127.0.0.1:{port}/.well-known/agent-card.json", trust_env=False)
     name: str = answer.json()["name"]
     return name
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def environment(app: Path) -> dict[str, str]:

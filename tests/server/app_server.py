@@ -28,6 +28,7 @@ from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.app import build_app
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings import Settings
+from tests.free_port import free_port
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 TURN = "urn:a2a-canvas:turn:v1"
@@ -174,13 +175,6 @@ async def clients(port: int, grpc_port: int | None, model: WatchedModel, gate: G
         httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as sdk_http,
     ):
         yield Served(url, f"127.0.0.1:{grpc_port}", model, gate, http, sdk_http)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 # ----------------------------------------------------------------------------- asking

@@ -20,7 +20,8 @@ from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.cli import banner, main, program
 from a2a_canvas.server.client.send import SendOptions
 from a2a_canvas.server.settings import PREFIX, Settings
-from tests.server.app_server import free_port, serving
+from tests.free_port import free_port
+from tests.server.app_server import serving
 from tests.server.canvas_client import SCRIPT as CANVAS_SCRIPT
 from tests.server.canvas_client import made
 

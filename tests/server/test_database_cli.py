@@ -19,7 +19,7 @@ from a2a_canvas.server.migrations import REVISIONS, newest
 from a2a_canvas.server.settings import PREFIX
 from a2a_canvas.store.sql.sqlite_file import FileLock
 from tests.database_fixtures import execute, postgresql_url, private_postgresql, sqlite_url
-from tests.server.app_server import free_port
+from tests.free_port import free_port
 
 ROOT = Path(__file__).parents[2]
 SERVE = ("serve", "--model", "rehearsal", "--port")

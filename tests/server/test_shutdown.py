@@ -22,6 +22,7 @@ from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddlewa
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.store.sql import database
 from tests.database_fixtures import FreezableProxy, postgresql_url
+from tests.free_port import free_port
 from tests.server.app_server import (
     HTTP,
     SCRIPT,
@@ -34,7 +35,6 @@ from tests.server.app_server import (
     clients,
     envelope,
     events_of,
-    free_port,
     said,
     sent,
     stoppable,
