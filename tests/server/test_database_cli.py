@@ -191,11 +191,13 @@ def test_a_host_that_is_none(refused: Refused) -> None:
     assert refused(url).startswith(f"The database {url} cannot be used: ")
 
 
+@pytest.mark.postgres
 def test_a_database_that_is_not_there(refused: Refused) -> None:
     url = urlsplit(postgresql_url())._replace(path="/nowhere").geturl()
     assert refused(url) == f'The database {url} cannot be used: database "nowhere" does not exist.'
 
 
+@pytest.mark.postgres
 def test_a_wrong_password(capsys: pytest.CaptureFixture[str]) -> None:
     with private_postgresql() as server:
         server.new_database()
@@ -208,6 +210,7 @@ def test_a_wrong_password(capsys: pytest.CaptureFixture[str]) -> None:
             assert said == f'The database {shown} cannot be used: password authentication failed for user "me".'
 
 
+@pytest.mark.postgres
 def test_a_user_who_may_not_make_tables(capsys: pytest.CaptureFixture[str]) -> None:
     url = postgresql_url()
     name = f"guest_{urlsplit(url).path[-6:]}"
@@ -218,6 +221,7 @@ def test_a_user_who_may_not_make_tables(capsys: pytest.CaptureFixture[str]) -> N
     assert said == f"The database {url} cannot be used: permission denied for schema public."
 
 
+@pytest.mark.postgres
 def test_an_empty_one_is_not_filled_by_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     url = postgresql_url()
     upgrade = "Run a2a-canvas db upgrade first, with the same --database or A2A_CANVAS_DATABASE."

@@ -206,6 +206,7 @@ def patient_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("patient_driver")
 @pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
+@pytest.mark.postgres
 async def test_it_stops_although_its_database_does_not_answer(busy: bool) -> None:
     link = FreezableProxy(await with_tables(postgresql_url()))
     async with asyncio.timeout(60), link as url:
@@ -225,6 +226,7 @@ async def test_it_stops_although_its_database_does_not_answer(busy: bool) -> Non
 
 
 @pytest.mark.usefixtures("patient_driver")
+@pytest.mark.postgres
 async def test_it_is_ready_again_when_its_database_answers_again() -> None:
     link = FreezableProxy(await with_tables(postgresql_url()))
     async with asyncio.timeout(60), link as url, stoppable(database=url) as (_, _, served):

@@ -287,6 +287,7 @@ async def test_two_tasks_of_one_context_are_seen_while_they_write() -> None:
         assert reader.artifacts() == await stands(server.http, context)
 
 
+@pytest.mark.postgres
 async def test_a_reader_of_a_removed_context_is_let_go_and_begins_anew_when_it_is_used_again() -> None:
     url = postgresql_url()
     database = Database(url)

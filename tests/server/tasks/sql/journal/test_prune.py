@@ -558,6 +558,7 @@ async def test_many_messages_are_forgotten_in_several_transactions(
     assert await count(database, messages) == 0
 
 
+@pytest.mark.postgres
 async def test_a_message_that_is_accepted_again_while_the_sweep_waits_for_its_row_is_remembered() -> None:
     async with emptied(shared_postgresql()) as database:
         await put(database, messages, key="m", task_id="old", context_id="c", accepted_at=to_microseconds(OLD))

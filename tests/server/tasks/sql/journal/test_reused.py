@@ -144,6 +144,7 @@ async def edit(replica: Replica, words: str) -> None:
     await replica.backend.commits.flushed()
 
 
+@pytest.mark.postgres
 async def test_another_server_shows_the_new_text_at_whatever_revision_it_knew_the_old_one(two) -> None:
     a, b = await two.start("one", "new"), await two.start()
     await wrote(a, "1")
@@ -173,6 +174,7 @@ async def test_who_follows_a_removed_context_is_told_and_finds_the_new_one_when_
     assert new.snapshot.artifacts["doc"].artifact.content.text == "new"
 
 
+@pytest.mark.postgres
 async def test_who_has_not_heard_of_the_removal_hears_of_it_from_the_next_change(two) -> None:
     a, b = await two.start("one", "new"), await two.start()
     await wrote(a, "1")
@@ -187,6 +189,7 @@ async def test_who_has_not_heard_of_the_removal_hears_of_it_from_the_next_change
     b.backend._listener.start()
 
 
+@pytest.mark.postgres
 async def test_who_follows_a_task_of_a_removed_context_is_told(two) -> None:
     a, b = await two.start("one"), await two.start()
     following = await a.send("1")

@@ -190,6 +190,7 @@ class Busy:
 
 
 @pytest.mark.parametrize("where", ["sqlite", "postgresql"])
+@pytest.mark.slow
 async def test_five_hundred_turns_at_once(where: str, tmp_path: Path) -> None:
     """All exact, in a fair order, never more at work than may be, and no lease lost."""
     url = postgresql_url() if where == "postgresql" else sqlite_url(tmp_path)
