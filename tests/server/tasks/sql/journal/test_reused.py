@@ -33,7 +33,7 @@ from tests.server.tasks.sql.replica_harness import Replica
 from tests.store.artifact_builders import by, delta, replacing
 from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store
 
-SOON = 10.0
+SOON = 60.0
 """Seconds after which a test says that what it waits for never comes."""
 DOC = Ref("c", "doc", "")
 DONE = answer(text("Done."))
