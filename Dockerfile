@@ -1,14 +1,20 @@
 # docker build -t a2a-canvas .
 
-# The first stage installs the server and its pinned dependencies into /venv.
+# The first stage installs the pinned dependencies into /venv, then the server: a change of the sources leaves the layer
+# of the dependencies as it is.
 FROM python:3.11-slim AS build
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md LICENSE agent_card.json ./
+RUN python -m venv /venv
+COPY pyproject.toml constraints.txt ./
+RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" > dependencies.txt
+RUN /venv/bin/pip install --no-cache-dir -c constraints.txt -r dependencies.txt
+COPY README.md LICENSE agent_card.json ./
+# The package is a folder of links to the others.
+COPY a2a_canvas a2a_canvas
 COPY store store
 COPY tools tools
 COPY server server
-RUN python -m venv /venv
-RUN /venv/bin/pip install --no-cache-dir -c constraints.txt .
+RUN /venv/bin/pip install --no-cache-dir --no-deps .
 
 # The second stage has that and nothing else: no sources, no caches, no root.
 FROM python:3.11-slim

@@ -2,23 +2,45 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# uv installs in seconds what takes pip a minute.
+ifeq ($(shell command -v uv),)
+VENV = $(PYTHON) -m venv .venv
+PIP = $(BIN)/python -m pip --disable-pip-version-check
+else
+VENV = uv venv --allow-existing --python $(PYTHON) .venv
+PIP = VIRTUAL_ENV=.venv uv pip
+endif
+
 .PHONY: help setup setup-node serve test test-all conversations check bench fuzz docs lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: .venv/.done  ## make .venv with pinned dependencies
+setup: .venv/.done  ## make .venv with the server, the checks and the tests, all pinned
 
 .venv/.done: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit("a2a-canvas needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@echo "Installing the server, the checks and the tests into .venv"
+	$(install) -e '.[dev]'
 	@touch $@
+
+# An environment with the checks and tests has the server, too.
+SERVER := $(if $(wildcard .venv/.done),.venv/.done,.venv/.server)
+
+.venv/.server: pyproject.toml constraints.txt
+	@echo "Installing the server into .venv"
+	$(install) -e .
+	@touch $@
+
+define install
+	@$(PYTHON) -c 'import sys; sys.exit("a2a-canvas needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	$(VENV)
+	$(PIP) install -c constraints.txt
+endef
 
 setup-node:  ## what the tests of the AG-UI stream need (node and npm must be there)
 	cd tests/server/protocols/agui && npm ci
 
-serve: setup  ## start the server on 127.0.0.1:8000 (ARGS="--port 9000")
+serve: $(SERVER)  ## start the server on 127.0.0.1:8000 (ARGS="--port 9000")
 	$(BIN)/a2a-canvas serve $(ARGS)
 
 test: setup  ## the quick tests, in under two minutes (ARGS="-k journal")
@@ -46,7 +68,7 @@ docs: setup  ## write the generated part of docs/settings.md
 	$(BIN)/python -m tests.docs.settings_table
 
 lock: setup  ## write the installed versions to constraints.txt
-	$(BIN)/python -m pip freeze --exclude-editable | grep -v '^pip==' > constraints.txt
+	$(PIP) freeze --exclude-editable | grep -v '^pip==' > constraints.txt
 
 clean:  ## remove everything that was made
 	rm -rf .venv tests/server/protocols/agui/node_modules build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,1 +1,38 @@
-"""An agent server that speaks A2A and streams artifacts while they are written."""
+"""An agent server that speaks A2A and streams artifacts while they are written.
+
+    from a2a_canvas import Settings, create_app
+
+    app = create_app(Settings(database="memory"))  # an ASGI application
+
+These names are the public surface; anything else may change in any release. They are imported when they are used, so
+that `import a2a_canvas` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from a2a_canvas.server.app import create_app
+    from a2a_canvas.server.settings import Settings
+
+    __version__: str
+
+__all__ = ["Settings", "__version__", "create_app"]
+
+_MODULES = {"Settings": "a2a_canvas.server.settings", "create_app": "a2a_canvas.server.app"}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("a2a-canvas")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

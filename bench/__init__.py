@@ -1,1 +1,1 @@
-"""Benchmarks: our server beside a plain `DefaultRequestHandler`, both as real processes on loopback (`make bench`)."""
+"""Benchmarks: our server and a plain `DefaultRequestHandler`, both as real processes on loopback (`make bench`)."""

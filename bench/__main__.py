@@ -1,6 +1,6 @@
 """`make bench`, or `python -m bench [--quick] [--only NAME] [--profile]`: prints ratios.
 
-Ends with one line of JSON: the checked figures of each scenario. The exit code is 1 if one misses its target.
+The last line is JSON: the checked figures of each scenario. The exit code is 1 if one misses its target.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bench import (
     queued,
     replicas,
     sleeper,
+    start,
     takeover,
     versions,
 )
@@ -53,6 +54,7 @@ async def _costs(frame_ms: float, plan: cpu.Plan) -> cpu.Costs:
 
 
 SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
+    "start": lambda quick: start.run(start.QUICK if quick else start.FULL),
     "every-delta": every_delta,
     "frames": frames,
     "model-pace": lambda quick: (
@@ -73,7 +75,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
 
 
 async def run(names: list[str], quick: bool) -> int:
-    """Run scenarios and print what they found; one that fails does not keep the others from running."""
+    """Run scenarios and print their reports; when one fails, the others still run."""
     reports: list[Report] = []
     for name in names:
         begun = time.monotonic()
@@ -91,7 +93,7 @@ async def run(names: list[str], quick: bool) -> int:
 
 
 async def profile() -> int:
-    """Where the CPU goes: of a delta that is an event, of a delta that is joined, and of a short turn."""
+    """Profiles of a delta that is an event, of a delta that is joined, and of a short turn."""
     for frame, size, turns in ((0.0, 16000, 1), (cpu.FRAME_MS, 64000, 2), (cpu.FRAME_MS, 1, 100)):
         print(f"\n== frame {frame:.0f} ms, {turns} x {size} deltas", flush=True)
         print(await profiling.run(frame, size, turns), flush=True)

@@ -1,9 +1,9 @@
-"""What we compare ourselves with: the SDK's `DefaultRequestHandler`, as its samples do it.
+"""The baseline: the SDK's `DefaultRequestHandler`, set up as in the SDK's samples.
 
-Run as `python -m bench.baseline PORT DATABASE`; the database is `memory` for its `InMemoryTaskStore`, else an address
-as our own server takes it, for its `DatabaseTaskStore` on an engine as SQLAlchemy makes it. The executor echoes the
-pieces that the message asks for (`pace.py`) into one artifact, the first with `append=false`, all others with
-`append=true`.
+Run as `python -m bench.baseline PORT DATABASE`. The database is `memory` for the `InMemoryTaskStore`, otherwise an
+address as our own server takes it, for the `DatabaseTaskStore` on an engine with SQLAlchemy's defaults. The executor
+echoes the pieces that the message asks for (`pace.py`) into one artifact, the first with `append=false`, all others
+with `append=true`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Echo(AgentExecutor):
 
 
 def build_store(database: str) -> TaskStore:
-    """Its store for a database."""
+    """The SDK's store for a database."""
     if database == "memory":
         return InMemoryTaskStore()
     url = make_url(database)

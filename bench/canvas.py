@@ -1,6 +1,6 @@
-"""A watcher of one edit on each binding: what it is told, and how many bytes that is on the wire.
+"""Watches one edit on each binding, and counts its events and their bytes on the wire.
 
-Server-sent events count with the HTTP chunk around each, gRPC messages with their prefix and the head of their frame.
+Server-sent events count with the HTTP chunk around each, gRPC messages with their prefix and their HTTP/2 frame header.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.wire import CANVAS
 from bench.client import HOST, ClientError
 from bench.servers import Server
 from bench.sse import Chunked
 
 NEW = 100
-"""Characters of the new text, and of the selected one: the artifact stays as long as it is."""
+"""Characters of the new text and of the selected text: the length of the artifact does not change."""
 TIMES_TEXT, PER_CHUNK = 3, 300
-"""What the events may have: so many bytes for each one of the new text, and so many for each chunk."""
-GRPC_AROUND = 5 + 9
-"""Bytes around a message: gRPC's prefix and the head of the HTTP/2 frame."""
+"""Limits of the events: bytes for each byte of the new text, and bytes for each chunk."""
+GRPC_OVERHEAD = 5 + 9
+"""Bytes of a message besides its content: gRPC's prefix and the HTTP/2 frame header."""
 
 
 @dataclass(slots=True)
@@ -36,9 +36,9 @@ class Meter:
 
     Attributes:
         sent: bytes of its events up to `complete`.
-        chunk: bytes of the longest event of a piece.
-        chunks: how many pieces there were.
-        cpu: seconds of the server for all chunks but two.
+        chunk: bytes of the longest event with a chunk.
+        chunks: number of chunks.
+        cpu: CPU seconds of the server for all chunks but two.
     """
 
     server: Server
@@ -51,7 +51,7 @@ class Meter:
     text: list[str] = field(default_factory=list)
 
     def take(self, edit: dict[str, Any], size: int) -> None:
-        """An event of the edit, and how long it was."""
+        """Count an event of the edit, of `size` bytes."""
         self.phase = edit["phase"]
         if self.phase not in ("start", "chunk"):
             return
@@ -76,7 +76,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A server and an artifact of it."""
+    """A server, and a context with an artifact."""
 
     server: Server
     rpc: A2AServiceStub
@@ -101,7 +101,7 @@ async def _grpc(place: Place, params: dict[str, Any], meter: Meter) -> None:
     request = ParseDict(params, pb.SendMessageRequest())
     async for event in place.rpc.SendStreamingMessage(request, metadata=[("a2a-extensions", CANVAS)]):
         if event.HasField("status_update"):
-            _read(MessageToDict(event), event.ByteSize() + GRPC_AROUND, meter)
+            _read(MessageToDict(event), event.ByteSize() + GRPC_OVERHEAD, meter)
 
 
 def _read(event: dict[str, Any], size: int, meter: Meter) -> None:
@@ -144,6 +144,6 @@ WATCHES: dict[str, Watch] = {"JSON-RPC": _jsonrpc, "HTTP+JSON": _rest, "gRPC": _
 
 @asynccontextmanager
 async def connected(port: int) -> AsyncIterator[A2AServiceStub]:
-    """A client for gRPC."""
+    """A gRPC client."""
     async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
         yield A2AServiceStub(channel)  # type: ignore[no-untyped-call]  # generated code

@@ -1,7 +1,7 @@
-"""A client: reads SSE from a socket, folds the events as the SDK's client does, and says when each piece came.
+"""A client: reads SSE from a socket, folds the events as the SDK's client does, and records when each piece arrived.
 
-It does only what every client must (one parse of each event's JSON, one list append for each piece of text), so that
-it takes little from the core it may share with the server.
+It does only what every client must do (parse each event's JSON once, append each piece of text to a list), so that it
+takes little of a core that it may share with the server.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
+from a2a_canvas.server.wire import TURN
 from bench.pace import Order
 from bench.sse import Reader, StreamError
 
-TURN = "urn:a2a-canvas:turn:v1"
 COMPLETED = "TASK_STATE_COMPLETED"
 HOST = "127.0.0.1"
-AWAKE = 1 << 20
-"""Bytes of receive buffer of a client that reads."""
+RECEIVE_BUFFER = 1 << 20
+"""Bytes, of a client that reads."""
 
 Listen = Callable[[str, int], None]
-"""Told of every artifact event's text and of the monotonic time, in nanoseconds, at which its bytes came."""
+"""Called with the text of each artifact event, and the monotonic time in nanoseconds at which its bytes arrived."""
 
 
 class ClientError(Exception):
-    """The server answered what a client cannot accept."""
+    """The server sent something that a client cannot accept."""
 
 
 class Watcher:
-    """What one reader knows of a task: the fold of its events.
+    """The fold of the events that one reader of a task has received.
 
     Attributes:
         first: the length of the text in the snapshot that the stream began with.
-        events: how many events there were.
+        events: number of events.
         generations: of every event, if `turn:v1` is active.
-        changes: those of the artifact's changes alone.
+        changes: the generations of the artifact's changes alone.
 
     Args:
-        listen: told of every piece of text.
+        listen: called with every piece of text.
     """
 
     def __init__(self, listen: Listen | None = None) -> None:
@@ -63,7 +63,7 @@ class Watcher:
         """Fold one event.
 
         Raises:
-            ClientError: it is an error, or appends to an artifact that was never begun.
+            ClientError: it is an error, or appends to an artifact that does not exist.
         """
         self.events += 1
         match answer.get("result"):
@@ -119,7 +119,7 @@ def subscribe(task_id: str, *, turn: bool = False) -> bytes:
 
 
 def request(method: str, params: dict[str, Any], extensions: Sequence[str] = ()) -> bytes:
-    """A request of JSON-RPC that activates extensions."""
+    """A JSON-RPC request that activates extensions."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
     activated = f"A2A-Extensions: {', '.join(extensions)}\r\n" if extensions else ""
     head = (
@@ -134,7 +134,7 @@ async def watch(port: int, request: bytes, watcher: Watcher) -> Watcher:
 
     Raises:
         ClientError: an event cannot be folded.
-        StreamError: the answer is no whole stream of events.
+        StreamError: the answer is not a complete event stream.
         OSError: the connection broke.
     """
     loop = asyncio.get_running_loop()
@@ -150,13 +150,13 @@ async def get_text(port: int, task_id: str) -> str:
 
 
 async def get(port: int, path: str) -> Any:
-    """What a path answers."""
+    """The JSON at a path."""
     head = f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
     return await exchange(port, head.encode())
 
 
 async def exchange(port: int, asked: bytes) -> Any:
-    """Send a request and read the JSON that it is answered with, whatever its status.
+    """Send a request and read the JSON of the answer, whatever its status.
 
     Raises:
         StreamError: the answer broke off.
@@ -173,7 +173,7 @@ async def exchange(port: int, asked: bytes) -> Any:
 
 
 class Sleeper:
-    """A client that sends its request and does not read, until it is told to.
+    """A client that sends its request and does not read the answer until `read` is called.
 
     Until then its receive buffer is as small as the system allows.
     """
@@ -191,14 +191,14 @@ class Sleeper:
         await loop.sock_sendall(self._socket, request)
 
     async def read(self) -> Watcher:
-        """Read everything at last."""
+        """Read the whole answer."""
         loop = asyncio.get_running_loop()
         watcher = Watcher()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, AWAKE)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         _, reader = await loop.create_connection(lambda: Reader(b"", watcher.take), sock=self._socket)
         await reader.ended
         return watcher
 
     def close(self) -> None:
-        """Leave, if it has not."""
+        """Disconnect."""
         self._socket.close()

@@ -1,8 +1,8 @@
-"""Scenarios 1 and 2: CPU of the server per delta, written as fast as it goes, with and without coalescing.
+"""`--only every-delta` and `--only frames`: CPU of the server per delta at full speed, without and with coalescing.
 
-Every measurement is the CPU of whole turns, request and all, over the deltas of text in them; short turns are
-measured several at a time, because the kernel counts in ticks. Ours and theirs take turns; the median counts.
-A size of 1 shows what a turn itself costs.
+A measurement is the CPU of whole turns, including the request, divided by their deltas of text. Short turns are
+measured several at a time, because the kernel counts CPU in ticks. Our server and the baseline take turns; reported is
+the median. A size of 1 shows the cost of a turn itself.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from bench.pace import PIECE, Order
 from bench.report import Check, Report, ratio
 from bench.servers import Server
 
-MICRO = 1e6
+US_PER_SECOND = 1e6
 WARM_UP = 1000
 FRAME_MS = 25.0
 TARGETS = {4000: 3.0, 16000: 7.0}
-"""How many times more theirs must cost, by number of deltas."""
+"""How many times more CPU the baseline must use, by number of deltas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much to measure: turns at a time by number of deltas.
+    """How much to measure: turns in one measurement, by number of deltas.
 
     Attributes:
-        once: sizes that are measured in the first round alone.
+        once: sizes that are measured in the first round only.
     """
 
     mine: Mapping[int, int]
@@ -52,10 +52,10 @@ class Costs:
 
 
 async def measure(mine: Server, other: Server, plan: Plan) -> Costs:
-    """Run the plan against two servers that are up.
+    """Measure two running servers.
 
     Raises:
-        ClientError: what a client was sent is not the text.
+        ClientError: a client did not get the exact text.
     """
     found: tuple[dict[int, list[float]], dict[int, list[float]]] = ({}, {})
     for server in (mine, other):
@@ -73,18 +73,18 @@ async def cost(server: Server, size: int, turns: int) -> float:
     """Microseconds of CPU per delta in so many turns of `size` deltas, one after the other.
 
     Raises:
-        ClientError: what a client was sent is not the text.
+        ClientError: a client did not get the exact text.
     """
     before = server.cpu()
     for _ in range(turns):
         watcher = await watch(server.port, send(Order(size)), Watcher())
         if watcher.state != COMPLETED or watcher.text != PIECE * size:
             raise ClientError(f"not the text, or not completed: {watcher.state}, {len(watcher.text)} characters")
-    return (server.cpu() - before) / (size * turns) * MICRO
+    return (server.cpu() - before) / (size * turns) * US_PER_SECOND
 
 
 def every_delta(costs: Costs) -> Report:
-    """Scenario 1: each delta is an event."""
+    """Each delta is an event."""
     report = _table("every-delta", "CPU per delta, coalescing off", costs)
     turn, *sizes = sorted(costs.mine)
     long, short = sizes[-1], sizes[0]
@@ -95,13 +95,13 @@ def every_delta(costs: Costs) -> Report:
             report.checks.append(Check(f"theirs / ours, {size}", times, "at least", target))
     net = {size: costs.mine[size] - costs.mine[turn] / size for size in (short, long)}
     report.notes.append(
-        f"without what a turn of {turn} delta costs, {long} / {short}: {ratio(net[long], net[short]):.2f}"
+        f"without the cost of a turn of {turn} delta, {long} / {short}: {ratio(net[long], net[short]):.2f}"
     )
     return report
 
 
 def frames(costs: Costs) -> Report:
-    """Scenario 2: deltas are joined."""
+    """Deltas are joined."""
     report = _table("frames", f"CPU per delta, frame {FRAME_MS:.0f} ms", costs)
     report.checks.append(Check("theirs / ours, 4000", ratio(costs.other[4000], costs.mine[4000]), "at least", 40))
     return report

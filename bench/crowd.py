@@ -1,7 +1,7 @@
-"""Many turns at once at a model's pace, and what each delta's way to its reader took.
+"""Many turns at once at a model's pace, and the latency of each delta.
 
-The age of a delta is counted from the moment at which the server had it (`pace.py`) to the moment at which the
-client had its bytes. Turns begin spread over a second, as people's do: in step they would all come in one burst.
+A delta's age is the time from when the server had it (`pace.py`) until the client had its bytes. The turns start over
+one second: started at once, all their deltas would come in the same bursts.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from bench.client import COMPLETED, ClientError, Watcher, get_text, send, watch
 from bench.pace import SIZE, Order, stamps
 
 SPREAD = 1.0
-MILLI = 1e6
-"""Nanoseconds."""
+"""Seconds over which the turns start."""
+NS_PER_MS = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """So many turns, each of them an order."""
+    """Concurrent turns, each with the same order."""
 
     turns: int
     order: Order
@@ -38,12 +38,12 @@ async def write(port: int, crowd: Crowd) -> list[float]:
         The age of each delta, in milliseconds.
 
     Raises:
-        ClientError: a reader was not sent exactly what was written.
+        ClientError: a reader did not get the exact text.
     """
     ages: list[float] = []
 
     def listen(text: str, at: int) -> None:
-        ages.extend((at - produced) / MILLI for produced in stamps(text))
+        ages.extend((at - produced) / NS_PER_MS for produced in stamps(text))
 
     async def one(number: int) -> None:
         await asyncio.sleep(SPREAD * number / crowd.turns)
@@ -57,7 +57,7 @@ async def write(port: int, crowd: Crowd) -> list[float]:
 
 
 def check(watcher: Watcher, order: Order) -> None:
-    """Raises `ClientError` if a reader was not sent exactly the pieces that were written."""
+    """Raises `ClientError` if a reader did not get exactly the pieces that were written."""
     times = list(stamps(watcher.text))
     if watcher.state != COMPLETED or len(times) != order.count:
         raise ClientError(f"{watcher.state} with {len(watcher.text) // SIZE} of {order.count} pieces")

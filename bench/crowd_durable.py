@@ -1,4 +1,4 @@
-"""Scenario 9: fifty turns at once at a model's pace on one SQLite file: latency that is added, and commits."""
+"""`--only crowd-durable`: fifty turns at once at a model's pace on one SQLite file: added latency, and commits."""
 
 from __future__ import annotations
 

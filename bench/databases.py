@@ -1,4 +1,4 @@
-"""New, empty databases for servers that are measured: SQLite files, and a private PostgreSQL, both as shipped."""
+"""New, empty databases for measured servers: SQLite files, and a private PostgreSQL, both with default settings."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tests.database_fixtures import private_postgresql, why_not
 
 Kind = Literal["sqlite", "postgresql"]
 New = Callable[[], str]
-"""Makes a database; what comes back is its address."""
+"""Makes a database and returns its address."""
 
-CHANGES = slice(8, 12)
-"""Where the header of a wal-index counts its transactions: the field `iChange` in SQLite's file format."""
+CHANGE_COUNTER = slice(8, 12)
+"""The bytes of the wal-index header that count transactions: the field `iChange` in SQLite's file format."""
 
 
 @contextmanager
 def databases(kind: Kind) -> Iterator[New]:
-    """Databases that are gone at the end.
+    """Databases that are removed at the end.
 
     Raises:
-        RuntimeError: there is no PostgreSQL here; the message says what to do.
+        RuntimeError: PostgreSQL is not installed; the message says what to do.
     """
     if kind == "sqlite":
         with tempfile.TemporaryDirectory() as folder:
@@ -39,10 +39,10 @@ def databases(kind: Kind) -> Iterator[New]:
 
 
 async def upgrade(url: str) -> str:
-    """Make our tables in a new database, and give it back. A server does it for itself only on SQLite.
+    """Create our tables in a new database, and return its address. A server creates them itself only on SQLite.
 
     Raises:
-        RuntimeError: it failed; the message has what was said.
+        RuntimeError: it failed; the message has the output.
     """
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "a2a_canvas", "db", "upgrade", "--database", url),
@@ -57,13 +57,13 @@ async def upgrade(url: str) -> str:
 
 
 def commits(url: str) -> int:
-    """How many transactions have been committed to a SQLite file since it was opened.
+    """The number of transactions committed to a SQLite file since it was opened.
 
-    It is read from outside, without a lock, from the memory that the connections of a file share (`FILE-shm`); a
-    transaction that changed nothing does not count.
+    Read without a lock from the memory that the file's connections share (`FILE-shm`); transactions without changes do
+    not count.
 
     Raises:
-        OSError: nobody has the file open.
+        OSError: no process has the file open.
     """
     with Path(f"{url.removeprefix('sqlite:///')}-shm").open("rb") as file:
-        return int.from_bytes(file.read(CHANGES.stop)[CHANGES], sys.byteorder)
+        return int.from_bytes(file.read(CHANGE_COUNTER.stop)[CHANGE_COUNTER], sys.byteorder)

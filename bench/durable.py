@@ -1,8 +1,8 @@
-"""Scenario 8: what a database costs. One task at full speed, each delta an event, ours beside theirs on the same kind.
+"""`--only durable`: the cost of a database: one task at full speed, each delta an event, ours and the baseline.
 
-Counted is the wall time from the request to the end of the stream. The median of several runs counts for ours; theirs
-takes so long that one run says enough. Every server has a database of its own, as new and as shipped: what its own
-settings make of it, fsync and all.
+Measured is the wall time from the request to the end of the stream: the median of several runs of ours, and one run of
+the baseline, which is slow. Every server has a new database of its own with the server's default settings, including
+fsync.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from bench.servers import Server, ours, running, script, theirs_on
 
 WARM_UP = 500
 TARGETS: Mapping[Kind, Mapping[int, float]] = {"sqlite": {1000: 30, 4000: 60}, "postgresql": {1000: 15, 4000: 40}}
-"""How many times faster ours must be, by number of deltas. Theirs grows faster than the text: those for 1,000 demand
-of ours what those for 4,000 do."""
+"""How many times faster ours must be, by number of deltas. The baseline's time grows faster than the text, so the
+targets for 1,000 and for 4,000 demand the same of ours."""
 SHORT, LINEAR = 4000, 1.3
-"""How many times longer a delta of the longest text may take than one of so many."""
+"""A delta of the longest text may take `LINEAR` times as long as one of a text of `SHORT` deltas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Plan:
 
     Attributes:
         mine: numbers of deltas; `SHORT` is one of them.
-        other: how many theirs has to write; one of ours.
-        runs: of ours, of each number.
+        other: number of deltas of the baseline; one of `mine`.
+        runs: of ours, for each number.
     """
 
     mine: Sequence[int]
@@ -48,14 +48,14 @@ QUICK = Plan((1000, 4000, 16000), 1000, 3)
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds of wall time: ours by number of deltas, and theirs."""
+    """Seconds of wall time: ours by number of deltas, and the baseline's."""
 
     mine: Mapping[int, float]
     other: float
 
 
 async def run(plan: Plan) -> Report:
-    """Both kinds, one after the other."""
+    """Both kinds of databases, one after the other."""
     results: dict[Kind, Times] = {}
     for kind in get_args(Kind):
         with databases(kind) as new:
@@ -64,10 +64,10 @@ async def run(plan: Plan) -> Report:
 
 
 async def measure(kind: Kind, new: New, plan: Plan) -> Times:
-    """Ours and theirs, each on a database of its own.
+    """Ours and the baseline, each on a database of its own.
 
     Raises:
-        ClientError: what a client was sent is not the text, or a task has another one when it is asked for.
+        ClientError: a client did not get the exact text, from the stream or from `GetTask`.
     """
     database = new() if kind == "sqlite" else await upgrade(new())
     with script() as path:
@@ -88,10 +88,10 @@ async def _ours(server: Server, plan: Plan) -> dict[int, float]:
 
 
 async def seconds(server: Server, size: int) -> float:
-    """How long one task of so many deltas took.
+    """Seconds that one task of `size` deltas took.
 
     Raises:
-        ClientError: what the client was sent is not the text, or the task has another one when it is asked for.
+        ClientError: the client did not get the exact text, from the stream or from `GetTask`.
     """
     begun = time.monotonic()
     watcher = await watch(server.port, send(Order(size)), Watcher())

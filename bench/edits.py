@@ -1,9 +1,9 @@
-"""Scenario 7: one edit of 100 characters in an artifact of 1 MB and in one of 10 KB, for a watcher that knows canvas.
+"""`--only edits`: one edit of 100 characters in an artifact of 1 MB and in one of 10 KB, watched with `canvas:v1`.
 
-Bytes are those of the events from the edit's `start` up to `complete`, without it: server-sent events with the HTTP
-chunk around each, gRPC messages with their prefix and their frame. CPU is the server's, all of it, from when the
-watcher has had the first chunk until it has had the last but one: the model pauses between two, so nothing else of
-the edit happens in that time. The kernel counts in ticks of 10 ms, so it is the mean of many edits.
+Bytes are those of the edit's events from `start` up to, but without, `complete`: server-sent events with the HTTP chunk
+around each, gRPC messages with their prefix and their frame header. CPU is all CPU of the server between the first
+chunk and the last but one: the model pauses between two chunks, so only the edit happens in that time. The kernel
+counts in ticks of 10 ms, so the result is the mean of many edits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from google.protobuf.json_format import ParseDict
 
-from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.wire import CANVAS
 from bench.canvas import NEW, PER_CHUNK, TIMES_TEXT, WATCHES, Meter, Place, Watch, connected
 from bench.client import ClientError
 from bench.report import Check, Report

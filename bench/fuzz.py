@@ -1,14 +1,14 @@
 """`make fuzz`: hostile requests against a real server, over every route and gRPC; the exit code is 1 for any fault.
 
-Rule 1: a request is made of the seed and its number alone, so that it can be made again.
-Rule 2: a fault is a 5xx or an internal error that is no retryable refusal, an answer that takes longer than `HANG`,
-        the text of an exception in an answer or in the log, a task that fails with `INTERNAL_ERROR`,
-        memory that is kept (more than `KEPT` since the warm-up, and `EACH` for every request, whose task is kept), and
-        a server that is not healthy or does not end at the end.
-Rule 3: NUL, control characters and lone surrogates stand in every kind of string: in JSON as escapes and as bytes, in
-        paths and queries percent-encoded. gRPC has no lone surrogates, because a string of protobuf cannot.
-Rule 4: a context gets `PER_CONTEXT` requests, so that no artifact has versions without end and a long run does not
-        get slower.
+Rule 1: a request depends on the seed and its number alone, so that it can be repeated.
+Rule 2: a fault is a 5xx or an internal error that is not a retryable refusal, an answer that takes longer than `HANG`,
+        the text of an exception in an answer or in the log, a task that fails with `INTERNAL_ERROR`, memory that is not
+        freed (more than `KEPT` since the warm-up, plus `EACH` for every request, because its task is stored), and a
+        server that is not healthy, or does not stop, at the end.
+Rule 3: every kind of string may contain NUL, control characters and lone surrogates: in JSON as escapes and as bytes,
+        in paths and queries percent-encoded. gRPC has no lone surrogates, because protobuf strings cannot have them.
+Rule 4: a context gets `PER_CONTEXT` requests, so that its artifacts have a bounded number of versions and a long run
+        does not get slower.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
 
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
-from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS
+from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from bench.databases import databases, upgrade
 from bench.servers import MEMORY, Server, end, end_in_order, start
 from tests.free_port import free_port

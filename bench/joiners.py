@@ -1,7 +1,7 @@
-"""Scenario 5: subscribers who join one task at random moments; each must have exactly its text, whatever it missed.
+"""`--only joiners`: subscribers join one task at random moments; each must get exactly its text, whatever it missed.
 
-The pieces are time stamps, so no gap and no repeat can hide. Every other subscriber of ours activates `turn:v1`, and
-is told the `generation` of every event: they never go back, and each change of the artifact has one of its own.
+The pieces are time stamps, so gaps and repeats show. Every other subscriber of ours activates `turn:v1` and gets the
+`generation` of every event: generations never decrease, and no two changes of the artifact share one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from bench.sse import StreamError
 
 FRAMES_MS = (SHIPPED_FRAME_MS, 0.0)
 LATEST = 0.9
-"""The share of the task's time within which subscribers join."""
+"""Subscribers join in this first share of the task's time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """So many subscribers of one task."""
+    """Subscribers of one task."""
 
     subscribers: int
     order: Order
@@ -38,7 +38,7 @@ QUICK = Plan(100, Order(100, 100))
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How many subscribers had exactly the text, what the others had, and how much was written when each joined."""
+    """How many subscribers got the exact text, the faults of the others, and the pieces written when each joined."""
 
     exact: int
     faults: list[str]
@@ -50,7 +50,7 @@ class Result:
 
 
 async def run(plan: Plan, frames_ms: Sequence[float] = FRAMES_MS) -> Report:
-    """Ours with and without coalescing, and theirs."""
+    """Ours with and without coalescing, and the baseline."""
     results: dict[str, Result] = {}
     for frame in frames_ms:
         async with running(paced(frame)) as server:
@@ -73,12 +73,12 @@ async def join(
 
     Args:
         turn: every other subscriber activates `turn:v1`.
-        elsewhere: the server that they ask, if it is not the one that was sent the task.
-        wrote: is told of every piece that the client is sent that sent the task.
-        read: is told of every piece that a subscriber is sent.
+        elsewhere: the server that they subscribe to, if it is not the one that runs the task.
+        wrote: called with every piece that the sender of the task gets.
+        read: called with every piece that a subscriber gets.
 
     Raises:
-        ClientError: the client that sent the task has not got its text.
+        ClientError: the sender of the task did not get the exact text.
     """
     await crowd.write(server.port, Crowd(1, Order(20, 100)))
     writer = Watcher(wrote)
@@ -115,7 +115,7 @@ class _Reader:
         return ""
 
     def fault(self, text: str) -> str:
-        """What is wrong with what was read; empty for nothing."""
+        """What is wrong with the events received; empty for nothing."""
         if self._watcher.text != text:
             return f"has {len(self._watcher.text)} characters of {len(text)}"
         if not self._watcher.state.endswith("COMPLETED"):
@@ -131,7 +131,7 @@ class _Reader:
 
 
 def report(plan: Plan, results: Mapping[str, Result]) -> Report:
-    """The table; theirs has no target."""
+    """The table; the baseline has no target."""
     title = f"{plan.subscribers} subscribers join one task of {plan.order.count} deltas at random"
     table = Report("joiners", title, ("server", "exact", "joined at", "others, for example"))
     for name, result in results.items():

@@ -1,7 +1,7 @@
-"""What is written: the same pieces, 20 characters each, for our server and for the one it is compared with.
+"""The text that is written: pieces of 20 characters, the same for our server and for the baseline.
 
-`write N` asks for N equal pieces as fast as possible. `pace N RATE` asks for N pieces, RATE a second, each of them
-the time at which it was produced: one machine has one monotonic clock, so whoever receives a piece knows its age.
+`write N` asks for N equal pieces as fast as possible. `pace N RATE` asks for N pieces, RATE a second; each piece is the
+time at which it was produced. Both processes read the same monotonic clock, so a client can compute a piece's age.
 `hold N RATE` asks for N equal pieces as fast as possible, and then for RATE a second without end.
 """
 
@@ -21,12 +21,12 @@ _ORDER = re.compile(r"(write|pace|hold) (\d+)(?: ([\d.]+))?")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a message asks for.
+    """The text that a message asks for.
 
     Attributes:
-        count: how many pieces.
+        count: number of pieces.
         rate: pieces per second; 0 for as fast as possible.
-        endless: the pieces come as fast as possible, and then others at the rate, without end.
+        endless: after `count` pieces as fast as possible, more follow at the rate, without end.
     """
 
     count: int
@@ -40,10 +40,10 @@ class Order:
 
     @classmethod
     def read(cls, text: str) -> Order:
-        """The order that a message is.
+        """Parse a message.
 
         Raises:
-            ValueError: it is none.
+            ValueError: it is not an order.
         """
         match = _ORDER.fullmatch(text)
         if match is None:
@@ -67,16 +67,16 @@ class Order:
 
 
 def stamp(at: int) -> str:
-    """A time in nanoseconds of the monotonic clock, as one piece of text."""
+    """A monotonic time in nanoseconds, as one piece."""
     return f"{at:0{SIZE}d}"
 
 
 def stamps(text: str) -> Iterator[int]:
-    """The times that a text of stamps carries.
+    """The times in a text of stamps.
 
     Raises:
-        ValueError: it does not consist of whole stamps.
+        ValueError: its length is not a multiple of a stamp's.
     """
     if len(text) % SIZE:
-        raise ValueError(f"{len(text)} characters are no whole number of stamps")
+        raise ValueError(f"{len(text)} characters are not a whole number of stamps")
     return (int(text[at : at + SIZE]) for at in range(0, len(text), SIZE))

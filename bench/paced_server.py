@@ -1,7 +1,7 @@
-"""Our server with a model that writes at the pace the message asks for.
+"""Our server with a model that writes at the pace that the message asks for.
 
-Run as `python -m bench.paced_server PORT FRAME_MS DATABASE MAX_TURNS`. The scripted model cannot write the time into
-its deltas; this one does nothing else (`pace.py`). What stands before the text in a call comes at the same pace.
+Run as `python -m bench.paced_server PORT FRAME_MS DATABASE MAX_TURNS`. The scripted model cannot write the current time
+into its deltas; this one does nothing else (`pace.py`). The JSON before the text in a call comes at the same pace.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from a2a_canvas.server.agent.model import (
     StopReasonDelta,
     ToolResult,
 )
-from a2a_canvas.server.app import build_app as build
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings import load
 from bench.pace import SIZE, Order
 
@@ -36,7 +36,7 @@ CLOSING = '"}]}}'
 
 
 class PacedModel:
-    """An `LLM` that writes one artifact, the pieces that the message asks for, and then has nothing more to say."""
+    """An `LLM` that writes one artifact with the pieces that the message asks for, and then ends the turn."""
 
     name = "paced"
     thinking: Literal["delta", "accumulated"] = "delta"
@@ -44,7 +44,7 @@ class PacedModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """The first answer is one `artifact_update`; the answer to its result is empty.
 
-        Of an order without end it is the same call again, without the first pieces.
+        For an endless order it is the same call again, without the first pieces.
         """
         yield MessageStart()
         order = _order(request)
@@ -68,14 +68,14 @@ class PacedModel:
 
 
 def _order(request: ModelRequest) -> Order:
-    """What the conversation began with."""
+    """The first message of the conversation."""
     return Order.read("".join(item.text for item in request.messages[0].content if isinstance(item, ModelText)))
 
 
 def build_app(port: int, frame_ms: float, database: str, max_turns: int) -> Starlette:
     """The ASGI application."""
     given = {"port": port, "frame_ms": frame_ms, "database": database, "max_turns": max_turns}
-    return build(load(given), PacedModel())
+    return create_app(load(given), PacedModel())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Where our server's CPU goes: scenario 1's text under `cProfile`, the functions that take the most time themselves.
+"""`--profile`: our server under `cProfile`, and the functions with the most CPU time of their own.
 
-As a program, `python -m bench.profiling FILE SERVE-OPTIONS…` is our server; it is profiled from one SIGUSR1 to the
-next, so that neither the imports nor the first requests are in it, and then writes FILE.
+As a program, `python -m bench.profiling FILE SERVE-OPTIONS…` is our server. It is profiled from one SIGUSR1 to the
+next, which leaves out the imports and the first requests, and then writes FILE.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TIMEOUT = 20.0
 
 
 async def run(frame_ms: float, size: int, turns: int) -> str:
-    """A table of microseconds per delta; profiling makes everything slower, calls of small functions most."""
+    """A table of microseconds per delta. Profiling makes everything slower, calls of small functions most."""
     with tempfile.TemporaryDirectory() as folder, script() as rules:
         path = Path(folder, "profile")
         async with running(_profiled(ours(frame_ms, rules), path)) as server:

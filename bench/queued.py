@@ -1,6 +1,6 @@
-"""Scenario 12: five hundred turns at once, of which a server runs as many as it is shipped to; the first byte of each.
+"""`--only queued`: the first byte of each of five hundred turns at once, on a server with the default limit of turns.
 
-The age of a turn's first artifact byte is counted from the moment at which the server had the delta that holds it.
+Measured from when the server had the delta with the first byte of the turn's artifact.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bench import crowd
 from bench.client import Watcher, send, watch
-from bench.crowd import MILLI, Crowd
+from bench.crowd import NS_PER_MS, Crowd
 from bench.databases import Kind, databases, upgrade
 from bench.pace import Order, stamps
 from bench.report import Check, Report, quantile
@@ -25,7 +25,7 @@ KINDS: Sequence[Kind] = ("sqlite", "postgresql")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Milliseconds that the first byte of each turn took, and seconds until the last turn was done."""
+    """Latency of the first byte of each turn in milliseconds, and seconds until the last turn had ended."""
 
     firsts: list[float]
     seconds: float
@@ -48,12 +48,12 @@ async def _on(kind: Kind, size: Crowd) -> Result:
 
 
 async def _first(port: int, order: Order) -> float:
-    """Milliseconds that the first byte of one turn's artifact took; the turn is done, and exact."""
+    """Latency of the first byte of one turn's artifact in milliseconds; checks that its text is exact."""
     firsts: list[float] = []
 
     def listen(text: str, at: int) -> None:
         if text and not firsts:
-            firsts.append((at - next(stamps(text))) / MILLI)
+            firsts.append((at - next(stamps(text))) / NS_PER_MS)
 
     watcher = await watch(port, send(order), Watcher(listen))
     crowd.check(watcher, order)

@@ -1,7 +1,7 @@
-"""Scenario 10: two replicas on one PostgreSQL. A task runs on one, its watchers join on the other at random moments.
+"""`--only replicas`: two replicas on one PostgreSQL: a task runs on one, its watchers join on the other.
 
-Each must have exactly its text (`joiners.py`). The latency that is added is the time from when the stream of the
-owner has shown a delta to when a watcher's stream on the other replica has; both are read by one process.
+They join at random moments, and each must get exactly its text (`joiners.py`). The added latency is the time from when
+the owner's stream had a delta until a watcher's stream on the other replica had it; one process reads both.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bench import joiners
-from bench.crowd import MILLI
+from bench.crowd import NS_PER_MS
 from bench.databases import databases, upgrade
 from bench.joiners import Plan, Result
 from bench.pace import Order, stamps
@@ -21,21 +21,21 @@ QUICK = Plan(60, Order(400, 50))
 
 
 @dataclass(slots=True)
-class Heard:
-    """When each delta was on the owner's stream, and when on those of the others; nanoseconds, by its stamp."""
+class StreamTimes:
+    """When each delta arrived on the owner's stream and on the watchers' streams: nanoseconds, by its stamp."""
 
-    there: dict[int, int] = field(default_factory=dict)
-    here: list[tuple[int, int]] = field(default_factory=list)
+    owner: dict[int, int] = field(default_factory=dict)
+    watchers: list[tuple[int, int]] = field(default_factory=list)
 
     def on_owner(self, text: str, at: int) -> None:
-        self.there.update((stamp, at) for stamp in stamps(text))
+        self.owner.update((stamp, at) for stamp in stamps(text))
 
-    def elsewhere(self, text: str, at: int) -> None:
-        self.here.extend((stamp, at) for stamp in stamps(text))
+    def on_watcher(self, text: str, at: int) -> None:
+        self.watchers.extend((stamp, at) for stamp in stamps(text))
 
     def added(self) -> list[float]:
-        """Milliseconds, of every delta that a watcher was shown when it came."""
-        return [(at - self.there[stamp]) / MILLI for stamp, at in self.here]
+        """The added latency in milliseconds, of every delta that a watcher got live."""
+        return [(at - self.owner[stamp]) / NS_PER_MS for stamp, at in self.watchers]
 
 
 async def run(plan: Plan) -> Report:
@@ -48,14 +48,14 @@ async def measure(plan: Plan, database: str) -> Report:
     """One task on two replicas of their own.
 
     Raises:
-        ClientError: the client that sent the task has not got its text.
+        ClientError: the sender of the task did not get the exact text.
     """
-    heard = Heard()
+    times = StreamTimes()
     command = paced(SHIPPED_FRAME_MS, database)
     async with running(command) as owner, running(command) as other:
-        listening = {"wrote": heard.on_owner, "read": heard.elsewhere}
+        listening = {"wrote": times.on_owner, "read": times.on_watcher}
         result = await joiners.join(owner, plan, turn=True, elsewhere=other, **listening)
-    return report(plan, result, heard.added())
+    return report(plan, result, times.added())
 
 
 def report(plan: Plan, result: Result, added: list[float]) -> Report:

@@ -1,4 +1,4 @@
-"""What a scenario found: a table, and its figures beside their targets."""
+"""The result of a scenario: a table, and figures with their targets."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _shown(cell: Cell) -> str:
 
 
 def ratio(one: float, other: float) -> float:
-    """`one / other`; infinite where the clock saw nothing of the other."""
+    """`one / other`; infinite if `other` is 0."""
     return one / other if other else math.inf
 
 

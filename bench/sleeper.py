@@ -1,11 +1,11 @@
-"""Scenario 4: a client that never reads, beside the same run with a client that does.
+"""`--only sleeper`: a client that never reads, compared with the same run and a client that reads.
 
-Each run has a server of its own. The writer is the scripted model at full speed; the memory that counts is the
-server's when the task has ended and the sleeper still holds its place. At last the sleeper reads.
+Each run has a server of its own. The writer is the scripted model at full speed. Measured is the server's memory when
+the task has ended and the sleeper has not read yet. Then the sleeper reads.
 
-The text must be long: the kernel alone takes more than a megabyte off the server before it makes it wait. A Python
-process hardly gives memory back to the system, so that the server let go shows in a second run of the same kind on
-the same server: it must not grow by more than the second run with a reader does.
+The text must be long: the kernel buffers more than a megabyte before the server has to wait. A Python process returns
+little memory to the system, so whether the server has freed it shows in a second run on the same server: it must not
+grow by more than in the second run with a client that reads.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ MEGA = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """So many pairs of runs. The shipped frame has the targets; without coalescing much more waits for a sleeper, and
-    what is kept of it can be told from the allocator's moods."""
+    """Pairs of runs. The default frame has the targets. Without coalescing much more is buffered for a sleeper, so
+    memory that is not freed is larger than the allocator's noise."""
 
     frame_ms: float
     order: Order
@@ -44,10 +44,10 @@ class Result:
     """One run.
 
     Attributes:
-        grown: MB by which the server grew until the task had ended.
+        grown: MB by which the server grew until the task ended.
         again: MB by which it grew in a second run of the same kind.
-        seconds: how long the first took to write.
-        kernel: MB on their way to the sleeper that the kernel held.
+        seconds: time of the first run's writer.
+        kernel: MB for the sleeper in the kernel's buffers.
     """
 
     grown: float
@@ -80,7 +80,7 @@ async def one(server: Server, order: Order, *, asleep: bool) -> Result:
     """One run, with or without a sleeper.
 
     Raises:
-        ClientError: a reader was not sent exactly what was written.
+        ClientError: a reader did not get the exact text.
     """
     before = server.rss()
     seconds, kernel, ended = await _write(server, order, asleep=asleep)
@@ -89,7 +89,7 @@ async def one(server: Server, order: Order, *, asleep: bool) -> Result:
 
 
 async def _write(server: Server, order: Order, *, asleep: bool) -> tuple[float, int, int]:
-    """Seconds of writing; bytes in the kernel and in the server's memory when the task had ended."""
+    """Seconds of writing; bytes in the kernel and in the server's memory when the task has ended."""
     watcher = Watcher()
     begun = time.monotonic()
     writing = asyncio.create_task(watch(server.port, send(order), watcher))

@@ -1,4 +1,4 @@
-"""The wire under the client: server-sent events from a socket, with as little work as there can be."""
+"""Server-sent events from a socket, with as little work as possible."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from collections.abc import Callable
 from typing import Any
 
 Take = Callable[[dict[str, Any], int], None]
-"""Given an event's JSON and the monotonic time, in nanoseconds, at which its bytes came."""
+"""Called with an event's JSON and the monotonic time in nanoseconds at which its bytes arrived."""
 
 
 class StreamError(Exception):
-    """The answer is no whole stream of events."""
+    """The answer is not a complete event stream."""
 
 
 class Refused(StreamError):
-    """The answer is an error, and no stream at all."""
+    """The answer is an error, not a stream."""
 
 
 class Reader(asyncio.Protocol):
     """HTTP/1.1 with a chunked body of server-sent events, `Connection: close`.
 
     Attributes:
-        ended: done when the whole answer has been read; fails with what was wrong with it.
+        ended: done when the whole answer has been read; fails with its error.
 
     Args:
-        request: is sent first, unless it is empty.
-        take: is given each event.
+        request: sent first, unless it is empty.
+        take: called with each event.
     """
 
     def __init__(self, request: bytes, take: Take) -> None:
@@ -84,10 +84,10 @@ class Reader(asyncio.Protocol):
 
 
 class Chunked:
-    """Decodes a chunked body (RFC 9112, section 7.1), cut anywhere; trailers are passed over.
+    """Decodes a chunked body (RFC 9112, section 7.1), cut anywhere; trailers are ignored.
 
     Attributes:
-        ended: the last chunk has come.
+        ended: the last chunk has arrived.
     """
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ class Chunked:
         self._left = 0
 
     def feed(self, data: bytes) -> bytes:
-        """What `data` brings of the content."""
+        """The content in `data`."""
         buffer, at, out = self._buffer + data, 0, []
         while not self.ended:
             if self._left > 2:

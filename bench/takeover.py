@@ -1,9 +1,9 @@
-"""Scenario 13: a server is killed (`kill -9`) with turns at work, and the others take them up, on one PostgreSQL.
+"""`--only takeover`: a server is killed (`kill -9`) while its turns run, and others take them over, on one PostgreSQL.
 
-Every turn has written a long draft and goes on writing, slowly and without end: before the kill, and with whoever takes
-it up. Each delta of the draft is an event of its own, as if it had come at a model's pace. A turn counts as taken up
-when its new owner has written of it (a claim alone does not). The time includes the lease of the dead server. What is
-reported of the survivors' heartbeats is read from the table `replicas`, often.
+Every turn has written a long draft and continues slowly and without end, before the kill and after the takeover. Each
+delta of the draft is an event of its own, as at a model's pace. A turn counts as taken over when its new owner has
+written to it, not when it has claimed it. The time includes the lease of the dead server. The survivors' heartbeats are
+read from the table `replicas`, often.
 """
 
 from __future__ import annotations
@@ -27,18 +27,17 @@ from bench.pace import PIECE, SIZE, Order
 from bench.report import Check, Report
 from bench.servers import SHIPPED_FRAME_MS, Server, paced, running
 
-LOOK = 0.05
-"""Seconds between two looks at the tables."""
-WATCHED = 5.0
-"""Seconds that the survivors are watched after all is taken up: longer than a lease."""
-PATIENCE = 60.0
-"""Seconds after which what has not been taken up never will be."""
-IN_TIME, ON_TIME = 6.0, 2.0
-"""Seconds: from the kill until all is taken up, and from one heartbeat to the next."""
+POLL_SECONDS = 0.05
+OBSERVED_SECONDS = 5.0
+"""How long the survivors are observed after the takeover: longer than a lease."""
+TAKEOVER_TIMEOUT = 60.0
+MAX_TAKEOVER_SECONDS, MAX_HEARTBEAT_GAP = 6.0, 2.0
 
-BEATS = "SELECT replica_id, beat FROM replicas"
-TASKS = "SELECT task_id, generation, epoch, resumptions FROM tasks"
-WRITTEN = f"SELECT sum(length(content) - length(replace(content, '{PIECE}', ''))) AS n FROM drafts GROUP BY context_id"
+SELECT_HEARTBEATS = "SELECT replica_id, beat FROM replicas"
+SELECT_TASKS = "SELECT task_id, generation, epoch, resumptions FROM tasks"
+SELECT_PIECES = (
+    f"SELECT sum(length(content) - length(replace(content, '{PIECE}', ''))) AS n FROM drafts GROUP BY context_id"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +45,9 @@ class Plan:
     """How much to measure.
 
     Attributes:
-        turns: at work when their server is killed.
-        order: of each; without end.
-        survivors: how many there are, in one run after the other.
+        turns: running when their server is killed.
+        order: of each turn; endless.
+        survivors: number of other servers, in one run each.
     """
 
     turns: int
@@ -61,14 +60,14 @@ QUICK = Plan(20, Order(1000, 2, endless=True))
 
 
 @dataclass(slots=True)
-class Beats:
-    """When each server was last seen to be alive, by the clock of the database, and its largest gap; seconds."""
+class HeartbeatGaps:
+    """The last heartbeat of each server, by the clock of the database, and its largest gap; seconds."""
 
     last: dict[str, float] = field(default_factory=dict)
     gaps: dict[str, float] = field(default_factory=dict)
 
     def take(self, rows: Mapping[str, float]) -> None:
-        """What the table says now."""
+        """Take in the rows of the table."""
         for replica, beat in rows.items():
             self.gaps[replica] = max(self.gaps.get(replica, 0.0), beat - self.last.get(replica, beat))
         self.last |= rows
@@ -79,12 +78,12 @@ class Result:
     """One run.
 
     Attributes:
-        seconds: from the kill until all was taken up; infinite if that did not happen.
+        seconds: from the kill until all turns were taken over; infinite if they were not.
         gap: the largest between two heartbeats of a survivor; seconds.
-        lost: survivors that were taken for dead.
+        lost: survivors that lost their lease.
         once: turns that were resumed exactly once.
-        entries: of the journal of a turn when its server was killed, on average.
-        load: of the machine, as the system averages it over a minute, when the server was killed.
+        entries: journal entries per turn when the server was killed, on average.
+        load: the machine's load average of the minute before the kill.
     """
 
     seconds: float
@@ -108,33 +107,33 @@ async def measure(plan: Plan, survivors: int, database: str) -> Result:
     """One kill, on a new database.
 
     Raises:
-        RuntimeError: a server did not start, or lost its turns before it was killed.
+        RuntimeError: a server did not start, or lost its lease before it was killed.
     """
     connection = await asyncpg.connect(database)
     try:
         async with AsyncExitStack() as stack:
             for _ in range(survivors):
                 await stack.enter_async_context(running(paced(SHIPPED_FRAME_MS, database), signal.SIGKILL))
-            theirs = await _beats(connection)
+            theirs = await _heartbeats(connection)
             victim = await stack.enter_async_context(running(paced(0, database), signal.SIGKILL))
-            await _at_work(connection, victim, plan)
-            return await _killed(connection, victim, set(theirs), plan)
+            await _start_turns(connection, victim, plan)
+            return await _kill(connection, victim, set(theirs), plan)
     finally:
         await connection.close()
 
 
-async def _at_work(connection: Any, server: Server, plan: Plan) -> None:
-    """Begin all turns; every one has written its draft.
+async def _start_turns(connection: Any, server: Server, plan: Plan) -> None:
+    """Start all turns, and wait until each has written its draft.
 
     Raises:
-        RuntimeError: the server lost them before it was killed.
+        RuntimeError: the server lost its lease.
     """
     await asyncio.gather(*(exchange(server.port, _send(plan.order)) for _ in range(plan.turns)))
     written: list[int] = []
     while len(written) < plan.turns or min(written) < plan.order.count * SIZE:
         await asyncio.sleep(1)
-        written = [row["n"] for row in await connection.fetch(WRITTEN)]
-        if any(row["epoch"] > 1 for row in await connection.fetch(TASKS)):
+        written = [row["n"] for row in await connection.fetch(SELECT_PIECES)]
+        if any(row["epoch"] > 1 for row in await connection.fetch(SELECT_TASKS)):
             raise RuntimeError("the server has lost its lease before it was killed: this machine is too busy")
 
 
@@ -143,36 +142,36 @@ def _send(order: Order) -> bytes:
     return request("SendMessage", {"message": message, "configuration": {"returnImmediately": True}})
 
 
-async def _killed(connection: Any, victim: Server, survivors: set[str], plan: Plan) -> Result:
-    """Kill a server, and see what the survivors make of it."""
+async def _kill(connection: Any, victim: Server, survivors: set[str], plan: Plan) -> Result:
+    """Kill a server, and wait until the survivors have taken its turns over."""
     load = os.getloadavg()[0]
-    beats = Beats()
-    beats.take(await _beats(connection))
+    beats = HeartbeatGaps()
+    beats.take(await _heartbeats(connection))
     os.kill(victim.pid, signal.SIGKILL)
     begun = time.monotonic()
-    before = {row["task_id"]: row["generation"] for row in await connection.fetch(TASKS)}
+    before = {row["task_id"]: row["generation"] for row in await connection.fetch(SELECT_TASKS)}
     entries = sum(before.values()) / len(before)
     seconds = math.inf
     with suppress(TimeoutError):
-        async with asyncio.timeout(PATIENCE):
-            while not _taken_up(await connection.fetch(TASKS), before):
-                beats.take(await _beats(connection))
-                await asyncio.sleep(LOOK)
+        async with asyncio.timeout(TAKEOVER_TIMEOUT):
+            while not _taken_over(await connection.fetch(SELECT_TASKS), before):
+                beats.take(await _heartbeats(connection))
+                await asyncio.sleep(POLL_SECONDS)
             seconds = time.monotonic() - begun
-    until = time.monotonic() + WATCHED
+    until = time.monotonic() + OBSERVED_SECONDS
     while time.monotonic() < until:
-        beats.take(await _beats(connection))
-        await asyncio.sleep(LOOK)
-    lost = survivors - set(await _beats(connection))
-    once = sum(row["resumptions"] == 1 for row in await connection.fetch(TASKS))
+        beats.take(await _heartbeats(connection))
+        await asyncio.sleep(POLL_SECONDS)
+    lost = survivors - set(await _heartbeats(connection))
+    once = sum(row["resumptions"] == 1 for row in await connection.fetch(SELECT_TASKS))
     return Result(seconds, max(beats.gaps[replica] for replica in survivors), len(lost), once, entries, load)
 
 
-async def _beats(connection: Any) -> dict[str, float]:
-    return {row["replica_id"]: row["beat"] for row in await connection.fetch(BEATS)}
+async def _heartbeats(connection: Any) -> dict[str, float]:
+    return {row["replica_id"]: row["beat"] for row in await connection.fetch(SELECT_HEARTBEATS)}
 
 
-def _taken_up(tasks: Sequence[Mapping[str, Any]], before: Mapping[str, int]) -> bool:
+def _taken_over(tasks: Sequence[Mapping[str, Any]], before: Mapping[str, int]) -> bool:
     return all(task["epoch"] > 1 and task["generation"] > before[task["task_id"]] for task in tasks)
 
 
@@ -180,11 +179,11 @@ def report(plan: Plan, results: Mapping[int, Result]) -> Report:
     """The table and the targets."""
     table = Report(
         "takeover",
-        f"a server is killed with {plan.turns} turns at work of {plan.order.count} deltas each",
+        f"a server is killed while {plan.turns} turns of {plan.order.count} deltas each run",
         (
             "survivors",
-            "all taken up s",
-            "largest gap of heartbeats s",
+            "taken over s",
+            "largest heartbeat gap s",
             "leases lost",
             "resumed once",
             "entries",
@@ -195,10 +194,10 @@ def report(plan: Plan, results: Mapping[int, Result]) -> Report:
         table.rows.append(
             (survivors, result.seconds, result.gap, result.lost, result.once, result.entries, result.load)
         )
-        table.checks.append(Check(f"taken up, {survivors}", result.seconds, "at most", IN_TIME, "s"))
-        table.checks.append(Check(f"heartbeats, {survivors}", result.gap, "at most", ON_TIME, "s"))
+        table.checks.append(Check(f"taken over, {survivors}", result.seconds, "at most", MAX_TAKEOVER_SECONDS, "s"))
+        table.checks.append(Check(f"heartbeats, {survivors}", result.gap, "at most", MAX_HEARTBEAT_GAP, "s"))
         table.checks.append(Check(f"leases lost, {survivors}", result.lost, "at most", 0))
         table.checks.append(Check(f"resumed once, {survivors}", result.once, "at least", plan.turns))
-    table.notes.append("entries: of the journal of each turn when its server was killed")
-    table.notes.append("load: of the machine, average of the minute before the kill")
+    table.notes.append("entries: of the journal of each turn when the server was killed")
+    table.notes.append("load: average of the minute before the kill")
     return table

@@ -1,8 +1,8 @@
-"""Scenario 7: what the versions of an artifact take, when each is an edit of the one before.
+"""`--only versions`: memory of an artifact's versions, and the time to read one. Each is an edit of the one before.
 
-Two ways: through the store alone, and through the whole runtime, in which every edit is a task whose record holds the
-artifact as that task left it. Each way has a fresh process, twice: one counts what Python allocates, which makes
-everything slow, and the other what the system gave.
+Measured in two ways: through the store alone, and through the whole runtime, where every edit is a task whose record
+has the artifact as that task left it. Each way runs in two new processes: one counts what Python allocates, which makes
+everything slow, the other the resident memory.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from statistics import median
 from typing import Literal
 
 from a2a_canvas.server.agent.events import State, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText
 from a2a_canvas.server.agent.models.playback import answer
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import EditText, ReplaceParts
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import JsonValue, Ref, text_part
@@ -36,9 +36,9 @@ from a2a_canvas.store.text.spans import Span, splice
 from bench.report import Check, Report
 
 MEGA = 1e6
-MILLI = 1e3
-SHARE = 0.2
-"""Of full copies."""
+MS_PER_SECOND = 1e3
+MAX_SHARE = 0.2
+"""Of the size of full copies."""
 CONTEXT, ARTIFACT = "c", "a"
 
 Way = Literal["store", "runtime"]
@@ -46,7 +46,7 @@ Way = Literal["store", "runtime"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """So many versions of an artifact of `size` characters, by edits of `edit` characters."""
+    """Versions of an artifact of `size` characters, by edits of `edit` characters."""
 
     versions: int
     size: int
@@ -54,16 +54,16 @@ class Plan:
 
     @property
     def copies(self) -> int:
-        """Bytes of as many full copies; the text is ASCII."""
+        """Bytes of the same number of full copies; the text is ASCII."""
         return self.versions * self.size
 
     def edits(self) -> list[tuple[Span, str]]:
-        """What is replaced by what, all over the text."""
+        """Ranges all over the text, and their new texts."""
         places = [number * 7919 % (self.size - self.edit) for number in range(1, self.versions)]
         return [(Span(at, at + self.edit), f"{at:08}".ljust(self.edit, "x")) for at in places]
 
     def first(self) -> str:
-        """Without line ends, because an edit by the model keeps the one that its selection ends in."""
+        """The first version, without line ends: an edit by the model keeps the one at the end of its selection."""
         return "".join(f"line {number:08} of a long text, " for number in range(self.size // 30 + 1))[: self.size]
 
 
@@ -72,17 +72,17 @@ PLAN = Plan(versions=1000, size=100_000, edit=100)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One way in one process: bytes held, and seconds that each version took to read; `traced`: counted by Python."""
+    """One way in one process: bytes held, and seconds to read each version. `traced`: counted by Python."""
 
     traced: bool
     held: int
     reads: tuple[float, ...]
 
 
-class Typist:
-    """An `LLM` that says the next of `texts` whenever it is asked."""
+class ListedReplies:
+    """An `LLM` whose answers are `texts`, one after the other."""
 
-    name = "typist"
+    name = "listed"
     thinking: Literal["delta", "accumulated"] = "delta"
 
     def __init__(self, texts: list[str]) -> None:
@@ -102,9 +102,9 @@ async def run(plan: Plan) -> Report:
     for way in ways:
         traced, resident = [await _in_fresh_process(way, plan, traced) for traced in (True, False)]
         share = max(traced.held, resident.held) / plan.copies
-        reads = [seconds * MILLI for seconds in resident.reads]
+        reads = [seconds * MS_PER_SECOND for seconds in resident.reads]
         report.rows.append((way, traced.held / MEGA, resident.held / MEGA, share, median(reads), max(reads)))
-        report.checks.append(Check(f"of full copies, {way}", share, "at most", SHARE))
+        report.checks.append(Check(f"of full copies, {way}", share, "at most", MAX_SHARE))
     report.notes.append(f"{plan.versions} full copies are {plan.copies / MEGA:.0f} MB")
     return report
 
@@ -118,7 +118,7 @@ def measure(way: Way, plan: Plan, traced: bool) -> Result:
     """Make the versions one way in this process, and read each of them.
 
     Raises:
-        RuntimeError: a version does not read as it was written.
+        RuntimeError: a version is not read as it was written.
     """
     return asyncio.run(_measured(way, plan, traced))
 
@@ -152,7 +152,7 @@ async def _by_runtime(store: InMemoryArtifactStore, edits: list[tuple[Span, str]
     runtime = Runtime(
         journal=InMemoryJournal(lambda: now),
         store=store,
-        llm=Typist([text for _, text in edits]),
+        llm=ListedReplies([text for _, text in edits]),
         tools=(),
         now=lambda: now,
         new_id=lambda: str(next(ids)),
@@ -175,7 +175,7 @@ async def _one_task(runtime: Runtime, base: int, span: Span) -> None:
 
 
 async def _read(store: InMemoryArtifactStore, first: str, edits: list[tuple[Span, str]]) -> tuple[float, ...]:
-    """Seconds that each version took to read, oldest first."""
+    """Seconds to read each version, oldest first."""
     taken, expected = [], first
     for number, edit in enumerate([None, *edits], 1):
         expected = splice(expected, *edit) if edit else expected

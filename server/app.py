@@ -1,7 +1,12 @@
-"""The one place where everything is put together."""
+"""The one place where everything is put together: the settings, a model, a backend and the protocols become one app.
+
+Rule 1: what only some servers need is imported when the settings ask for it: a provider's client library, the
+        scripts, gRPC, SQL.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -9,25 +14,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from a2a.server.routes import create_jsonrpc_routes, create_rest_routes
+from a2a.server.routes import create_rest_routes
 from a2a.types import a2a_pb2 as pb
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from a2a_canvas.server.agent.model import LLM
-from a2a_canvas.server.agent.models import claude
-from a2a_canvas.server.agent.models import demo as rehearsal
-from a2a_canvas.server.agent.models.frames import FramedLLM
-from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.agent.models.claude_params import available
+from a2a_canvas.server.agent.models.demo import NOTICE, Rehearsal
+from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
-from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
+from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
-from a2a_canvas.server.protocols.edge.health import health_route, ready_route
+from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
@@ -42,35 +46,46 @@ from a2a_canvas.tools.registry import TOOLS
 SCRIPT = "script:"
 
 
+PACKAGED_CARD = Path(__file__).parents[1] / "agent_card.json"
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Where time and ids come from."""
+    """The source of time and ids."""
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_id: Callable[[], str] = lambda: str(uuid4())
 
 
 def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
-    """The model that the settings name; without one Claude if there is a key for it, else the rehearsal.
+    """The model that the settings name; by default Claude if the environment has a key, else the rehearsal.
 
     Raises:
-        SettingsError: a Claude model is named and there is no key for it, or its address is none.
+        SettingsError: a Claude model is named and there is no key for it, or `ANTHROPIC_BASE_URL` is not an address.
         ScriptError: the script is broken.
     """
     name = settings.model
     if name and name.startswith(SCRIPT):
+        from a2a_canvas.server.agent.models.script import load_script
+
         return load_script(Path(name.removeprefix(SCRIPT)))
-    has_key = claude.available(environ)
+    has_key = available(environ)
     if name == "rehearsal" or (name is None and not has_key):
-        return rehearsal.Rehearsal()
+        return Rehearsal()
     if not has_key:
         raise SettingsError(
             f"--model {name} needs ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL) to be set. "
             "Without a key there are --model rehearsal and --model script:FILE.yaml."
         )
+    return _claude(name, settings)
+
+
+def _claude(name: str | None, settings: Settings) -> LLM:
+    from a2a_canvas.server.agent.models.claude import DEFAULT_MODEL, ClaudeModel
+
     try:
-        return claude.ClaudeModel(
-            model=name or claude.DEFAULT_MODEL,
+        return ClaudeModel(
+            model=name or DEFAULT_MODEL,
             max_tokens=settings.max_output_tokens,
             thinking="auto" if settings.thinking == "auto" else "disabled",
             context_window=settings.context_window,
@@ -79,15 +94,27 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
         raise SettingsError(str(error)) from None
 
 
-def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starlette:
-    """The ASGI application; it also serves gRPC while it runs, if the settings say so.
+def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None = None) -> Starlette:
+    """An ASGI application that serves A2A, AG-UI and the artifacts as `settings` say.
 
-    Its `state.stop` is for `stopping.Server`; under any other server it stops when its streams have ended.
+    Run it with any ASGI server that supports lifespan, on the host and port of `settings`: the card names them. With
+    `grpc_port` it also serves gRPC while it runs. Nothing is opened before the lifespan starts.
+
+    Args:
+        settings: `Settings()` reads the environment; every field is also a keyword argument.
+        llm: the model; the one that `settings` name if it is None.
+        clock: the source of time and ids, for tests.
+
+    Returns:
+        The application. Its `state.stop` is a `Shutdown`: `a2a-canvas serve` runs it before uvicorn closes the
+        connections. Under another server it runs when the lifespan ends, which is after the last stream.
 
     Raises:
+        SettingsError: the model cannot be used.
+        ScriptError: the model's script is broken.
         CardError: the agent card cannot be served.
     """
-    clock = clock or Clock()
+    llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
     card = build_card(settings, llm)
     backend = make_backend(settings, clock.now)
     runtime = build_runtime(settings, llm, clock, backend)
@@ -101,10 +128,10 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
             card_route(card, clock.now()),
             health_route(),
             ready_route(backend.ready),
-            *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True, shutdown_grace_period=grace),
+            jsonrpc_route(handler, grace),
             *artifact_routes(backend.store, runtime.journal, grace),
             *agui_routes(_agui(settings, runtime, backend.store, clock)),
-            # Last: it ends with a mount that takes every path of two or more segments.
+            # Last, because it ends with a mount that matches every path of two or more segments.
             *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX, shutdown_grace_period=grace),
         ],
         middleware=[
@@ -116,7 +143,7 @@ def build_app(settings: Settings, llm: LLM, clock: Clock | None = None) -> Starl
         lifespan=_lifespan(settings, stop, handler, budget, backend, runtime),
     )
     app.state.stop = stop
-    # The REST routes' mount for tenants would send every unknown path on to itself with a slash.
+    # The REST routes' mount for tenants would redirect every unknown path to itself with a slash.
     app.router.redirect_slashes = False
     return app
 
@@ -126,17 +153,10 @@ def body_limits(settings: Settings) -> BodyLimits:
 
 
 def build_card(settings: Settings, llm: LLM) -> pb.AgentCard:
-    path = settings.agent_card or _default_card()
-    note = rehearsal.NOTICE if isinstance(llm, rehearsal.Rehearsal) else ""
+    note = NOTICE if isinstance(llm, Rehearsal) else ""
     addresses = Addresses.of(settings.url, settings.grpc_port)
+    path = settings.agent_card or PACKAGED_CARD
     return load_card(path, addresses, advertise_0_3=settings.advertise_0_3, note=note)
-
-
-def _default_card() -> Path:
-    """Where the card is: in the working directory, else in the checkout, else where the wheel put it."""
-    here = Path("agent_card.json")
-    shipped = (Path(__file__).parents[1] / here,)
-    return next((path for path in (here, *shipped) if path.exists()), here)
 
 
 def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clock) -> AgUiConfig:
@@ -173,6 +193,8 @@ def _lifespan(
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         await backend.start(runtime)
         if settings.grpc_port:
+            from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
+
             limits = body_limits(settings)
             stop.rpc = grpc_server(handler, settings.host, settings.grpc_port, limits, budget, settings.max_connections)
             await stop.rpc.start()

@@ -6,20 +6,18 @@ import argparse
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from a2a_canvas.server.backend import retention_of
 from a2a_canvas.server.database import DatabaseError, close_on_failure, connect
+from a2a_canvas.server.durable_backend import retention_of
 from a2a_canvas.server.migrations import check, upgrade
-from a2a_canvas.server.option_flags import add_options, given_options
-from a2a_canvas.server.settings import Settings, load
+from a2a_canvas.server.settings import Settings, add_options, given_options, load
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, prune
 from a2a_canvas.store.sql.database import Database
 
 KEEP = ("keep_journals", "keep_versions", "keep_contexts")
 
 
-def add_db(commands: Any) -> None:
-    """Add `db` to `argparse`'s subparsers."""
-    command = commands.add_parser("db", help="prepare, check or prune the database", description="The database.")
+def add_db_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the commands below `db`."""
     actions = command.add_subparsers(dest="action", required=True, metavar="COMMAND")
     _add(actions, "upgrade", "bring the database to the schema of this version")
     _add(actions, "check", "say whether the database is of the schema of this version")

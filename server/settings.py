@@ -1,16 +1,17 @@
-"""Every setting, from the command line or the environment (`A2A_CANVAS_…`), the command line first.
+"""The settings of a server: options of the command line, then environment variables (`A2A_CANVAS_…`), then defaults.
 
-Rule 1: what is empty is not set, in either place: containers are often handed variables without a value.
-Rule 2: what is wrong is told in plain words, under the name by which it was given.
-Rule 3: a password is told to nobody.
+Rule 1: an empty option or variable counts as not set: containers often get variables without a value.
+Rule 2: an error names the option or the variable that was given, in one line.
+Rule 3: no message shows a password.
 """
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
@@ -22,14 +23,14 @@ from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
 
 PREFIX = "A2A_CANVAS_"
 
-EVERYWHERE = ("0.0.0.0", "::", "")
-"""Hosts that stand for all addresses of the machine."""
+ALL_ADDRESSES = ("0.0.0.0", "::", "")
+"""Hosts that mean all addresses of the machine."""
 
-CENTURY = 36_500
-"""The most days that can be asked for."""
+MAX_DAYS = 36_500
+"""The longest retention."""
 
-A_FILE = "sqlite:///FILE"
-A_SERVER = "postgresql://USER:PASSWORD@HOST/DATABASE"
+SQLITE_FORM = "sqlite:///FILE"
+POSTGRESQL_FORM = "postgresql://USER:PASSWORD@HOST/DATABASE"
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
@@ -61,18 +62,18 @@ class Settings(BaseSettings):
         "or 'memory'",
     )
     keep_journals: float = Field(
-        1, gt=0, le=CENTURY, description="days to keep the streamed events of a finished task; the task itself stays"
+        1, gt=0, le=MAX_DAYS, description="days to keep the streamed events of a finished task; the task itself stays"
     )
     keep_versions: float | None = Field(
         None,
         gt=0,
-        le=CENTURY,
+        le=MAX_DAYS,
         description="days to keep the text of versions that are not current; for ever unless given",
     )
     keep_contexts: float | None = Field(
         None,
         gt=0,
-        le=CENTURY,
+        le=MAX_DAYS,
         description="days to keep a conversation, with its tasks and artifacts, after its last change; for ever unless "
         "given",
     )
@@ -82,7 +83,7 @@ class Settings(BaseSettings):
         description="more host names that requests may use, separated by commas, besides localhost, the host and that "
         "of the public URL; '*' for any",
     )
-    agent_card: Path | None = Field(None, description="the card to start from (default: agent_card.json)")
+    agent_card: Path | None = Field(None, description="the agent card to start from, if not the packaged one")
     advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
     frame_ms: float = Field(
         25, ge=0, le=1000, description="milliseconds in which pieces of text are joined into one event; 0: none"
@@ -124,7 +125,7 @@ class Settings(BaseSettings):
             case "postgresql" | "postgres":
                 return _postgresql_url(value)
             case _:
-                raise ValueError(f"must be memory, {A_FILE} or {A_SERVER}")
+                raise ValueError(f"must be memory, {SQLITE_FORM} or {POSTGRESQL_FORM}")
 
     _known_thinking = field_validator("thinking")(_one_of("auto", "off"))
     _known_outcome = field_validator("on_disconnect")(_one_of("continue", "cancel"))
@@ -149,7 +150,7 @@ class Settings(BaseSettings):
     @field_validator("allowed_hosts")
     @classmethod
     def _host_names(cls, value: str | None) -> str | None:
-        if value and not all(re.fullmatch(r"\*|(\*\.)?[\w.-]+|[0-9A-Fa-f:.]+", name) for name in _listed(value)):
+        if value and not all(re.fullmatch(r"\*|(\*\.)?[\w.-]+|[0-9A-Fa-f:.]+", name) for name in _split_names(value)):
             raise ValueError("must be names such as agent.example.com, without ports, separated by commas; * for any")
         return value
 
@@ -162,31 +163,31 @@ class Settings(BaseSettings):
     @property
     def hosts(self) -> tuple[str, ...]:
         """The names in `allowed_hosts`."""
-        return _listed(self.allowed_hosts or "")
+        return _split_names(self.allowed_hosts or "")
 
     @property
     def url(self) -> str:
-        """The address in the card, without a slash at the end."""
+        """The address in the card, without a trailing slash."""
         if self.public_url:
             return self.public_url
-        return f"http://{authority('localhost' if self.host in EVERYWHERE else self.host, self.port)}"
+        return f"http://{authority('localhost' if self.host in ALL_ADDRESSES else self.host, self.port)}"
 
 
 def authority(host: str, port: int) -> str:
-    """`host:port`, as it stands in an address."""
+    """`host:port` of a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _listed(names: str) -> tuple[str, ...]:
+def _split_names(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def _sqlite_url(url: str) -> str:
     path = url.removeprefix("sqlite:///")
     if path == url or not path:
-        raise ValueError(f"must be {A_FILE} (three slashes; four before a path that begins with one)")
+        raise ValueError(f"must be {SQLITE_FORM} (three slashes; four before a path that begins with one)")
     if "?" in path or path.startswith((":memory:", "file:")):
-        raise ValueError(f"must be {A_FILE}, with the name of a file and nothing else; 'memory' keeps nothing")
+        raise ValueError(f"must be {SQLITE_FORM}, with the name of a file and nothing else; 'memory' keeps nothing")
     return url
 
 
@@ -197,11 +198,11 @@ def _postgresql_url(url: str) -> str:
             url.startswith(f"{parts.scheme}://") and parts.port != 0 and parts.path.strip("/") and not parts.fragment
         )
     except ValueError:
-        # Its message quotes what may be a piece of a password.
+        # Its message may quote a piece of the password.
         whole = False
     if not whole:
         raise ValueError(
-            f"must be {A_SERVER}; in a user or password @ : / ? # % are written as %40 %3A %2F %3F %23 %25"
+            f"must be {POSTGRESQL_FORM}; in a user or password @ : / ? # % are written as %40 %3A %2F %3F %23 %25"
         )
     options = dict(parse_qsl(parts.query))
     if unknown := options.keys() - {"sslmode", "host"}:
@@ -212,19 +213,19 @@ def _postgresql_url(url: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """An address as it can be shown, however wrongly it is written."""
-    # Whatever stands before the last @ may be part of a password that should have been quoted.
+    """An address without its password, even if it is malformed."""
+    # Everything before the last @ may be part of a password that should have been quoted.
     hidden = re.sub(r"^((?:\w[\w+.-]*:?//[^:@/]*+)?+).+@", r"\1:***@", url, flags=re.DOTALL)
     return re.sub(r"(password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
 
 
-def option(field: str) -> str:
+def option_name(field: str) -> str:
     """The name of a field on the command line."""
     return "--advertise-0.3" if field == "advertise_0_3" else "--" + field.replace("_", "-")
 
 
-def span(field: str) -> str:
-    """The numbers that a field takes, in words: `1 to 65535`, `at least 1024`; empty if it has no bounds."""
+def bounds_of(field: str) -> str:
+    """The bounds of a number in words: `1 to 65535`, `at least 1024`; empty if it has none."""
     bounds = {
         key: getattr(item, key)
         for item in Settings.model_fields[field].metadata
@@ -242,8 +243,33 @@ def span(field: str) -> str:
             return ""
 
 
+# ------------------------------------------------------------------------ command line
+
+
+def add_options(command: argparse.ArgumentParser, fields: Iterable[str] = tuple(Settings.model_fields)) -> None:
+    """Add an option to `command` for each of these settings."""
+    command.epilog = f"Every setting is also an environment variable: --log-level is {PREFIX}LOG_LEVEL."
+    for field in fields:
+        info = Settings.model_fields[field]
+        default = "" if info.default is None else f" (default: {info.default})"
+        numbers = f"; {bounds_of(field)}" if bounds_of(field) else ""
+        shown = f"{info.description}{numbers}{default}".replace("%", "%%")
+        form: dict[str, Any] = {"metavar": field.rsplit("_", 1)[-1].upper()}
+        if info.annotation is bool:
+            form = {"action": argparse.BooleanOptionalAction}
+        command.add_argument(option_name(field), dest=field, default=argparse.SUPPRESS, help=shown, **form)
+
+
+def given_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings that were given as options, by their fields."""
+    return {field: value for field, value in vars(options).items() if field in Settings.model_fields}
+
+
+# ------------------------------------------------------------------------ loading
+
+
 def load(given: Mapping[str, Any]) -> Settings:
-    """The settings from what the command line gave, then the environment of the process.
+    """The settings: those given by the command line, then those of the environment.
 
     Raises:
         SettingsError: one of them is unknown, wrong or contradicts another.
@@ -251,36 +277,36 @@ def load(given: Mapping[str, Any]) -> Settings:
     known = {PREFIX + field.upper() for field in Settings.model_fields}
     for name, value in os.environ.items():
         if value and name.upper().startswith(PREFIX) and name.upper() not in known:
-            raise SettingsError(f"Unknown setting {name}.{_meant(name.upper())}")
+            raise SettingsError(f"Unknown setting {name}.{_suggestion(name.upper())}")
     given = {field: value for field, value in given.items() if value != ""}
     try:
         return Settings(**given)
     except ValidationError as error:
-        raise SettingsError("; ".join(_fault(fault, given) for fault in error.errors())) from None
+        raise SettingsError("; ".join(_message(fault, given) for fault in error.errors())) from None
 
 
-def _meant(name: str) -> str:
+def _suggestion(name: str) -> str:
     fields = [field.upper() for field in Settings.model_fields]
     close = difflib.get_close_matches(name.removeprefix(PREFIX), fields, n=1)
     return f" Did you mean {PREFIX}{close[0]}?" if close else " See a2a-canvas serve --help for those there are."
 
 
-IN_WORDS = {
+PYDANTIC_MESSAGES = {
     "int_parsing": "must be a whole number",
     "int_parsing_size": "is too large",
     "float_parsing": "must be a number",
     "bool_parsing": "must be true or false",
 }
-"""What pydantic finds wrong with a string from outside, by its error types."""
+"""Our message for each of pydantic's error types that a string can cause."""
 
 
-def _fault(fault: Any, given: Mapping[str, Any]) -> str:
+def _message(fault: Any, given: Mapping[str, Any]) -> str:
     message = str(fault["msg"]).removeprefix("Value error, ")
     if not fault["loc"]:
         return message
     field = str(fault["loc"][0])
     if fault["type"] in ("greater_than", "greater_than_equal", "less_than_equal"):
-        message = f"must be {span(field)}"
-    name = option(field) if field in given else PREFIX + field.upper()
+        message = f"must be {bounds_of(field)}"
+    name = option_name(field) if field in given else PREFIX + field.upper()
     given_value = without_password(fault["input"]) if field == "database" else fault["input"]
-    return f"{name}={given_value}: {IN_WORDS.get(fault['type'], message)}"
+    return f"{name}={given_value}: {PYDANTIC_MESSAGES.get(fault['type'], message)}"

@@ -1,4 +1,4 @@
-"""The part rules (README, "How parts are combined"): how a change alters an artifact's parts. Pure.
+"""The part rules (docs/a2a.md, "How parts are combined"): how a change alters an artifact's parts. Pure.
 
 A2A parts have no ids, so the kind decides which part an update means:
 
@@ -25,33 +25,34 @@ from a2a_canvas.store.text.unicode import replace_surrogates
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaceParts:
-    """Replace the artifact's parts of the kinds in `parts`.
+class _Update:
+    parts: Parts
+    name: str | None = None
+    description: str | None = None
+    last_chunk: bool = False
+    done: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class AppendParts(_Update):
+    """Add to the artifact's parts of the kinds in `parts`.
 
     Attributes:
         name, description: the new ones; None leaves them unchanged.
         last_chunk: close the draft into a version.
         done: the change completes a call; False for a delta of a call that is still streaming.
-        base: the version that must be current; None if any may be.
     """
-
-    parts: Parts
-    name: str | None = None
-    description: str | None = None
-    last_chunk: bool = False
-    done: bool = True
-    base: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class AppendParts:
-    """Add to the artifact's parts of the kinds in `parts`. Attributes as in `ReplaceParts`, without `base`."""
+class ReplaceParts(_Update):
+    """Replace the artifact's parts of the kinds in `parts`. Attributes as in `AppendParts`, and:
 
-    parts: Parts
-    name: str | None = None
-    description: str | None = None
-    last_chunk: bool = False
-    done: bool = True
+    Attributes:
+        base: the version that must be current; None if any may be.
+    """
+
+    base: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

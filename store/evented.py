@@ -17,7 +17,7 @@ class EventedArtifactStore:
     """Wraps any store and passes every applied change, and every event of an edit, to `listen`, in order.
 
     The first change of an artifact in a task is reported as a replacement with all parts, because a stock client cannot
-    append to an artifact that it has not seen (README, "How parts are combined").
+    append to an artifact that it has not seen (docs/a2a.md, "How parts are combined").
 
     It also records the version at which the turn's model last read or wrote an artifact (`known`). If another version
     is current, somebody else has changed the artifact since.

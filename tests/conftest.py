@@ -27,6 +27,7 @@ MARKED = {
     "tests/server/tasks/sql/replica": "postgres",
     "tests/test_dockerfile.py": "process",
     "tests/test_package.py": "process",
+    "tests/test_start.py": "process",
 }
 """The marker of all tests of a folder or a file."""
 

@@ -1,4 +1,4 @@
-"""`artifact_read` and `artifact_list`: what the model sees of the artifacts that are there."""
+"""`artifact_read` and `artifact_list`, and what the model is told of a change by others."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 
 from pydantic import BaseModel, Field
 
-from a2a_canvas.store.errors import StoreError, VersionConflict
+from a2a_canvas.store.errors import PassageLost, StoreError, VersionConflict
 from a2a_canvas.store.models import Artifact, Content, DataPart, JsonValue, Part, TextPart, Version
 from a2a_canvas.store.text.spans import Span, difference, lines_of
 from a2a_canvas.tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
 from a2a_canvas.tools.part_inputs import part_output
 
 EXCERPT = 600
-"""Characters of a passage that somebody else has changed that are shown, of how it was and of how it is."""
+"""Characters of a passage changed by others that are shown, of the old and of the new text each."""
 
 
 class ReadInput(BaseModel):
@@ -66,7 +66,7 @@ def _shown(part: Part, call: ReadInput, room: int) -> dict[str, JsonValue]:
 
 
 def _lines(text: str, first: int, last: int | None, room: int) -> dict[str, JsonValue]:
-    """The lines of a text that are asked for, as far as there is room; and if these are not all, how many there are."""
+    """The requested lines, as far as there is room; with the number of all lines if some are missing."""
     lines = text.split("\n")
     asked = "\n".join(lines[first - 1 : last])
     shown = asked[:room]
@@ -89,15 +89,20 @@ async def _list(call: ListInput, workspace: Workspace) -> Outcome:
     return Done(to_json([_entry(artifact, count) for artifact, count in zip(artifacts, counts, strict=True)]))
 
 
-async def refusal_reason(error: StoreError, workspace: Workspace) -> str:
-    """Why a change was refused, for the model: of an artifact that has moved on, what was changed."""
-    if not isinstance(error, VersionConflict):
-        return str(error)
-    return f"{await what_changed(workspace, error.artifact_id)} Read it first, and keep that change."
+async def refusal_of(error: StoreError, workspace: Workspace) -> str:
+    """Why a change was refused, for the model: on a version conflict, what was changed meanwhile."""
+    match error:
+        case VersionConflict(artifact_id=artifact_id):
+            changed = await what_changed(workspace, artifact_id)
+            return f"{changed} Read it first, and keep that change. Nothing was changed."
+        case PassageLost():
+            return str(error)
+        case _:
+            return f"{error} Nothing was changed."
 
 
 async def what_changed(workspace: Workspace, artifact_id: str) -> str:
-    """What somebody else has made of an artifact since the model read or wrote it last, for the model."""
+    """How others have changed an artifact since the model last read or wrote it, for the model."""
     store, ref = workspace.store, workspace.ref(artifact_id)
     artifact, known = await store.get(ref), store.known(artifact_id) or 0
     moved = (
@@ -106,7 +111,7 @@ async def what_changed(workspace: Workspace, artifact_id: str) -> str:
     )
     try:
         before = (await store.version(ref, known)).content.text
-    except StoreError:  # it is not kept any more
+    except StoreError:  # pruned
         return moved
     span, new = difference(before, artifact.text)
     if span.of(before) == new:
@@ -147,7 +152,7 @@ def _entry(artifact: Artifact, versions: int) -> dict[str, object]:
 
 
 def to_json(value: object) -> str:
-    """JSON as a model reads it: not escaped."""
+    """JSON for a model: without ASCII escapes."""
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""`artifact_restore`: the model takes back what was done last, or makes an old version the newest one."""
+"""`artifact_restore`: the model undoes the last task's changes, or restores an old version."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from a2a_canvas.store.changes import Restore, Undo
 from a2a_canvas.store.errors import LimitReached, StoreError
-from a2a_canvas.tools.artifact_input import ArtifactId
-from a2a_canvas.tools.artifact_read import refusal_reason
+from a2a_canvas.tools.artifact_read import refusal_of
 from a2a_canvas.tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
+from a2a_canvas.tools.part_inputs import ArtifactId
 
 
 class RestoreInput(BaseModel):
@@ -36,7 +36,7 @@ async def _restore(call: RestoreInput, workspace: Workspace) -> Outcome:
     except LimitReached:
         raise
     except StoreError as error:
-        return Failed(f"{await refusal_reason(error, workspace)} Nothing was changed.")
+        return Failed(await refusal_of(error, workspace))
     return Done(
         f"Restored; version {applied.version} of {call.artifact_id}, with the content of version {call.version}, "
         "is saved."

@@ -1,65 +1,110 @@
-"""`artifact_update`: the model writes an artifact, and it grows while the call is still being written.
+"""`artifact_update`: the model writes an artifact, which grows while the call is being written.
 
 Law: a call acted on while it streams, however it is cut, leaves what applying the whole call at once leaves.
 
-So text goes to the store delta by delta, but only once `append` and `artifact_id` are known; before that it is
-held back. Files and data go when they are whole, each of them held back until the next part begins or the call
-ends, so that the last change of the call can carry what came after it (`name`, `last_chunk`).
+So text goes to the store delta by delta, but only after `append` and `artifact_id` are known; earlier text is held
+back. A file or a data part goes when the next part begins or the call ends, so that the last change of the call can
+carry what came after it (`name`, `last_chunk`).
 
-Nothing is replaced that somebody else has changed since the model read or wrote it last: the call is refused, and says
-what was changed. What is added needs no such guard.
+A replacement is refused if somebody else has changed the artifact since the model last read or wrote it, and the
+model is told what was changed. An append needs no such check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
-from a2a_canvas.store.errors import LimitReached, StoreError
 from a2a_canvas.store.models import Applied, Kind, Part, Ref, text_part
-from a2a_canvas.tools.artifact_input import DESCRIPTION, ArtifactUpdateInput, UpdateHead
-from a2a_canvas.tools.artifact_read import refusal_reason
-from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream, Workspace, explain, not_json, schema_of
-from a2a_canvas.tools.json_events import Begin, Delta, DuplicateCheck, JsonError, JsonEvent, Path, Value
-from a2a_canvas.tools.json_stream import JsonStream
-from a2a_canvas.tools.part_inputs import TextInput, part_input, require_portable
+from a2a_canvas.tools.base import Workspace
+from a2a_canvas.tools.json_stream import Begin, Delta, JsonEvent, JsonStream, Path, Value
+from a2a_canvas.tools.part_inputs import ArtifactId, Encodable, PartInput, TextInput, part_input, require_portable
+from a2a_canvas.tools.streaming import InputHead, StreamingCall, StreamingTool
 
 NAME = "artifact_update"
+DESCRIPTION = """\
+Write an artifact: a document, program, file or data set that the user watches growing while you write it.
+
+Write `append` and `artifact.artifact_id` first, then the parts.
+- append=false replaces, append=true adds to what is there. Appending to an artifact that does not exist makes it.
+- Which part an update means is decided by its kind (text, file, data), because parts have no ids:
+  an artifact has at most one text part. All text parts of one update are joined, in order, into one; append joins
+  them to the end of the existing text. Files and data are kept as separate items, in order; append adds items.
+- append=false replaces a kind as a whole: all text, or all files, or all data. Kinds you do not name stay.
+- To tell items of one kind apart, give them metadata such as {"partType": "summary"}, or keep a collection inside
+  one data part, and write the whole collection when it changes.
+- All text of an artifact has one mimeType.
+- last_chunk=true says that the artifact is finished for now; it becomes a new version.
+- append=false needs the whole text: never "… rest unchanged …", never a note that a text was left out.
+To change a passage in the middle of a text, call artifact_edit instead of writing the text again.
+A text of more than about 5,000 words goes in several calls, one per answer, with append=true from the second on.\
+"""
 
 
-class ArtifactUpdate:
-    """The tool."""
+def _truth(value: object) -> object:
+    """Some models write true and false in quotes."""
+    return {"true": True, "false": False}.get(value.strip().lower(), value) if isinstance(value, str) else value
 
-    name = NAME
-    description = DESCRIPTION
-    eager = True
-    acts_last = False
+
+def _from_text(value: object) -> object:
+    """Some models write an object or a list as JSON in a string. A string that is not JSON is refused as a string."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value
+
+
+Bool = Annotated[bool, BeforeValidator(_truth)]
+
+
+class ArtifactInput(BaseModel):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    artifact_id: ArtifactId
+    name: Encodable | None = Field(default=None, description="What the user sees, for example 'report.md'.")
+    description: Encodable | None = Field(default=None, description="One sentence.")
+    parts: Annotated[list[PartInput], Field(min_length=1), BeforeValidator(_from_text)]
+
+
+class ArtifactUpdateInput(BaseModel):
+    """The whole input. The order of the fields is the order in which the model should write them."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    append: Bool = Field(description="false: replace; true: add to the end.")
+    last_chunk: Bool = Field(default=False, description="true: the artifact is finished for now.")
+    artifact: Annotated[ArtifactInput, BeforeValidator(_from_text)]
+
+
+class UpdateHead(InputHead):
+    """The fields beside the parts."""
+
+    append: Bool | None = None
+    last_chunk: Bool = False
+    artifact_id: ArtifactId | None = None
+    name: Encodable | None = None
+    description: Encodable | None = None
 
     @property
-    def input_schema(self) -> Mapping[str, Any]:
-        return schema_of(ArtifactUpdateInput)
-
-    def open(self, workspace: Workspace) -> ToolStream:
-        return _UpdateCall(workspace)
-
-
-class _InvalidInput(Exception):
-    """What to tell the model."""
+    def addressed(self) -> bool:
+        """Whether it is known which artifact the text goes to, and whether it replaces or appends."""
+        return self.append is not None and self.artifact_id is not None
 
 
 _IN_TEXT = (("artifact",), ("artifact", "parts"))
-"""What some models write as JSON in a string."""
+"""Objects that some models write as JSON in a string."""
 
 _FIELD_DEPTH = 4
-"""Steps to a field of a part: artifact, parts, 0, text. What stands deeper is looked at only when it is whole."""
+"""Steps to a field of a part: artifact, parts, 0, text. A deeper value is read only when it is complete."""
 
 
 class _PartBuilder:
-    """The part that is being written: what is known of it, and the text that has not gone to the store."""
+    """The part that is being written: its known fields, and the text that has not gone to the store."""
 
     def __init__(self) -> None:
         self.kind: object = None
@@ -69,7 +114,7 @@ class _PartBuilder:
         self.written = False
 
     def take(self) -> Part | None:
-        """What can go now of a text part. An empty one goes once: it may replace a text by nothing."""
+        """The text part to send now. An empty one is sent once, because it may replace a text."""
         if self.written and not (self.pieces or self.media_type or self.metadata):
             return None
         part = text_part("".join(self.pieces), self.media_type, self.metadata)
@@ -77,77 +122,42 @@ class _PartBuilder:
         return part
 
 
-class _UpdateCall:
-    """One call. `_error` is set once by whatever goes wrong; nothing happens after that."""
-
+class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
     def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._json = JsonStream()
+        super().__init__(NAME, ArtifactUpdateInput, _FIELD_DEPTH, workspace)
         self._in_text: dict[Path, JsonStream] = {path: JsonStream() for path in _IN_TEXT}
         self._head = UpdateHead()
-        self._once = DuplicateCheck(_FIELD_DEPTH)
         self._part = _PartBuilder()
         self._ready: list[Part] = []
         self._held_item: Part | None = None
         self._kinds: set[Kind] = set()
-        self._told: tuple[str | None, str | None] = (None, None)
+        self._sent_names: tuple[str | None, str | None] = (None, None)
         self._ref: Ref | None = None
-        self._error: Failed | None = None
 
     @property
     def label(self) -> str:
         title = self._head.name or (self._head.artifact_id if self._kinds else "")
         return f"Writing {title}…" if title and self._ref else ""
 
-    async def feed(self, fragment: str) -> None:
-        if self._error:
-            return
-        try:
-            for event in self._json.feed(fragment):
-                self._take(event)
-            self._take_text()
-            await self._write()
-        except JsonError as error:
-            await self._fail(not_json(NAME, str(error)))
-        except _InvalidInput as error:
-            await self._fail(str(error))
-        except LimitReached:
-            raise
-        except StoreError as error:
-            await self._refused(error)
+    async def _act(self, events: Sequence[JsonEvent]) -> None:
+        for event in events:
+            self._check(event)
+        self._take_text()
+        await self._write()
 
-    async def finish(self) -> Outcome:
-        if self._error:
-            return self._error
-        try:
-            self._json.flush()
-            whole = ArtifactUpdateInput.model_validate(self._json.value)
-            return Done(_summary(await self._complete(whole)))
-        except JsonError as error:
-            return await self._fail(not_json(NAME, str(error)))
-        except ValidationError as error:
-            return await self._fail(explain(NAME, error))
-        except LimitReached:
-            raise
-        except StoreError as error:
-            return await self._refused(error)
+    async def _undo(self) -> None:
+        if self._ref:
+            await self._workspace.store.discard(self._ref)
 
-    async def abort(self) -> None:
-        await self._fail("The call was cut off.")
+    async def _complete(self, whole: ArtifactUpdateInput) -> str:
+        applied = await self._last_change(whole)
+        if applied is None or not applied.last_chunk:
+            return "Written; the draft stays open."
+        return f"Written; version {applied.version} of {applied.artifact.artifact_id} is saved."
 
-    # ------------------------------------------------------------- what the input says
+    # ------------------------------------------------------------- reading the input
 
     def _take(self, event: JsonEvent) -> None:
-        try:
-            self._once.check(event)
-            self._take_known(event)
-        except ValidationError as error:  # it names the fields of a part from the part on, others with their own name
-            at = event.path if isinstance(event.path[-1], int) else event.path[:-1]
-            raise _InvalidInput(explain(NAME, error, at)) from error
-        except ValueError as error:
-            raise _InvalidInput(explain(NAME, error, event.path)) from error
-
-    def _take_known(self, event: JsonEvent) -> None:
         match event.path:
             case ("append" | "last_chunk" as field,) | ("artifact", "artifact_id" | "name" | "description" as field):
                 if isinstance(event, Value):
@@ -165,7 +175,7 @@ class _UpdateCall:
         """The object or list at `path` is written as JSON in a string, of which `text` is the next piece."""
         for event in self._in_text[path].feed(text):
             if event.path:
-                self._take(replace(event, path=(*path, *event.path)))
+                self._check(replace(event, path=(*path, *event.path)))
 
     def _take_part(self, event: JsonEvent) -> None:
         if isinstance(event, Begin):
@@ -203,7 +213,7 @@ class _UpdateCall:
             self._ready.append(self._held_item)
             self._held_item = None
 
-    # ------------------------------------------------------------- what the store is told
+    # ------------------------------------------------------------- writing to the store
 
     async def _write(self) -> None:
         if not self._head.addressed:
@@ -218,17 +228,17 @@ class _UpdateCall:
         replaces = not self._head.append and part.kind not in self._kinds
         name, description = self._head.name, self._head.description
         self._kinds.add(part.kind)
-        self._told = (name, description)
+        self._sent_names = (name, description)
         added = ((part,), name, description, last_chunk, done)
         store = self._workspace.store
         change = ReplaceParts(*added, store.known(ref.artifact_id)) if replaces else AppendParts(*added)
         return await store.apply(ref, change)
 
-    async def _complete(self, whole: ArtifactUpdateInput) -> Applied | None:
-        """The last change of the call: it closes the draft, or says that what is written is to be kept."""
+    async def _last_change(self, whole: ArtifactUpdateInput) -> Applied | None:
+        """Make the last change of the call: close the draft, or mark the call as complete."""
         await self._write()
         ref = self._workspace.ref(whole.artifact.artifact_id)
-        named_late = self._told != (self._head.name, self._head.description)
+        named_late = self._sent_names != (self._head.name, self._head.description)
         last = self._held_item or (text_part("") if named_late else None)
         if last:
             return await self._apply(ref, last, done=True, last_chunk=whole.last_chunk)
@@ -237,18 +247,5 @@ class _UpdateCall:
         await self._workspace.store.complete_call(ref)
         return None
 
-    async def _refused(self, error: StoreError) -> Failed:
-        return await self._fail(f"{await refusal_reason(error, self._workspace)} Nothing was changed.")
 
-    async def _fail(self, reason: str) -> Failed:
-        if self._error is None:
-            self._error = Failed(reason)
-            if self._ref:
-                await self._workspace.store.discard(self._ref)
-        return self._error
-
-
-def _summary(applied: Applied | None) -> str:
-    if applied is None or not applied.last_chunk:
-        return "Written; the draft stays open."
-    return f"Written; version {applied.version} of {applied.artifact.artifact_id} is saved."
+artifact_update = StreamingTool(NAME, DESCRIPTION, ArtifactUpdateInput, _UpdateCall)

@@ -1,4 +1,4 @@
-"""`ask_user` and `decline_task`: the two ways in which a model gives the turn back. They act last."""
+"""`ask_user` and `decline_task`: a model pauses or ends the turn. They run after the other calls of a message."""
 
 from __future__ import annotations
 

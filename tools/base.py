@@ -1,10 +1,10 @@
-"""What a tool is: a name, a description, a schema, and a stream that takes its input while it is written.
+"""A tool: a name, a description, a schema, and a stream that takes its input while it is written.
 
-Rule 1: a tool never raises for what the model did wrong; it answers `Failed`, and says how to do it right.
+Rule 1: a tool never raises for a mistake of the model; it answers `Failed`, which says how to correct the call.
 Rule 2: `LimitReached` is the one exception that passes: it ends the turn.
-Rule 3: a tool whose call is cut off takes back what it did (`abort`).
-Rule 4: what a completed call does is done in the last step of `finish`: after a change that lasts it waits for nothing.
-        Then a crash leaves the change, its result and its being remembered, or none of them and the call is made anew.
+Rule 3: a call that is cut off undoes what it did (`abort`).
+Rule 4: a durable change is made in the last step of `finish`, with no await after it. So a crash leaves the change, its
+        result and its transcript entry; or none of them, and the call is made again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Outcome = Done | Failed | Ask | Decline
 
 
 READ_LIMIT = 100_000
-"""Characters of an artifact that a model whose window is not known is shown at once."""
+"""Characters of an artifact that a model with an unknown window is shown at once."""
 
 
 def _short_id() -> str:
@@ -63,10 +63,10 @@ def _short_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where a turn's tools work: the artifacts of one context, in the name of one task.
+    """The artifacts of one context, for the tools of one task's turn.
 
     Attributes:
-        new_id: makes the id of an edit, unique in the task.
+        new_id: makes an id for an edit, unique in the task.
         read_limit: characters of an artifact that the model is shown at once.
     """
 
@@ -85,7 +85,7 @@ class ToolStream(Protocol):
 
     @property
     def label(self) -> str:
-        """What a reader may be told is going on ("Writing report.md…"); empty while that is not known."""
+        """The progress to show to readers ("Writing report.md…"); empty until it is known."""
         ...
 
     async def feed(self, fragment: str) -> None:
@@ -97,7 +97,7 @@ class ToolStream(Protocol):
         ...
 
     async def finish(self) -> Outcome:
-        """The input is complete: do what it says (rule 4).
+        """The input is complete: carry it out (rule 4).
 
         Raises:
             LimitReached: the turn must end.
@@ -105,12 +105,12 @@ class ToolStream(Protocol):
         ...
 
     async def abort(self) -> None:
-        """The call was cut off: take back what it did."""
+        """The call was cut off: undo what it did."""
         ...
 
 
 class Tool(Protocol):
-    """A tool as the model is told of it."""
+    """A tool that is offered to the model."""
 
     @property
     def name(self) -> str: ...
@@ -125,7 +125,7 @@ class Tool(Protocol):
 
     @property
     def acts_last(self) -> bool:
-        """Whether it ends or pauses the turn, and so must act after all other calls of a message."""
+        """Whether it ends or pauses the turn, and so must run after all other calls of a message."""
         ...
 
     def open(self, workspace: Workspace) -> ToolStream:
@@ -138,7 +138,7 @@ InputT = TypeVar("InputT", bound=BaseModel)
 
 @cache
 def schema_of(model: type[BaseModel]) -> Mapping[str, Any]:
-    """The JSON schema of an input. It is asked for in every turn and takes milliseconds to make."""
+    """The JSON schema of an input; cached, because it takes milliseconds and every turn needs it."""
     return model.model_json_schema()
 
 
@@ -174,7 +174,7 @@ class _WholeInput(Generic[InputT]):
 
     async def finish(self) -> Outcome:
         try:
-            # A model that has nothing to say for a tool without parameters may send no input at all.
+            # A model may send no input at all for a tool without parameters.
             parsed = self._tool.input.model_validate(json.loads("".join(self._fragments) or "{}"))
         except ValidationError as error:
             return Failed(explain(self._tool.name, error))
@@ -187,7 +187,7 @@ class _WholeInput(Generic[InputT]):
 
 
 def explain(tool: str, error: ValueError, at: tuple[int | str, ...] = ()) -> str:
-    """What is wrong with an input, field by field, for the model; `at` is where `error` was found."""
+    """The errors of an input by field, for the model; `at` is the place of `error`."""
     found = [(at, str(error))]
     if isinstance(error, ValidationError):
         found = [((*at, *fault["loc"]), fault["msg"]) for fault in error.errors()[:10]]
@@ -196,7 +196,7 @@ def explain(tool: str, error: ValueError, at: tuple[int | str, ...] = ()) -> str
 
 
 def not_json(tool: str, reason: str = "") -> str:
-    """What to tell a model whose input is not JSON, or ended in the middle."""
+    """The answer to an input that is not JSON, or incomplete."""
     why = f" ({reason})" if reason else ""
     return f"The input of {tool} is not complete, valid JSON{why}, nothing was changed. Call it again, with all of it."
 

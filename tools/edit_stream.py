@@ -1,9 +1,9 @@
 """One edit of a range of an artifact's text, from its announcement to its one change.
 
-Rule 1: until it is complete it exists for watchers alone: the store is asked for nothing, so nobody has to wait for it.
-Rule 2: when it is complete it lands where it was meant to, even if others have changed the artifact meanwhile: the
-        passage is found again (`store/tracking.py`), or the edit comes to nothing. It is never guessed.
-Rule 3: whatever was announced ends: `complete`, or `abort`.
+Rule 1: until the edit is complete only watchers see it. The store has no draft of it, so no other task has to wait.
+Rule 2: a complete edit is applied to the passage that was selected, even if others have changed the artifact meanwhile:
+        the passage is found again (`store/tracking.py`), or the edit fails. It is never guessed.
+Rule 3: every announced edit ends with `complete` or `abort`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class EditTarget:
     """A passage of an artifact: `span` of `text`, the artifact's text at `version`.
 
     Attributes:
-        unit: what whoever asked for the edit counts in.
+        unit: the unit of the sender's offsets.
     """
 
     artifact_id: str
@@ -55,8 +55,8 @@ def updated_content(quote: str, written: str, strategy: Strategy) -> str:
             return quote + written
 
 
-def place_of(passage: Span, strategy: Strategy) -> Span:
-    """Which range the written text replaces: an insertion leaves the passage as it is, for others to edit."""
+def replaced_span(passage: Span, strategy: Strategy) -> Span:
+    """The range that the written text replaces. It is empty for an insertion, so that others can edit the passage."""
     match strategy:
         case "replace":
             return passage
@@ -70,9 +70,9 @@ class EditStream:
     """An edit that is being written.
 
     Args:
-        target: where.
-        strategy: what becomes of the passage.
-        author: who writes.
+        target: the passage.
+        strategy: whether the text replaces the passage or is inserted next to it.
+        author: the author of the new version.
     """
 
     def __init__(self, workspace: Workspace, target: EditTarget, strategy: Strategy, author: Author = "agent") -> None:
@@ -86,18 +86,18 @@ class EditStream:
 
     @property
     def target(self) -> EditTarget:
-        """Where it goes: when it is complete, where it landed."""
+        """The passage; after `complete`, its place in the version that was edited."""
         return self._target
 
     async def start(self) -> None:
-        """Announce it."""
+        """Announce the edit."""
         target = self._target
         await self._store.notify(
             EditStarted(self._id, target.artifact_id, self._selection, self._strategy, target.version)
         )
 
     async def feed(self, text: str) -> None:
-        """Take the next piece of what is to be written."""
+        """Take the next piece of the new text."""
         text = replace_surrogates(text)
         if text:
             self._pieces.append(text)
@@ -107,31 +107,31 @@ class EditStream:
         """Make the change: one new version.
 
         Raises:
-            PassageLost: others have changed the artifact, and where the passage stands now cannot be told.
+            PassageLost: others have changed the artifact, and the place of the passage is no longer certain.
             StoreError: the change was refused. The edit is still open: `abort` it.
         """
         while True:
             target = self._target
             written = "".join(self._pieces)
             updated = updated_content(target.quote, written, self._strategy)
-            change = EditText(place_of(target.span, self._strategy), written, target.version)
+            change = EditText(replaced_span(target.span, self._strategy), written, target.version)
             try:
                 return await self._store.complete(self._ref, change, self._completed(target, written, updated))
             except VersionConflict:
                 self._target = await self._found_again()
 
     async def abort(self, *, again: bool = False) -> None:
-        """Take the announcement back.
+        """End the edit without a change.
 
         Args:
-            again: another try follows, so that watchers need not be shown the artifact as it is.
+            again: another attempt follows, so watchers do not need the whole artifact.
         """
         await self._store.notify(EditAborted(self._id, self._target.artifact_id, self._selection))
         if not again:
             await self.show()
 
     async def show(self) -> None:
-        """Show watchers the artifact as it is."""
+        """Send watchers the whole artifact."""
         await self._store.resend(self._ref)
 
     def _completed(self, target: EditTarget, written: str, updated: str) -> EditCompleted:
@@ -142,10 +142,10 @@ class EditStream:
 
     async def _found_again(self) -> EditTarget:
         target = self._target
-        await self._store.close(self._ref)  # the store closes a draft of this very task before an edit
+        await self._store.close(self._ref)  # the store closes this task's draft before an edit
         current = (await self._store.get(self._ref)).version
-        versions = await self._store.versions(self._ref)  # afterwards: others may make one between the two
-        # The version, not the artifact: what another task is still writing may be taken back.
+        versions = await self._store.versions(self._ref)  # read after `get`: others may make a version in between
+        # The version, not the draft: another task may still discard its draft.
         text = versions[current - 1].content.text
         span = track(versions, target.version, current, target.span, target.quote)
         if span is None:

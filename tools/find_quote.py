@@ -1,8 +1,8 @@
-"""Finding a quoted passage: the one place where it stands, or words that help to quote it better. Pure.
+"""Finds the one place of a quoted passage, or explains how to quote it better. Pure.
 
-Rule 1: a passage is never guessed. What occurs twice, or in other whitespace, is shown, not taken. Occurrences may
-        overlap.
-Rule 2: what is shown is short, however long the text and its lines are, and looking for it is cheap.
+Rule 1: a passage is never guessed. A quote that occurs twice, or with other whitespace, is refused and its places are
+        shown. Occurrences may overlap.
+Rule 2: the explanation is short and cheap, however long the text and its lines are.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from itertools import islice
 
 from a2a_canvas.store.text.spans import Span, lines_of
 
-COUNTED = 1000
-"""Occurrences are counted up to here."""
+MAX_COUNT = 1000
+"""Occurrences that are counted."""
 
-SHOWN = 3
-"""Places that are shown."""
+MAX_PLACES = 3
+"""Occurrences that are shown."""
 
-WIDTH = 160
+MAX_WIDTH = 160
 """Characters of a line that are shown."""
 
-EXCERPT = 400
+MAX_EXCERPT = 400
 """Characters of a passage that are shown."""
 
-SEARCHED = 200_000
-"""Characters of a text that are searched for a line like the quoted one."""
+MAX_SEARCHED = 200_000
+"""Characters of a text that are searched for a similar line."""
 
-ALIKE = 0.6
-"""How much of a quoted line must stand in another one, from 0 to 1, to call that one the nearest."""
+MIN_SIMILARITY = 0.6
+"""The share of a quoted line, from 0 to 1, that the nearest line must contain."""
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _NOT_BLANK = re.compile(r"\S+")
 
 
 def find_once(text: str, quote: str) -> Span | str:
-    """Where `quote`, which is not empty, stands in `text`; or why that cannot be told, and what to do about it."""
-    places = list(islice(_places(text, quote), COUNTED + 1))
+    """The place of a non-empty `quote` in `text`; or why there is no single place, and how to quote better."""
+    places = list(islice(_places(text, quote), MAX_COUNT + 1))
     match places:
         case []:
             return _absent(text, quote)
@@ -61,10 +61,10 @@ def _places(text: str, quote: str) -> Iterator[int]:
 
 
 def _several(text: str, hits: list[Span]) -> str:
-    often = f"{len(hits)} times" if len(hits) <= COUNTED else f"more than {COUNTED} times"
-    which = f"The first {SHOWN} places:" if len(hits) > SHOWN else "The places:"
+    often = f"{len(hits)} times" if len(hits) <= MAX_COUNT else f"more than {MAX_COUNT} times"
+    which = f"The first {MAX_PLACES} places:" if len(hits) > MAX_PLACES else "The places:"
     lines = text.split("\n")
-    places = [f"{n}.\n{_around(text, lines, hit)}" for n, hit in enumerate(hits[:SHOWN], 1)]
+    places = [f"{n}.\n{_around(text, lines, hit)}" for n, hit in enumerate(hits[:MAX_PLACES], 1)]
     why = (
         f"old_text occurs {often}, and it must occur exactly once. Nothing was changed. Call artifact_edit again and "
         f"quote more of what stands around the place you mean. {which}"
@@ -73,7 +73,7 @@ def _several(text: str, hits: list[Span]) -> str:
 
 
 def _around(text: str, lines: list[str], hit: Span) -> str:
-    """The first and the last line of a place, marked, with the line before and the line after."""
+    """The first and the last line of a place, marked, with one line of context on each side."""
     first, last = lines_of(text, hit)
     start, end = (at - text.rfind("\n", 0, at) - 1 for at in (hit.start, hit.end))
     shown = [f"> {first}: {_cut(lines[first - 1], start)}"]
@@ -89,12 +89,12 @@ def _around(text: str, lines: list[str], hit: Span) -> str:
 
 
 def _cut(line: str, at: int) -> str:
-    """`line`, or as much of it as is shown, with the character `at` in the middle."""
+    """`line`, shortened to `MAX_WIDTH` with the character `at` in the middle."""
     line = line.removesuffix("\r")
-    if len(line) <= WIDTH:
+    if len(line) <= MAX_WIDTH:
         return line
-    start = max(0, min(at - WIDTH // 2, len(line) - WIDTH))
-    end = start + WIDTH
+    start = max(0, min(at - MAX_WIDTH // 2, len(line) - MAX_WIDTH))
+    end = start + MAX_WIDTH
     return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
 
 
@@ -103,9 +103,9 @@ def _cut(line: str, at: int) -> str:
 
 def _absent(text: str, quote: str) -> str:
     why = "old_text does not occur in the artifact's text. Nothing was changed."
-    if blanks := _in_other_blanks(text, quote):
+    if blanks := _with_other_whitespace(text, quote):
         said = blanks.of(text)
-        excerpt = json.dumps(said[:EXCERPT], ensure_ascii=False) + ("… (cut)" if len(said) > EXCERPT else "")
+        excerpt = json.dumps(said[:MAX_EXCERPT], ensure_ascii=False) + ("… (cut)" if len(said) > MAX_EXCERPT else "")
         line = lines_of(text, blanks)[0]
         return f"{why} It differs only in whitespace: at line {line} the text says {excerpt}. Quote it exactly so."
     near = _nearest(text, quote)
@@ -114,8 +114,8 @@ def _absent(text: str, quote: str) -> str:
     return f"{why} {again}{nearest}"
 
 
-def _in_other_blanks(text: str, quote: str) -> Span | None:
-    """Where the words of `quote` stand with other whitespace between or around them."""
+def _with_other_whitespace(text: str, quote: str) -> Span | None:
+    """The place of the words of `quote` with other whitespace between or around them."""
     wanted, joined = " ".join(quote.split()), " ".join(text.split())
     at = joined.find(wanted) if wanted else -1
     if at < 0:
@@ -124,28 +124,28 @@ def _in_other_blanks(text: str, quote: str) -> Span | None:
 
 
 def _unjoined(text: str, joined: str, at: int) -> int:
-    """Where the character `at` of the words of `text`, joined by single blanks, stands in `text`."""
+    """The offset in `text` of the character `at` of its words joined by single spaces."""
     word = next(islice(_NOT_BLANK.finditer(text), joined.count(" ", 0, at), None))
     return word.start() + at - (joined.rfind(" ", 0, at) + 1)
 
 
 def _nearest(text: str, quote: str) -> str:
-    """The line that is most like the first quoted one that does not occur, as "4: …"; empty if none is much like it."""
+    """The line most similar to the first quoted line that does not occur, as "4: …"; empty if none is similar."""
     quoted = (line.strip() for line in islice(quote.split("\n"), 50))
-    wanted = next((line for line in quoted if line and line not in text), "")[:WIDTH]
+    wanted = next((line for line in quoted if line and line not in text), "")[:MAX_WIDTH]
     words = set(_WORD.findall(wanted))
-    lines = text[:SEARCHED].split("\n")
+    lines = text[:MAX_SEARCHED].split("\n")
     likely = nlargest(5, range(len(lines)), key=lambda n: len(words.intersection(_WORD.findall(lines[n]))))
-    alike, at, number = max((*_likeness(wanted, lines[n]), n) for n in likely) if wanted else (0.0, 0, 0)
-    return f"{number + 1}: {_cut(lines[number], at)}" if alike >= ALIKE else ""
+    alike, at, number = max((*_similarity(wanted, lines[n]), n) for n in likely) if wanted else (0.0, 0, 0)
+    return f"{number + 1}: {_cut(lines[number], at)}" if alike >= MIN_SIMILARITY else ""
 
 
-def _likeness(wanted: str, line: str) -> tuple[float, int]:
-    """How much of `wanted` stands in `line`, from 0 to 1, and where most of it does."""
+def _similarity(wanted: str, line: str) -> tuple[float, int]:
+    """The share of `wanted` in `line`, from 0 to 1, and the offset of its longest common run."""
     found = list(islice(_WORD.finditer(line), 500))
     words = _WORD.findall(wanted)
     blocks = SequenceMatcher(None, words, [word[0] for word in found], autojunk=False).get_matching_blocks()
     largest = max(blocks, key=lambda block: block.size)
     in_words = sum(block.size for block in blocks) / len(words)
-    in_letters = SequenceMatcher(None, wanted, line, autojunk=False).ratio() if len(line) <= WIDTH else 0.0
+    in_letters = SequenceMatcher(None, wanted, line, autojunk=False).ratio() if len(line) <= MAX_WIDTH else 0.0
     return max(in_words, in_letters), found[largest.b].start() if largest.size else 0

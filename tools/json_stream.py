@@ -1,11 +1,11 @@
-"""Incremental JSON decoder: fragments of one text in, cut anywhere; events out as soon as they are known.
+"""Incremental JSON decoder: fragments of one text in, cut anywhere; events out as soon as possible.
 
-Rule 1: pure. No IO, no clock; what comes out depends on the text alone. The cut decides only how a string
-        is divided into deltas.
+Rule 1: pure. No IO, no clock; the output depends on the text alone. The cut decides only how a string is
+        divided into deltas.
 Rule 2: the value is the one that `json.loads` gives. Three things are stricter: NaN and the infinities are
         refused (RFC 8259 has none), so are numbers that overflow to them, and nesting has a limit.
 Rule 3: the cost of a fragment is proportional to the fragment. Text is scanned in runs, by regular
-        expressions, and never twice: what cannot be decided yet and is held back is at most 11 characters
+        expressions, and never twice: at most 11 undecided characters are held back
         (a high surrogate and five characters of its partner); a long number waits in pieces.
 Rule 4: order. `Begin`, then the `Delta`s, then the `Value` of one path; children before their container.
 Rule 5: no recursion; nesting lives in a list.
@@ -19,13 +19,58 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from a2a_canvas.store.models import JsonValue
-from a2a_canvas.tools.json_events import Begin, Delta, JsonError, JsonEvent, Path, Value
+
+Path = tuple[str | int, ...]
+"""Keys and list indices from the top; `()` is the top-level value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A container or a string value has begun; keys and other scalars do not begin."""
+
+    path: Path
+    kind: Literal["object", "array", "string"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The next piece of the string at `path`, decoded and never empty; at most one per string and feed."""
+
+    path: Path
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The value at `path` is complete. Containers hold their children's values themselves: read only."""
+
+    path: Path
+    value: JsonValue
+
+
+JsonEvent = Begin | Delta | Value
+
+
+class JsonError(ValueError):
+    """The text is not JSON, or exceeds the limits.
+
+    Args:
+        position: 0-based offset in the whole text, in characters. For a bad number, literal or escape it is its first
+            character; for an unfinished text its length. It does not depend on the cut.
+        reason: for the author of the text.
+    """
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"{reason} at character {position}")
+        self.position = position
+        self.reason = reason
 
 
 class _State(StrEnum):
-    """What may come next. The text of a state completes the sentence "expected …"."""
+    """The tokens that may come next. The text of a state completes the sentence "expected …"."""
 
     VALUE = "a value"
     FIRST_ITEM = "a value or ']'"
@@ -103,7 +148,7 @@ class JsonStream:
 
     @property
     def done(self) -> bool:
-        """Whether the whole value is there. More whitespace may follow, anything else is an error."""
+        """Whether the value is complete. Only whitespace may follow."""
         return self._state is _State.END and self._error is None
 
     @property
@@ -119,11 +164,11 @@ class JsonStream:
         return self._value
 
     def feed(self, fragment: str) -> list[JsonEvent]:
-        """The events that `fragment`, the next piece of the text, makes known.
+        """The events that follow from `fragment`, the next piece of the text.
 
         Raises:
-            JsonError: the text is malformed; every later call raises it again. What the same fragment held
-                before the fault is not told.
+            JsonError: the text is malformed; every later call raises it again. The events of the same fragment before
+                the error are lost.
         """
         self._raise_again()
         text = self._held + fragment
@@ -138,7 +183,7 @@ class JsonStream:
         return events
 
     def flush(self) -> list[JsonEvent]:
-        """The end of the text: the events that were waiting for it (a number at the top level).
+        """The end of the text. Returns the events that waited for it (a number at the top level).
 
         Raises:
             JsonError: the value is unfinished, or nothing came.

@@ -1,4 +1,4 @@
-"""Parts as the model writes and reads them, and the way from there to the store's and back."""
+"""Artifact ids and parts as the model writes and reads them, and their conversion to and from the store's."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Annotated, Any, Literal, assert_never
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from a2a_canvas.store.models import DataPart, FilePart, JsonValue, Part, TextPart, text_part
-from a2a_canvas.store.text.unicode import require_utf8
+from a2a_canvas.store.text.unicode import require_utf8, valid_id
 
 MAX_DEPTH = 30
-"""Levels of nesting. A protobuf message holds 100, one level of JSON takes three, and a task stands around it."""
+"""Levels of nesting. A protobuf message may nest 100 deep, a level of JSON takes three, and a task is around it."""
 
 
 def require_portable(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """`value`, if every transport of A2A can carry it.
+    """`value`, if every transport of A2A can encode it.
 
     Raises:
         ValueError: it has NaN, an infinity, a number that no double can hold or a lone surrogate in it, or nests
@@ -48,6 +48,20 @@ def _finite(number: float) -> None:
         finite = False
     if not finite:
         raise ValueError("must not contain NaN, infinite numbers or numbers larger than a double can hold")
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+ArtifactId = Annotated[
+    str,
+    Field(max_length=200, description="Short and stable, for example 'report'. The same id means the same artifact."),
+    AfterValidator(_not_blank),
+    AfterValidator(valid_id),
+]
 
 
 Encodable = Annotated[str, AfterValidator(require_utf8)]
@@ -126,7 +140,7 @@ part_input: TypeAdapter[TextInput | FileInput | DataInput] = TypeAdapter(PartInp
 
 
 def part_output(part: Part) -> dict[str, JsonValue]:
-    """A part as `artifact_read` shows it: as it would be written, but files by size, not content."""
+    """A part as `artifact_read` shows it: in the form of an input, but files by size instead of content."""
     shown: dict[str, JsonValue]
     match part:
         case TextPart():

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from a2a_canvas.tools.artifact_edit import ArtifactEdit
+from a2a_canvas.tools.artifact_edit import artifact_edit
 from a2a_canvas.tools.artifact_read import artifact_list, artifact_read
 from a2a_canvas.tools.artifact_restore import artifact_restore
-from a2a_canvas.tools.artifact_update import ArtifactUpdate
+from a2a_canvas.tools.artifact_update import artifact_update
 from a2a_canvas.tools.ask_user import ask_user, decline_task
 from a2a_canvas.tools.base import Tool
 
 TOOLS: tuple[Tool, ...] = (
-    ArtifactUpdate(),
-    ArtifactEdit(),
+    artifact_update,
+    artifact_edit,
     artifact_restore,
     artifact_read,
     artifact_list,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar, assert_never
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.agent.blocks import BlockError
+from a2a_canvas.server.agent.blocks import BlockError, Progress
 from a2a_canvas.server.agent.model import (
     BlockStart,
     BlockStop,
@@ -30,8 +30,6 @@ from a2a_canvas.server.agent.model import (
     ThinkingDelta,
     Usage,
 )
-from a2a_canvas.server.agent.progress import Progress
-from a2a_canvas.server.agent.thinking import ThinkingDeltas
 from a2a_canvas.store.text.unicode import replace_surrogates
 
 BlockKind = Literal["text", "thinking", "tool_use"]
@@ -47,6 +45,33 @@ class AnswerBlock:
     signature: str = ""
     redacted: str = ""
     altered: bool = False
+
+
+class ThinkingDeltas:
+    """Turns what an adapter sends as thinking into its newest pieces.
+
+    Args:
+        mode: what the adapter declares (`LLM.thinking`).
+    """
+
+    __slots__ = ("_mode", "_previous")
+
+    def __init__(self, mode: Literal["delta", "accumulated"]) -> None:
+        self._mode = mode
+        self._previous = ""
+
+    def begin_block(self) -> None:
+        """A thinking block begins: what the last one said no longer counts."""
+        self._previous = ""
+
+    def feed(self, content: str) -> str:
+        """The newest piece in `content`; empty if there is nothing to emit."""
+        if self._mode == "delta" or not content:
+            # Empty content says nothing; taken for the previous content, it would double all that follows.
+            return content
+        piece = content.removeprefix(self._previous)
+        self._previous = content
+        return piece
 
 
 B = TypeVar("B", bound=AnswerBlock)

@@ -1,8 +1,8 @@
-"""What a file is that a user has attached: a text, or something that a line stands for. Pure.
+"""How the model is shown an attached file: as text, as an image or PDF, or as a placeholder line. Pure.
 
 Rule 1: the media type decides. Without one the name's suffix does, if the bytes are UTF-8: clients send Markdown, JSON
         and source code without a type, or as `application/octet-stream`.
-Rule 2: a text is decoded by the charset of its media type, else as UTF-8; nothing that it holds fails a request.
+Rule 2: text is decoded by the charset of its media type, or as UTF-8; no content makes a request fail.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import codecs
 import re
 from typing import Final
 
-from a2a_canvas.server.agent.model import Attachment
+from a2a_canvas.server.agent.model import Attachment, ModelContent, ModelRequest, ModelText, map_content
 from a2a_canvas.store.text.unicode import replace_surrogates
 
 _UNKNOWN: Final = ("", "application/octet-stream", "binary/octet-stream")
@@ -27,9 +27,19 @@ _SUFFIXES: Final = re.compile(
     r"|ics|vcf)$",
     re.IGNORECASE,
 )
-"""Of names of text files."""
+"""File name suffixes of text."""
+PDF: Final = "application/pdf"
+_IMAGES: Final = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+}
+"""The images that models read, and how each begins: providers refuse what its bytes do not confirm."""
+_MAX_IMAGE: Final = 5 * 1024 * 1024
+"""The limit of the Messages API for one image, in characters of base64."""
 _NO_CHARSETS: Final = ("idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined")
-"""Encodings of Python's that are no charset of a text; some take time that grows with the square of its length."""
+"""Python codecs that are not charsets of text; some take quadratic time."""
 
 
 def media_type_of(file: Attachment) -> str:
@@ -38,13 +48,13 @@ def media_type_of(file: Attachment) -> str:
 
 
 def placeholder(file: Attachment) -> str:
-    """A line that stands for the file."""
+    """The placeholder line of a file."""
     where = f" at {file.url}" if file.url else ""
     return f"[Attached file: {file.name or 'unnamed'} ({media_type_of(file)}){where}]"
 
 
 def is_text(file: Attachment) -> bool:
-    """Whether the model is shown the file's text."""
+    """Whether the file is shown as text."""
     if not file.content:
         return False
     if (media_type := media_type_of(file)) not in _UNKNOWN:
@@ -53,9 +63,42 @@ def is_text(file: Attachment) -> bool:
 
 
 def attachment_text(file: Attachment) -> str:
-    """The text of a file that is one."""
+    """The text of a file for which `is_text` holds."""
     assert file.content is not None
     return replace_surrogates(_decoded(file.content, _charset(file.media_type)))
+
+
+def medium_of(file: Attachment) -> str | None:
+    """The media type of an image or PDF that the model is shown as such; None for any other file."""
+    named_type = media_type_of(file)
+    if named_type != PDF and named_type not in _IMAGES:
+        return None
+    if not file.content:
+        return named_type if file.url.startswith("https://") else None
+    return _pdf_type(file.content) if named_type == PDF else _image_type(file.content)
+
+
+def without_media(request: ModelRequest) -> ModelRequest:
+    """The request with a placeholder for each image and PDF."""
+
+    def shortened(content: ModelContent) -> ModelContent:
+        if isinstance(content, Attachment) and medium_of(content):
+            return ModelText(placeholder(content))
+        return content
+
+    return map_content(request, shortened)
+
+
+def _image_type(content: bytes) -> str | None:
+    """The type by the bytes, whatever the sender calls them; None if the image is too large."""
+    if -(-len(content) // 3) * 4 > _MAX_IMAGE:
+        return None
+    return next((media_type for media_type, begins in _IMAGES.items() if begins.match(content)), None)
+
+
+def _pdf_type(content: bytes) -> str | None:
+    # Readers of PDF look for its mark in the first kilobyte.
+    return PDF if b"%PDF-" in content[:1024] else None
 
 
 def _is_utf_8(content: bytes) -> bool:

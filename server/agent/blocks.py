@@ -1,14 +1,16 @@
-"""Which block of the turn a provider's block number means (docs/extensions.md).
+"""How far a turn has come: its rounds, its model calls, and the indices of its blocks (docs/extensions.md). Pure.
 
 Rule 1: every start takes the next index of the turn: 0, 1, 2…, whatever number the provider gives.
 Rule 2: a delta or a stop belongs to the newest block of its `llm_index` that is still open in this call.
 Rule 3: one for a block that never started, or that has stopped, is an error; it is never guessed.
-Rule 4: a new model call forgets the provider's numbers and goes on with ours.
+Rule 4: a new model call forgets the provider's numbers; the turn's indices continue.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+from a2a_canvas.server.agent.phases import Phase
 
 
 class BlockError(Exception):
@@ -66,3 +68,19 @@ class Blocks:
     def next_call(self) -> Blocks:
         """A model call begins: the provider's numbers mean new blocks, the turn's indices go on."""
         return Blocks(self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The counters of a turn, across its model calls: a restarted turn continues from them."""
+
+    blocks: Blocks = field(default_factory=Blocks)
+    round: int = 0
+    call: int = 0
+    phase: Phase = Phase.WORKING
+
+    def next_round(self) -> Progress:
+        return replace(self, round=self.round + 1)
+
+    def next_call(self) -> Progress:
+        return replace(self, call=self.call + 1, blocks=self.blocks.next_call())

@@ -1,41 +1,109 @@
-"""What a message asks for: an edit of a selection, a step through the versions, or a conversation. Pure.
+"""What a message asks for: an edit of a selection, a version step, a user's own edit, or a conversation. Pure.
 
-Rule 1: metadata decides, never the wording: a message with an operation in its metadata is that operation.
-Rule 2: an operation is read strictly. A field that is unknown, misspelt or of the wrong type is refused by its name,
-        because a guard such as `baseVersion` that is silently ignored would cost somebody's work.
-Rule 3: our metadata without `op` is no operation: it says what the user is looking at, or has selected.
+Rule 1: the metadata decides, never the wording: a message with an operation in its metadata is that operation.
+Rule 2: operations are parsed strictly. An unknown or misspelt field, or one of the wrong type, is an error that names
+        it: silently ignoring a precondition such as `baseVersion` would overwrite somebody's work.
+Rule 3: our metadata without `op` is a conversation; it names the artifact and the selection the user is looking at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.operations import (
-    Converse,
-    Focus,
-    Intent,
-    InvalidOperation,
-    Put,
-    SelectionEdit,
-    SelectionRequest,
-    VersionStep,
-)
+from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.edits import Strategy
 from a2a_canvas.store.models import TextPart
 from a2a_canvas.store.text.spans import Unit
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 
-CANVAS = "urn:a2a-canvas:canvas:v1"
-"""docs/extensions.md."""
 
-AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"
-"""Another canvas extension, whose edits are taken as they are."""
+class InvalidOperation(Exception):
+    """The operation of a message is invalid; nothing has changed.
+
+    Args:
+        field: the invalid field, as the sender names it.
+        reason: the rest of the sentence, such as "is missing".
+    """
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field} {reason}.")
+        self.field = field
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionRequest:
+    """A selection as the sender gave it: offsets, lines, or both, and the selected `text`.
+
+    Attributes:
+        fields: the sender's names of the offsets.
+    """
+
+    start: int | None = None
+    end: int | None = None
+    unit: Unit = "utf16"
+    text: str | None = None
+    line_start: int | None = None
+    line_end: int | None = None
+    fields: tuple[str, str] = ("selection.start", "selection.end")
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionEdit:
+    """The model rewrites a selection."""
+
+    artifact_id: str
+    selection: SelectionRequest
+    strategy: Strategy
+    instruction: str
+    base_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionStep:
+    """Undo, redo or restore."""
+
+    artifact_id: str
+    change: Undo | Redo | Restore
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A user's own edit: the whole new text."""
+
+    artifact_id: str
+    text: str
+    base_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """The artifact that the user is looking at, and the selection in it."""
+
+    artifact_id: str
+    base_version: int | None = None
+    selection: SelectionRequest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Converse:
+    """A conversation with the model."""
+
+    focus: Focus | None = None
+
+
+Operation = SelectionEdit | VersionStep | Put
+Intent = Operation | Converse
+
+
+# ------------------------------------------------------------------------ reading a message
 
 
 def intent_of(message: UserMessage) -> Intent:

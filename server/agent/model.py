@@ -7,9 +7,11 @@ ends in any other way counts as broken, and so does a delta or stop for a block 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Final, Literal, Protocol
 
 from a2a_canvas.store.edits import Strategy
 
@@ -66,6 +68,9 @@ class ToolResult:
     is_error: bool = False
 
 
+UNANSWERED: Final = "No result: the task ended before this call was answered."
+"""The result of a call that has none; the offline models recognise it."""
+
 ModelContent = ModelText | Attachment | Thinking | ToolUse | ToolResult
 
 
@@ -89,16 +94,19 @@ class ToolSpec:
     eager: bool = False
 
 
+_NUMBERED: Final = re.compile(r"-([0-9]+)")
+
+
 @dataclass(frozen=True, slots=True)
 class EditPrompt:
-    """A passage of an artifact's text, and what is asked to be done with it. `passage.py` makes one.
+    """A passage of an artifact's text and how it is to be changed. `edit/edit_prompt.py` makes one.
 
     Attributes:
-        name: what the artifact is called; `language`, as `language_of` tells it, is empty if it is not known.
-        before, selected, after: the selection, empty if it is only a place, and what is shown of either side.
-        lines: whether whoever selected it named its lines.
-        line_end: what ends every line of the artifact; "\\n", too, if there is no such thing.
-        outline: of the artifact; empty if it has none.
+        name: the artifact's name; `language` is that of `language_of`, empty if unknown.
+        before, selected, after: the selection (empty for an insertion point) and the text shown on either side.
+        lines: whether the sender named the lines of the selection.
+        line_end: "\\r\\n" if every line of the artifact ends in it.
+        outline: that of the artifact; may be empty.
         place: where the selection is, as "lines 3-5 of 120".
     """
 
@@ -114,6 +122,23 @@ class EditPrompt:
     outline: str = ""
     place: str = ""
 
+    @property
+    def tag_number(self) -> int:
+        """The number of the tags around the texts: the first that follows no hyphen in any of them."""
+        taken = {number for text in self._texts for number in _NUMBERED.findall(text)}
+        return next(number for number in count(1) if str(number) not in taken)
+
+    @property
+    def deletion_mark(self) -> str:
+        """The reply that deletes the selection. It occurs in none of the texts."""
+        taken = any("<delete" in text.casefold() for text in self._texts)
+        return f"<delete-{self.tag_number}/>" if taken else "<delete/>"
+
+    @property
+    def _texts(self) -> tuple[str, ...]:
+        around = (self.outline, self.before, self.selected, self.after)
+        return (*around, self.instruction, self.name, self.language)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
@@ -126,6 +151,15 @@ class ModelRequest:
     messages: tuple[ModelMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
     edit: EditPrompt | None = None
+
+
+def map_content(request: ModelRequest, change: Callable[[ModelContent], ModelContent | None]) -> ModelRequest:
+    """The request with `change` applied to each content of its messages; None removes it."""
+
+    def changed(message: ModelMessage) -> ModelMessage:
+        return replace(message, content=tuple(new for each in message.content if (new := change(each)) is not None))
+
+    return replace(request, messages=tuple(map(changed, request.messages)))
 
 
 # --------------------------------------------------------------- what comes out
@@ -276,3 +310,9 @@ class LLM(Protocol):
             ModelError: the call could not be made, or its stream broke.
         """
         ...
+
+
+def window_of(llm: LLM) -> int | None:
+    """The tokens that a request may have; None if the model does not tell. What wraps a model passes `window` on."""
+    window: int | None = getattr(llm, "window", None)
+    return window

@@ -1,73 +1,103 @@
-"""The commands for artifacts on the command line: what they take, and what they do with it."""
+"""The command line of the client: what `send` and the commands for artifacts take, and which function does them.
+
+Rule 1: nothing here imports the A2A SDK, httpx or asyncio, so that `--help` and a misspelt option answer at once.
+        A command imports what it needs when it runs.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
-from a2a_canvas.server.client import versions
-from a2a_canvas.server.client.connection import CannotBeDone
-from a2a_canvas.server.client.edit import operate
-from a2a_canvas.server.client.operations import (
+from a2a_canvas.server.client.requests import (
+    DEFAULT_URL,
     REDO,
     REDO_STEP,
     UNDO,
     UNDO_STEP,
-    Edit,
-    Lines,
-    Match,
-    Operation,
+    ArtifactOperation,
+    ArtifactTarget,
+    CannotBeDone,
+    EditRequest,
+    LineRange,
+    SendRequest,
+    TextMatch,
     put,
     restore,
 )
-from a2a_canvas.server.client.send_options import DEFAULT_URL, Where
-
-Command = Coroutine[Any, Any, int]
-Run = Callable[[argparse.Namespace, Where, TextIO, TextIO], Command]
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the usage in front of it; takes options between arguments, too."""
-
-    _within = False
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        # What intermixes calls this again, cannot do it where there are commands, and loses a `--`.
-        if self._within or self._subparsers or "--" in (args or ()):
-            return super().parse_known_args(args, namespace)
-        self._within = True
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._within = False
 
 
 def add_commands(commands: Any) -> None:
-    """Add the commands for artifacts to `argparse`'s subparsers."""
+    """Add the commands of the client to `argparse`'s subparsers."""
+    _add_send(commands)
     _add_operations(commands)
     _add_readings(commands)
 
 
-def command(options: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Command:
-    """What is to be awaited for the exit code of one of the commands above.
+def run_command(options: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> int:
+    """Run one of the commands above; `program` is how the user calls this program.
+
+    Returns:
+        The exit code.
 
     Raises:
         CannotBeDone: a file cannot be read.
     """
-    where = Where(options.context, getattr(options, "artifact", ""), options.url, options.json, program)
-    run: Run = options.run
-    return run(options, where, out, err)
+    import asyncio
+
+    return asyncio.run(_command(options, program, out, err))
+
+
+def _command(given: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Coroutine[Any, Any, int]:
+    from a2a_canvas.server.client import artifacts, send
+
+    if given.command == "send":
+        request = SendRequest(given.text, given.url, given.context, given.task, given.json, program)
+        return send.send(request, out, err)
+    target = ArtifactTarget(given.context, getattr(given, "artifact", ""), given.url, given.json, program)
+    match given.command:
+        case "artifacts":
+            return artifacts.artifacts(target, out, err)
+        case "show":
+            return artifacts.show(target, given.version, out, err)
+        case "versions":
+            return artifacts.versions(target, out, err)
+        case "diff":
+            return artifacts.diff(target, given.version, given.since, out, err)
+        case _:
+            from a2a_canvas.server.client.edit import operate
+
+            return operate(target, _operation(given), out, err)
+
+
+def _operation(given: argparse.Namespace) -> ArtifactOperation | EditRequest:
+    match given.command:
+        case "edit":
+            return EditRequest(given.instruction, given.place, given.strategy, given.base)
+        case "restore":
+            return restore(given.version)
+        case "put":
+            return put(_text_of(given.file), given.base)
+        case _:
+            operation: ArtifactOperation = given.operation
+            return operation
+
+
+def _add_send(commands: Any) -> None:
+    send = commands.add_parser("send", help="send a task to an A2A server and watch it")
+    send.add_argument("text", metavar="TEXT", help="what to ask for")
+    send.add_argument("--url", default=DEFAULT_URL, help="the server (default: %(default)s)")
+    send.add_argument("--context", default="", metavar="ID", help="go on with a conversation")
+    send.add_argument("--task", default="", metavar="ID", help="answer a task that asked, or add to one that works")
+    send.add_argument("--json", action="store_true", help="print each event as one line of JSON")
 
 
 def _add_operations(commands: Any) -> None:
-    edit = _add(commands, "edit", "have a passage of an artifact rewritten", _edit)
+    edit = _add(commands, "edit", "have a passage of an artifact rewritten")
     edit.add_argument("instruction", metavar="INSTRUCTION", help="what is to be done with the passage")
     place = edit.add_mutually_exclusive_group(required=True)
     place.add_argument("--lines", dest="place", type=_lines, metavar="N[-M]", help="the passage: these lines")
@@ -85,36 +115,33 @@ def _add_operations(commands: Any) -> None:
         )
     edit.set_defaults(strategy="replace")
     _add_base(edit, "the version you have seen, if others may have changed it since")
-    _add_step(
-        _add(commands, "undo", "take back all that the newest task has made of an artifact", _go), UNDO, UNDO_STEP
-    )
-    _add_step(_add(commands, "redo", "take an undo back", _go), REDO, REDO_STEP)
-    old = _add(commands, "restore", "make a new version with the content of an old one", _restore)
+    _add_step(_add(commands, "undo", "undo everything that the newest task made of an artifact"), UNDO, UNDO_STEP)
+    _add_step(_add(commands, "redo", "redo what was undone"), REDO, REDO_STEP)
+    old = _add(commands, "restore", "make a new version with the content of an old one")
     old.add_argument("version", metavar="VERSION", type=_count)
-    own = _add(commands, "put", "save your own text as a new version", _put)
+    own = _add(commands, "put", "save your own text as a new version")
     own.add_argument("file", metavar="FILE", nargs="?", default="-", help="the text; - is the standard input (default)")
     _add_base(own, "save only if this is still the current version")
 
 
 def _add_readings(commands: Any) -> None:
-    _add(commands, "artifacts", "list the artifacts of a conversation", _artifacts, one=False)
-    show = _add(commands, "show", "print an artifact", _show)
-    show.add_argument("--version", metavar="N", type=_count, help="not as it stands, but this version of it")
-    _add(commands, "versions", "list the versions of an artifact", _versions)
-    diff = _add(commands, "diff", "print what a version of an artifact changed", _diff)
+    _add(commands, "artifacts", "list the artifacts of a conversation", one=False)
+    show = _add(commands, "show", "print an artifact")
+    show.add_argument("--version", metavar="N", type=_count, help="this version of it, not the current one")
+    _add(commands, "versions", "list the versions of an artifact")
+    diff = _add(commands, "diff", "print what a version of an artifact changed")
     diff.add_argument("version", metavar="VERSION", nargs="?", type=_count, help="the current one if left out")
     since = "compare with this version, 0 is the empty text (default: the version that it was made of)"
     diff.add_argument("--from", dest="since", metavar="M", type=_number, help=since)
 
 
-def _add(commands: Any, name: str, does: str, run: Run, *, one: bool = True) -> argparse.ArgumentParser:
+def _add(commands: Any, name: str, does: str, *, one: bool = True) -> argparse.ArgumentParser:
     added: argparse.ArgumentParser = commands.add_parser(name, help=does, description=f"{does.capitalize()}.")
     if one:
         added.add_argument("artifact", metavar="ARTIFACT", type=_given, help="the artifact's id")
     added.add_argument("--context", required=True, type=_given, metavar="ID", help="the conversation it belongs to")
     added.add_argument("--url", default=DEFAULT_URL, help="the server (default: %(default)s)")
     added.add_argument("--json", action="store_true", help="print what the server says as JSON")
-    added.set_defaults(run=run)
     return added
 
 
@@ -122,44 +149,9 @@ def _add_base(command: argparse.ArgumentParser, meaning: str) -> None:
     command.add_argument("--base", metavar="N", type=_count, help=meaning)
 
 
-def _add_step(command: argparse.ArgumentParser, group: Operation, step: Operation) -> None:
+def _add_step(command: argparse.ArgumentParser, group: ArtifactOperation, step: ArtifactOperation) -> None:
     help = "by one version, not by all that one task made"
     command.add_argument("--step", dest="operation", action="store_const", const=step, default=group, help=help)
-
-
-# --------------------------------------------------------------------- commands
-
-
-def _edit(given: argparse.Namespace, where: Where, out: TextIO, err: TextIO) -> Command:
-    return operate(where, Edit(given.instruction, given.place, given.strategy, given.base), out, err)
-
-
-def _go(given: argparse.Namespace, where: Where, out: TextIO, err: TextIO) -> Command:
-    return operate(where, given.operation, out, err)
-
-
-def _restore(given: argparse.Namespace, where: Where, out: TextIO, err: TextIO) -> Command:
-    return operate(where, restore(given.version), out, err)
-
-
-def _put(given: argparse.Namespace, where: Where, out: TextIO, err: TextIO) -> Command:
-    return operate(where, put(_text_of(given.file), given.base), out, err)
-
-
-def _artifacts(given: argparse.Namespace, where: Where, out: TextIO, err: TextIO) -> Command:
-    return versions.artifacts(where, out, err)
-
-
-def _show(given: argparse.Namespace, where: Where, out: TextIO, err: TextIO) -> Command:
-    return versions.show(where, given.version, out, err)
-
-
-def _versions(given: argparse.Namespace, where: Where, out: TextIO, err: TextIO) -> Command:
-    return versions.versions(where, out, err)
-
-
-def _diff(given: argparse.Namespace, where: Where, out: TextIO, err: TextIO) -> Command:
-    return versions.diff(where, given.version, given.since, out, err)
 
 
 def _text_of(file: str) -> str:
@@ -180,15 +172,15 @@ def _given(text: str) -> str:
     return text
 
 
-def _match(text: str) -> Match:
-    return Match(_given(text))
+def _match(text: str) -> TextMatch:
+    return TextMatch(_given(text))
 
 
-def _lines(text: str) -> Lines:
+def _lines(text: str) -> LineRange:
     numbers = re.fullmatch(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?", text, re.ASCII)
     if not numbers:
         raise argparse.ArgumentTypeError(f"must be a line, as 3, or a range, as 3-5, counted from 1: {text!r}")
-    lines = Lines(int(numbers[1]), int(numbers[2] or numbers[1]))
+    lines = LineRange(int(numbers[1]), int(numbers[2] or numbers[1]))
     if lines.last < lines.first:
         raise argparse.ArgumentTypeError(f"ends before it begins: {text!r}")
     return lines

@@ -1,25 +1,51 @@
-"""The artifacts of a conversation, read from an a2a-canvas server: `GET /artifacts/…`."""
+"""`a2a-canvas artifacts`, `show`, `versions` and `diff`: read from an a2a-canvas server, `GET /artifacts/…`, and print.
+
+On a terminal the server's text is cleaned, and diffs have colours. An output that is not a terminal gets contents and
+diffs byte for byte, so that they can be stored, patched with and put back.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, TextIO
+from urllib.parse import quote
 
 import httpx
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import TransportProtocol
 from google.protobuf.json_format import ParseDict, ParseError
 
-from a2a_canvas.server.client.connection import CONNECT, SendError
-from a2a_canvas.server.protocols.artifacts.paths import CurrentArtifact, Resource, build_path
-from a2a_canvas.store.models import JsonValue
+from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.display import (
+    FailureNotice,
+    FinalReply,
+    PlainLine,
+    StatusText,
+    cells,
+    clean,
+    one_line,
+    size_of,
+)
+from a2a_canvas.server.client.exchange import exit_code
+from a2a_canvas.server.client.fold import artifact_event
+from a2a_canvas.server.client.requests import ArtifactTarget, ClientError
+from a2a_canvas.server.client.terminal import Terminal, exact, json_line
 
-_TIMEOUT = httpx.Timeout(CONNECT, read=60)
+_TIMEOUT = httpx.Timeout(connection.CONNECT_SECONDS, read=60)
+_BOLD, _RED, _GREEN, _CYAN, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
+_NO_NUMBER = "–"
+_CARRIAGE_RETURN = "␍"
 
 
-class NotServed(SendError):
-    """The server has no answer; the text is its own sentence, if it is one of ours.
+# ---------------------------------------------------------------------------- the reader
+
+
+class NotServed(ClientError):
+    """The server refused to show an artifact; the text is its own sentence.
 
     Args:
         status: of the HTTP answer.
@@ -31,24 +57,52 @@ class NotServed(SendError):
 
 
 def address(card: pb.AgentCard, url: str) -> str:
-    """Where an agent's artifacts are: where its JSON-RPC is, because that is where messages go, too; else at `url`."""
+    """Where an agent's artifacts are: at its JSON-RPC address, to which messages go, too; else at `url`."""
     of = (each.url for each in card.supported_interfaces if each.protocol_binding == TransportProtocol.JSONRPC)
     return next(of, url).rstrip("/")
 
 
+def resource_path(context: str, artifact: str = "", *below: str) -> str:
+    """What follows `/artifacts/` for the artifacts of a context, for one artifact, or for something below it.
+
+    An artifact with the id "events" is `%65vents`, because `{context}/events` is the event stream. The ids "." and
+    ".." are percent-encoded, because clients and proxies resolve them.
+    """
+    if not artifact:
+        return _piece(context)
+    return "/".join((_piece(context), "%65vents" if artifact == "events" else _piece(artifact), *below))
+
+
+def _piece(id: str) -> str:
+    return id.replace(".", "%2E") if id in (".", "..") else quote(id, safe="")
+
+
 @dataclass(frozen=True, slots=True)
-class Artifacts:
+class ArtifactReader:
     """Reads from the server at `base`.
 
-    All methods raise `SendError` if there is no answer, or none of an a2a-canvas server.
+    All methods raise `ClientError` if there is no answer, or the server is no a2a-canvas server.
     """
 
     http: httpx.AsyncClient
     base: str
+    target: ArtifactTarget
 
-    async def read(self, resource: Resource, **query: JsonValue) -> dict[str, Any]:
-        """What the server says of a resource."""
-        body = await self._get(resource, {"Accept": "application/json"}, query)
+    async def listing(self) -> dict[str, Any]:
+        """The artifacts of the conversation."""
+        return await self._read(resource_path(self.target.context), {})
+
+    async def read(self, *below: str, **query: str | int) -> dict[str, Any]:
+        """The artifact, or the resource below it: `versions`, `versions/3`, `versions/3/diff`."""
+        return await self._read(resource_path(self.target.context, self.target.artifact, *below), query)
+
+    async def raw(self, *below: str) -> bytes:
+        """The bare content of the artifact or of a version."""
+        path = resource_path(self.target.context, self.target.artifact, *below)
+        return await self._get(path, {"Accept": "*/*"}, {"raw": "1"})
+
+    async def _read(self, path: str, query: dict[str, str | int]) -> dict[str, Any]:
+        body = await self._get(path, {"Accept": "application/json"}, query)
         try:
             said = json.loads(body)
         except ValueError:
@@ -57,23 +111,14 @@ class Artifacts:
             raise _not_ours(self.base, "what it says is not JSON")
         return said
 
-    async def raw(self, resource: Resource) -> bytes:
-        """The bare content of an artifact or of a version."""
-        return await self._get(resource, {"Accept": "*/*"}, {"raw": "1"})
-
-    async def current(self, context: str, artifact: str) -> int:
-        """The number of an artifact's current version."""
-        said = await self.read(CurrentArtifact(context, artifact))
-        return int(said.get("version", 0))
-
-    async def _get(self, resource: Resource, headers: dict[str, str], query: dict[str, Any]) -> bytes:
-        url = f"{self.base}/artifacts/{build_path(resource)}"
+    async def _get(self, path: str, headers: dict[str, str], query: dict[str, Any]) -> bytes:
+        url = f"{self.base}/artifacts/{path}"
         try:
             answer = await self.http.get(url, params=query, headers=headers, timeout=_TIMEOUT, follow_redirects=True)
         except httpx.TimeoutException as error:
-            raise SendError(f"No answer from {self.base} in time") from error
+            raise ClientError(f"No answer from {self.base} in time") from error
         except httpx.RequestError as error:
-            raise SendError(f"The agent's card leads to {self.base}, where no server answers") from error
+            raise ClientError(f"The agent's card leads to {self.base}, where no server answers") from error
         if answer.status_code != httpx.codes.OK:
             raise _refused(answer, self.base)
         return answer.content
@@ -81,23 +126,187 @@ class Artifacts:
 
 def text_of(said: dict[str, Any]) -> str:
     """The text of an artifact or a version; an artifact has at most one."""
-    return "".join(part.text for part in wire_of(said).parts if part.HasField("text"))
+    return "".join(part.text for part in proto_of(said).parts if part.HasField("text"))
 
 
-def wire_of(said: dict[str, Any]) -> pb.Artifact:
-    """An artifact or a version as A2A has it."""
+def proto_of(said: dict[str, Any]) -> pb.Artifact:
+    """An artifact or a version as A2A's message."""
     try:
         return ParseDict(said, pb.Artifact(), ignore_unknown_fields=True)
     except ParseError as error:
-        raise SendError(f"The server's answer cannot be used: {error}") from error
+        raise ClientError(f"The server's answer cannot be used: {error}") from error
 
 
-def _refused(answer: httpx.Response, base: str) -> SendError:
+def _refused(answer: httpx.Response, base: str) -> ClientError:
     try:
         return NotServed(str(answer.json()["error"]["message"]), answer.status_code)
     except (ValueError, KeyError, TypeError):
         return _not_ours(base, f"HTTP {answer.status_code}")
 
 
-def _not_ours(base: str, why: str) -> SendError:
-    return SendError(f"The server at {base} has no artifacts to read: it is no a2a-canvas server ({why})")
+def _not_ours(base: str, why: str) -> ClientError:
+    return ClientError(f"The server at {base} has no artifacts to read: it is no a2a-canvas server ({why})")
+
+
+# --------------------------------------------------------------------------- the commands
+
+
+async def artifacts(target: ArtifactTarget, out: TextIO, err: TextIO) -> int:
+    """Print the artifacts of a conversation. `target.artifact` is not used.
+
+    Returns:
+        The exit code, here and below: 0, 1 if it failed, 130 if it was interrupted.
+    """
+
+    async def run(reader: ArtifactReader, terminal: Terminal) -> None:
+        said = await reader.listing()
+        if target.json:
+            json_line(out, said)
+        else:
+            _table(artifact_rows(said.get("artifacts", [])), "There are no artifacts yet.", out, terminal)
+
+    return await _reading(target, out, err, run)
+
+
+async def show(target: ArtifactTarget, version: int | None, out: TextIO, err: TextIO) -> int:
+    """Print the current version of an artifact, or one of its versions."""
+    below = () if version is None else ("versions", str(version))
+
+    async def run(reader: ArtifactReader, terminal: Terminal) -> None:
+        if target.json:
+            json_line(out, await reader.read(*below))
+        elif out.isatty():
+            terminal.show(artifact_event(proto_of(await reader.read(*below)), append=False))
+            terminal.show(FinalReply(""))
+        else:
+            exact(out, await reader.raw(*below))
+
+    return await _reading(target, out, err, run)
+
+
+async def versions(target: ArtifactTarget, out: TextIO, err: TextIO) -> int:
+    """Print all versions of an artifact, the current one marked."""
+
+    async def run(reader: ArtifactReader, terminal: Terminal) -> None:
+        said = await reader.read("versions")
+        if target.json:
+            json_line(out, said)
+        else:
+            _table(version_rows(said.get("versions", [])), "There is no version yet.", out, terminal)
+
+    return await _reading(target, out, err, run)
+
+
+async def diff(target: ArtifactTarget, version: int | None, since: int | None, out: TextIO, err: TextIO) -> int:
+    """Print what a version changed.
+
+    Args:
+        version: None for the current one.
+        since: the version to compare with, 0 for the empty text, None for the parent of `version`.
+    """
+
+    async def run(reader: ArtifactReader, terminal: Terminal) -> None:
+        number = int((await reader.read()).get("version", 0)) if version is None else version
+        query = {} if since is None else {"from": since}
+        said = await reader.read("versions", str(number), "diff", **query)
+        text = str(said.get("diff", ""))
+        if target.json:
+            json_line(out, said)
+        elif not text:
+            same = f"Version {said.get('from')} and version {said.get('to')} have the same text."
+            terminal.show(PlainLine(same) if out.isatty() else StatusText(same))
+        else:
+            exact(out, coloured(clean(line_breaks_marked(text))) if out.isatty() else text)
+
+    return await _reading(target, out, err, run)
+
+
+async def _reading(
+    target: ArtifactTarget, out: TextIO, err: TextIO, run: Callable[[ArtifactReader, Terminal], Awaitable[None]]
+) -> int:
+    terminal = Terminal(out, err)
+
+    async def read() -> int:
+        async with connection.connected(target.url) as (http, card):
+            await run(ArtifactReader(http, address(card, target.url), target), terminal)
+        return 0
+
+    def failed(error: Exception) -> FailureNotice:
+        as_json = isinstance(error, NotServed) and error.status == httpx.codes.NOT_ACCEPTABLE
+        return FailureNotice(connection.explain(error, target.url), ("--json shows it all.",) if as_json else ())
+
+    return await exit_code(read(), terminal, lambda: FailureNotice("Interrupted"), failed)
+
+
+def _table(rows: Sequence[tuple[str, ...]], nothing: str, out: TextIO, terminal: Terminal) -> None:
+    if len(rows) > 1:
+        exact(out, "".join(f"{line}\n" for line in aligned(rows)))
+    else:
+        terminal.show(PlainLine(nothing))
+
+
+# ------------------------------------------------------------------------ as text
+
+
+def version_rows(said: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Versions as the rows of a table, after its header."""
+    rows = [
+        (
+            "*" if each.get("current") else "",
+            str(each.get("number", "")),
+            str(each.get("author", "")),
+            str(each.get("parent") or _NO_NUMBER),
+            size_of(int(each.get("size", 0))),
+            "incomplete" if each.get("incomplete") else "",
+        )
+        for each in said
+    ]
+    return [("", "version", "author", "made of", "size", ""), *rows]
+
+
+def artifact_rows(said: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Artifacts as the rows of a table, after its header."""
+    rows = [
+        (
+            str(each.get("artifactId", "")),
+            str(each.get("name", "")),
+            f"{each.get('version') or _NO_NUMBER} of {each.get('versions', 0)}",
+            str(each.get("author", "")),
+            size_of(int(each.get("size", 0))),
+            "being written" if each.get("open") else "",
+        )
+        for each in said
+    ]
+    return [("artifact", "name", "version", "author", "size", ""), *rows]
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """The lines of a table, fit for a terminal."""
+    clean_rows = [tuple(map(one_line, row)) for row in rows]
+    widths = [max(map(cells, column)) for column in zip(*clean_rows, strict=True)]
+    return ["  ".join(map(_padded, row, widths)).rstrip() for row in clean_rows]
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cells(text))
+
+
+def line_breaks_marked(diff: str) -> str:
+    """A unified diff with visible carriage returns, if only some of its lines end with one.
+
+    If all lines do, they need no mark.
+    """
+    lines = diff.split("\n")
+    ends = {line.endswith("\r") for line, below in pairwise(lines[2:]) if line[:1] in " +-" and below[:1] != "\\"}
+    return "\n".join(re.sub("\r$", _CARRIAGE_RETURN, line) for line in lines) if len(ends) > 1 else diff
+
+
+def coloured(diff: str) -> str:
+    """A unified diff with the escape codes of a terminal's colours."""
+    head, rest = diff.split("\n")[:2], diff.split("\n")[2:]
+    return "\n".join([*(f"{_BOLD}{line}{_PLAIN}" for line in head), *map(_coloured_line, rest)])
+
+
+def _coloured_line(line: str) -> str:
+    colour = {"@": _CYAN, "+": _GREEN, "-": _RED}.get(line[:1], "")
+    return f"{colour}{line}{_PLAIN}" if colour else line

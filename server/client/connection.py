@@ -1,10 +1,10 @@
-"""The way to an A2A server: its card, a client for a transport that both speak, and what a failure means."""
+"""The connection to an A2A server: its card, a client for a transport that both speak, and what a failure means."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import grpc
 import httpx
@@ -23,33 +23,22 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import TransportProtocol
 from a2a.utils.errors import A2AError
 
-from a2a_canvas.server.client.fold import TURN
+from a2a_canvas.server.client.requests import ClientError
+from a2a_canvas.server.wire import TURN
 
-CONNECT = 10.0
-"""Seconds until a server that does not answer counts as none."""
-
-
-class SendError(Exception):
-    """The answer could not be had; the text is the line for the user, `exit_code` is what the program ends with."""
-
-    exit_code: ClassVar[int] = 1
+CONNECT_SECONDS = 10.0
+"""After so long a server that does not answer counts as absent."""
 
 
-class CannotBeDone(SendError):
-    """What was asked for cannot be done as it stands; nothing was sent."""
-
-    exit_code = 2
-
-
-class ConnectionLost(SendError):
-    """The connection broke while the task went on, and could not be had again."""
+class ConnectionLost(ClientError):
+    """The connection broke while the task was running, and could not be restored."""
 
     def __init__(self, url: str) -> None:
         super().__init__(f"The connection to {url} was lost; the task may go on there")
 
 
-class TaskForgotten(SendError):
-    """The server named a task, and does not know it any more."""
+class TaskForgotten(ClientError):
+    """The server named a task and does not know it any more."""
 
     def __init__(self) -> None:
         super().__init__("The server no longer knows the task; it may have been restarted")
@@ -58,20 +47,20 @@ class TaskForgotten(SendError):
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[tuple[httpx.AsyncClient, pb.AgentCard]]:
     """A client for HTTP and the card of the agent at `url`. Raises what `explain` explains."""
-    async with httpx.AsyncClient(timeout=httpx.Timeout(CONNECT, read=None)) as http:
+    async with httpx.AsyncClient(timeout=httpx.Timeout(CONNECT_SECONDS, read=None)) as http:
         yield http, await _card(http, url)
 
 
 async def _card(http: httpx.AsyncClient, url: str) -> pb.AgentCard:
-    kwargs = {"timeout": CONNECT, "follow_redirects": True}
+    kwargs = {"timeout": CONNECT_SECONDS, "follow_redirects": True}
     return await A2ACardResolver(http, url).get_agent_card(http_kwargs=kwargs)
 
 
 def client(http: httpx.AsyncClient, card: pb.AgentCard) -> Client:
-    """A client for a transport that the agent offers: over HTTP if it can be, else gRPC.
+    """A client for a transport that the agent offers: HTTP is preferred to gRPC.
 
     Raises:
-        SendError: it offers none that is spoken here.
+        ClientError: it offers none that this client speaks.
     """
     web = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
     offered = {interface.protocol_binding for interface in card.supported_interfaces}
@@ -85,7 +74,7 @@ def client(http: httpx.AsyncClient, card: pb.AgentCard) -> Client:
     except ValueError as error:
         named = ", ".join(sorted(offered)) or "none"
         reason = f"The agent offers no transport that is spoken here (its card lists: {named})"
-        raise SendError(reason) from error
+        raise ClientError(reason) from error
 
 
 def _channel(url: str) -> grpc.aio.Channel:
@@ -101,21 +90,21 @@ def offers(card: pb.AgentCard, extension: str) -> bool:
 
 
 def activation(card: pb.AgentCard, extensions: Iterable[str] = (TURN,)) -> ClientCallContext:
-    """The context of calls that activate those of the extensions that the card lists."""
+    """The context of calls that activate the extensions, if the card lists them."""
     wanted = [uri for uri in extensions if offers(card, uri)]
     parameters = ServiceParametersFactory.create([with_a2a_extensions(wanted)])
     return ClientCallContext(service_parameters=parameters)
 
 
 def lost(error: Exception) -> bool:
-    """Whether it is the connection that failed, or the server says that another try may go well."""
+    """Whether the connection failed, or the server says that another try may succeed."""
     if isinstance(error.__cause__, httpx.RequestError | grpc.aio.AioRpcError):
         return True
     return isinstance(error, A2AError) and _has(error.data, "retryable")
 
 
 def _has(data: object, mark: str) -> bool:
-    """Whether `mark` is true anywhere in an error's data, which every binding and version shapes in its own way."""
+    """Whether `mark` is true anywhere in an error's data, which has another shape in every binding and version."""
     if isinstance(data, Mapping):
         return data.get(mark) is True or any(_has(value, mark) for value in data.values())
     return isinstance(data, list | tuple) and any(_has(value, mark) for value in data)
@@ -139,7 +128,7 @@ def explain(error: Exception, url: str) -> str:
             return f"The server refused: {error.message}"
         case httpx.InvalidURL():
             return f"{url} is not an address: {error}"
-        case SendError():
+        case ClientError():
             return str(error)
         case OSError() if error.strerror and not isinstance(error, ConnectionError):
             return f"The output cannot be written: {error.strerror}"
@@ -152,7 +141,7 @@ def _explain_card(error: AgentCardResolutionError, url: str) -> str:
         case httpx.UnsupportedProtocol():
             return f"{url} is not an http:// or https:// address"
         case httpx.TimeoutException():
-            return f"No answer from {url} within {CONNECT:.0f} seconds"
+            return f"No answer from {url} within {CONNECT_SECONDS:.0f} seconds"
         case httpx.RequestError():
             return f"No A2A server answers at {url}"
         case httpx.HTTPStatusError():

@@ -1,168 +1,228 @@
 """`a2a-canvas edit`, `undo`, `redo`, `restore` and `put`: one operation on one artifact.
 
-Rule 1: an operation goes only to a server whose card lists `urn:a2a-canvas:canvas:v1`. Any other agent would read it as
-        a wish in words, and do who knows what.
-Rule 2: on a terminal the new passage is shown while it is written. What is no terminal gets it once, when the edit is
-        done, so that what comes of an edit that broke off is nothing, and with the end of its last line. What else
-        there is to say goes to `err`.
+Rule 1: an operation is sent only to a server whose card lists `urn:a2a-canvas:canvas:v1`. Any other agent would read
+        it as a request in words.
+Rule 2: on a terminal the new passage is shown while it is written. An output that is not a terminal gets it once,
+        when the edit is complete, ending in a newline; an edit that breaks off prints nothing there. Statuses and
+        results go to `err` then.
 Rule 3: the artifact itself is not shown: `show` and `diff` do that. It is read first, for its name, and so that
-        one that there is not is told in the same words whatever is to be done with it.
+        an unknown artifact gives the same message for every operation.
+Rule 4: a passage is shown as if it were an artifact, under the id of its edit.
+Rule 5: the complete passage replaces its pieces, because some may have been missed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import shutil
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, TextIO, assert_never
+from uuid import uuid4
 
+import httpx
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct
 
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.client import connection
-from a2a_canvas.server.client.artifacts import Artifacts, NotServed, address, text_of
-from a2a_canvas.server.client.connection import ConnectionLost, SendError
-from a2a_canvas.server.client.edit_steps import Step, steps
-from a2a_canvas.server.client.ending import ended
-from a2a_canvas.server.client.exchange import Exchange, Pause
-from a2a_canvas.server.client.fold import ENDED_BADLY, TURN, Seen, events
-from a2a_canvas.server.client.operations import Edit, Lines, Match, Operation, edit_lines, edit_match, message
-from a2a_canvas.server.client.output import exact, json_line
-from a2a_canvas.server.client.send_options import Where
-from a2a_canvas.server.client.shown import ArtifactUpdate, Failure, FinalReply, Status
-from a2a_canvas.server.client.terminal import Terminal
-from a2a_canvas.server.protocols.artifacts.paths import ArtifactVersion, CurrentArtifact
+from a2a_canvas.server.client.artifacts import ArtifactReader, NotServed, address, text_of
+from a2a_canvas.server.client.connection import ConnectionLost
+from a2a_canvas.server.client.display import ArtifactParts, FailureNotice, FinalReply, ScreenEvent, StatusText
+from a2a_canvas.server.client.exchange import Pause, carry_out
+from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask, events
+from a2a_canvas.server.client.requests import (
+    ArtifactOperation,
+    ArtifactTarget,
+    ClientError,
+    EditRequest,
+    LineRange,
+    TextMatch,
+    edit_lines,
+    edit_match,
+)
+from a2a_canvas.server.client.terminal import Terminal, exact
+from a2a_canvas.server.wire import CANVAS, TURN
 
 
 async def operate(
-    where: Where, wish: Operation | Edit, out: TextIO, err: TextIO, *, pause: Pause = asyncio.sleep
+    target: ArtifactTarget,
+    request: ArtifactOperation | EditRequest,
+    out: TextIO,
+    err: TextIO,
+    *,
+    pause: Pause = asyncio.sleep,
 ) -> int:
-    """Have something done to an artifact and show what comes of it.
+    """Have an operation done on an artifact and show its result.
 
     Args:
-        where: the artifact.
-        out: the new passage of an edit, or the sentence that says what was done; with `where.json` one event per line.
-        err: failures, and what is not for `out` where that is no terminal.
+        target: the artifact.
+        out: the new passage of an edit, or the sentence that says what was done; with `target.json` one event per line.
+        err: failures, and if `out` is no terminal also statuses.
         pause: waits that many seconds, between tries.
 
     Returns:
-        The exit code: 0 done, 1 failed or rejected, 2 not asked for because it cannot be done, 130 interrupted.
+        The exit code: 0 done, 1 failed or rejected, 2 not sent because it cannot be done, 130 interrupted.
     """
-    view = _View(where, isinstance(wish, Edit), Terminal(out, err, lambda: shutil.get_terminal_size().columns), out)
-    exchange = Exchange(where.url, view, extensions=(TURN, CANVAS), pause=pause)
+    return await carry_out(_Operate(target, request, out), out, err, pause=pause)
 
-    async def run() -> int:
-        async with connection.connected(where.url) as (http, card):
-            if not connection.offers(card, CANVAS):
-                raise SendError(f"The agent at {where.url} takes no edits: its card does not list {CANVAS}")
-            artifacts = Artifacts(http, address(card, where.url))
-            standing = await _standing(where, artifacts)
-            view.name = str(standing.get("name", "")) if standing else ""
-            operation = await _operation(wish, where, artifacts, standing)
-            return view.conclude(await exchange.run(http, card, message(operation, where.context, where.artifact)))
 
-    return await ended(
-        run(),
-        view.terminal,
-        lambda: _interrupted(exchange.seen, where),
-        lambda error: _failed(error, exchange.seen, where),
+class _Operate:
+    extensions: Sequence[str] = (TURN, CANVAS)
+
+    def __init__(self, target: ArtifactTarget, request: ArtifactOperation | EditRequest, out: TextIO) -> None:
+        self.url, self.json = target.url, target.json
+        self._target, self._request, self._out = target, request, out
+        self._live = out.isatty()
+        self._name = ""
+        self._unfinished: dict[str, str] = {}
+
+    async def message(self, http: httpx.AsyncClient, card: pb.AgentCard) -> pb.Message:
+        if not connection.offers(card, CANVAS):
+            raise ClientError(f"The agent at {self.url} takes no edits: its card does not list {CANVAS}")
+        reader = ArtifactReader(http, address(card, self.url), self._target)
+        current = await _current(reader)
+        self._name = str(current.get("name", "")) if current else ""
+        operation = await _operation(self._request, reader, current)
+        return message_of(operation, self._target)
+
+    def show(self, response: pb.StreamResponse, terminal: Terminal) -> None:
+        for event in events(response):
+            if not isinstance(event, ArtifactParts):
+                terminal.show(event)
+        for step in passage_steps(response):
+            if self._live:
+                # Under one id: a passage that is written again after a break replaces the first.
+                name = self._name or step.shown.name
+                terminal.show(replace(step.shown, artifact_id=self._target.artifact, name=name))
+            else:
+                self._gather(step)
+
+    def closing(self, seen: SeenTask) -> list[ScreenEvent]:
+        if seen.state in ENDED_BADLY:
+            return []
+        passage_on_out = isinstance(self._request, EditRequest) and not self._live
+        return [StatusText(seen.message) if passage_on_out else FinalReply(seen.message)]
+
+    def interrupted(self, seen: SeenTask) -> FailureNotice:
+        return FailureNotice(f"Interrupted; the task goes on{seen.where}", (self._target.how_to_look(),))
+
+    def advice(self, error: Exception, seen: SeenTask) -> tuple[str, ...]:
+        return (self._target.how_to_look(),) if isinstance(error, ConnectionLost) else ()
+
+    def _gather(self, step: PassageStep) -> None:
+        edit, text = step.shown.artifact_id, "".join(map(str, step.shown.parts))
+        before = self._unfinished.pop(edit, "") if step.shown.append else ""
+        if step.complete:
+            passage = before + text
+            exact(self._out, passage if passage.endswith("\n") or not passage else f"{passage}\n")
+        elif not step.aborted:
+            self._unfinished[edit] = before + text
+
+
+# ---------------------------------------------------------------------------- the request
+
+
+def message_of(operation: ArtifactOperation, target: ArtifactTarget) -> pb.Message:
+    """The message that asks for an operation (docs/extensions.md)."""
+    message = pb.Message(
+        message_id=str(uuid4()), role=pb.ROLE_USER, parts=[pb.Part(text=operation.text)], context_id=target.context
     )
+    message.metadata.update({CANVAS: {"artifactId": target.artifact, **operation.fields}})
+    return message
 
 
-async def _standing(where: Where, artifacts: Artifacts) -> dict[str, Any] | None:
-    """The artifact as it stands; None if the server does not let it be read, which most operations can do without."""
+async def _current(reader: ArtifactReader) -> dict[str, Any] | None:
+    """The current version; None if the server does not show it, which most operations can do without."""
     try:
-        return await artifacts.read(CurrentArtifact(where.context, where.artifact))
+        return await reader.read()
     except NotServed as error:
         if error.status == HTTPStatus.NOT_FOUND:
             raise
-    except SendError:
+    except ClientError:
         pass
     return None
 
 
 async def _operation(
-    wish: Operation | Edit, where: Where, artifacts: Artifacts, standing: dict[str, Any] | None
-) -> Operation:
-    if isinstance(wish, Operation):
-        return wish
-    match wish.place:
-        case Lines() as lines:
-            return edit_lines(wish, lines)
-        case Match() as match:
-            text, version = await _seen_text(where, wish.base, artifacts, standing)
-            return edit_match(wish, match, text, version)
+    request: ArtifactOperation | EditRequest, reader: ArtifactReader, current: dict[str, Any] | None
+) -> ArtifactOperation:
+    if isinstance(request, ArtifactOperation):
+        return request
+    match request.place:
+        case LineRange() as lines:
+            return edit_lines(request, lines)
+        case TextMatch() as match:
+            text, version = await _seen_text(request.base, reader, current)
+            return edit_match(request, match, text, version)
         case _:
-            assert_never(wish.place)
+            assert_never(request.place)
 
 
-async def _seen_text(
-    where: Where, base: int | None, artifacts: Artifacts, standing: dict[str, Any] | None
-) -> tuple[str, int]:
+async def _seen_text(base: int | None, reader: ArtifactReader, current: dict[str, Any] | None) -> tuple[str, int]:
     """The text that the user saw, and the number of its version."""
     if base is not None:
-        said = await artifacts.read(ArtifactVersion(where.context, where.artifact, str(base)))
-        return text_of(said), base
-    said = standing or await artifacts.read(CurrentArtifact(where.context, where.artifact))
+        return text_of(await reader.read("versions", str(base))), base
+    said = current or await reader.read()
     if said.get("open"):
-        raise SendError(f"{where.artifact} is being written just now. Try again when that task is done")
+        raise ClientError(f"{reader.target.artifact} is being written just now. Try again when that task is done")
     return text_of(said), int(said.get("version", 0))
 
 
-class _View:
-    def __init__(self, where: Where, edits: bool, terminal: Terminal, out: TextIO) -> None:
-        self.terminal, self.name = terminal, ""
-        self._where, self._edits, self._out = where, edits, out
-        self._live = out.isatty()
-        self._written: dict[str, str] = {}
-
-    def take(self, response: pb.StreamResponse) -> None:
-        if self._where.json:
-            json_line(self._out, MessageToDict(response))
-            return
-        for event in events(response):
-            if not isinstance(event, ArtifactUpdate):
-                self.terminal.show(event)
-        for step in steps(response):
-            if self._live:
-                # Under one id: what is written when an answer broke off takes the place of what was.
-                name = self.name or step.shown.name
-                self.terminal.show(replace(step.shown, artifact_id=self._where.artifact, name=name))
-            else:
-                self._gather(step)
-
-    def announce(self, text: str) -> None:
-        if not self._where.json:
-            self.terminal.show(Status(text))
-
-    def conclude(self, seen: Seen) -> int:
-        problem = ENDED_BADLY.get(seen.state, "")
-        if problem:
-            self.terminal.show(Failure(f"{problem}: {seen.message}" if seen.message else f"{problem}."))
-            return 1
-        if not self._where.json:
-            piped = self._edits and not self._live
-            self.terminal.show(Status(seen.message) if piped else FinalReply(seen.message))
-        return 0
-
-    def _gather(self, step: Step) -> None:
-        edit, text = step.shown.artifact_id, "".join(map(str, step.shown.parts))
-        before = self._written.pop(edit, "") if step.shown.append else ""
-        if step.complete:
-            passage = before + text
-            exact(self._out, passage if passage.endswith("\n") or not passage else f"{passage}\n")
-        elif not step.aborted:
-            self._written[edit] = before + text
+# --------------------------------------------------------------------------- the passages
 
 
-def _interrupted(seen: Seen, where: Where) -> Failure:
-    if not seen.task_id:
-        return Failure("Interrupted before the server named a task")
-    return Failure(f"Interrupted; the task goes on{seen.where}", (where.how_to_look(),))
+@dataclass(frozen=True, slots=True)
+class PassageStep:
+    """One step of a passage that the server writes: its text so far, or what is appended to it.
+
+    `complete`: the edit is done. `aborted`: the edit was given up.
+    """
+
+    shown: ArtifactParts
+    complete: bool = False
+    aborted: bool = False
 
 
-def _failed(error: Exception, seen: Seen, where: Where) -> Failure:
-    advice = (where.how_to_look(),) if isinstance(error, ConnectionLost) else ()
-    return Failure(connection.explain(error, where.url) + seen.where, advice)
+def passage_steps(response: pb.StreamResponse) -> list[PassageStep]:
+    """What a response says of passages, by `urn:a2a-canvas:canvas:v1`; nothing if it is malformed."""
+    match response.WhichOneof("payload"):
+        case "task":
+            edits = _canvas(response.task.metadata).get("openEdits")
+            return [_open(each) for each in edits if isinstance(each, dict)] if isinstance(edits, list) else []
+        case "status_update":
+            edit = _canvas(response.status_update.metadata).get("edit")
+            return _phase(edit) if isinstance(edit, dict) else []
+        case _:
+            return []
+
+
+def _canvas(metadata: Struct) -> dict[str, Any]:
+    said = MessageToDict(metadata).get(CANVAS)
+    return said if isinstance(said, dict) else {}
+
+
+def _open(edit: dict[str, Any]) -> PassageStep:
+    return PassageStep(_parts(edit, str(edit.get("text", ""))))
+
+
+def _phase(edit: dict[str, Any]) -> list[PassageStep]:
+    match edit.get("phase"):
+        case "start":
+            return [PassageStep(_parts(edit, ""))]
+        case "chunk":
+            return [PassageStep(_parts(edit, str(edit.get("chunk", "")), append=True))]
+        case "complete" if edit.get("strategy") == "replace":
+            return [PassageStep(_parts(edit, str(edit.get("updatedContent", ""))), complete=True)]
+        case "complete":
+            # Here `updatedContent` includes the selected text, too.
+            return [PassageStep(_parts(edit, "", append=True), complete=True)]
+        case "abort":
+            return [PassageStep(_parts(edit, "", append=True), aborted=True)]
+        case _:
+            return []
+
+
+def _parts(edit: dict[str, Any], text: str, *, append: bool = False) -> ArtifactParts:
+    parts = (text,) if text else ()
+    return ArtifactParts(str(edit.get("id", "")), parts, str(edit.get("artifactId", "")), append)

@@ -1,8 +1,10 @@
-"""One message to an A2A server, and the task that it starts, followed to where it is over.
+"""One command that sends a message to an A2A server: the task it starts is followed to its end and shown.
 
 Rule 1: an answer is over at a terminal state, at a question, or with a message in place of a task.
-Rule 2: a stream that ends before that is taken up again by `SubscribeToTask`, six times in a row at most without
-        anything new, which is half a minute; the message is never sent a second time.
+Rule 2: a stream that ends before that is resumed by `SubscribeToTask`, six times in a row at most without anything
+        new, which is half a minute; the message is never sent a second time.
+Rule 3: every failure is one line on `err`, and it names the task and the context once they are known. Commands that
+        the user can type next are below it.
 """
 
 from __future__ import annotations
@@ -10,62 +12,167 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Protocol, cast
+from typing import Protocol, TextIO, cast
 
 import httpx
 from a2a.client import A2AClientError, Client, ClientCallContext
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InternalError, MethodNotFoundError, TaskNotFoundError, UnsupportedOperationError
+from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.client import connection
-from a2a_canvas.server.client.connection import ConnectionLost, SendError, TaskForgotten
-from a2a_canvas.server.client.fold import BROKE_OFF, TURN, Seen, asked_again, fold
+from a2a_canvas.server.client.connection import ConnectionLost, TaskForgotten
+from a2a_canvas.server.client.display import FailureNotice, ScreenEvent, StatusText
+from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, SeenTask, asked_again, fold
+from a2a_canvas.server.client.requests import ClientError
+from a2a_canvas.server.client.terminal import Terminal, json_line
 
 Pause = Callable[[float], Awaitable[object]]
 """Waits that many seconds, between tries."""
 
+INTERRUPTED = 130
+"""The exit code of a program that was stopped by Ctrl+C, as shells have it."""
+
 _RETRIES = 6
-_POLL = 1.0
+_POLL_SECONDS = 1.0
 
 
-class View(Protocol):
-    """Who looks on."""
+class MessageCommand(Protocol):
+    """What one command does besides sending its message and following the task.
 
-    def take(self, response: pb.StreamResponse) -> None:
-        """Show what the server said."""
+    Attributes:
+        url: how the user calls the server.
+        json: print each response as one line of JSON, and show no events.
+        extensions: activated if the card lists them.
+    """
 
-    def announce(self, text: str) -> None:
-        """Show what is done about a connection or an answer that broke off."""
+    @property
+    def url(self) -> str: ...
+    @property
+    def json(self) -> bool: ...
+    @property
+    def extensions(self) -> Sequence[str]: ...
+
+    async def message(self, http: httpx.AsyncClient, card: pb.AgentCard) -> pb.Message:
+        """The message to send. Raises what `connection.explain` explains."""
+        ...
+
+    def show(self, response: pb.StreamResponse, terminal: Terminal) -> None:
+        """Show what the server said; not called with `json`."""
+        ...
+
+    def closing(self, seen: SeenTask) -> Sequence[ScreenEvent]:
+        """What is shown when the task is over, before its failure if it failed; not called with `json`."""
+        ...
+
+    def interrupted(self, seen: SeenTask) -> FailureNotice:
+        """What is said on Ctrl+C once the server has named the task."""
+        ...
+
+    def advice(self, error: Exception, seen: SeenTask) -> tuple[str, ...]:
+        """What the user can do after a failure."""
+        ...
+
+
+async def carry_out(command: MessageCommand, out: TextIO, err: TextIO, *, pause: Pause = asyncio.sleep) -> int:
+    """Send the command's message and show what comes back until the task ends or asks.
+
+    Args:
+        out: what the command prints, or with `command.json` one response per line. Colours and a status line are
+            used if it is a terminal.
+        err: failures, and statuses if `out` is no terminal.
+        pause: waits that many seconds, between tries.
+
+    Returns:
+        The exit code of `exit_code`; 1 also for a task that failed.
+    """
+    terminal = Terminal(out, err)
+    exchange = Exchange(command, terminal, out, pause)
+
+    async def run() -> int:
+        async with connection.connected(command.url) as (http, card):
+            return await exchange.run(http, card, await command.message(http, card))
+
+    def interrupted() -> FailureNotice:
+        if not exchange.seen.task_id:
+            return FailureNotice("Interrupted before the server named a task")
+        return command.interrupted(exchange.seen)
+
+    def failed(error: Exception) -> FailureNotice:
+        reason = connection.explain(error, command.url) + exchange.seen.where
+        return FailureNotice(reason, command.advice(error, exchange.seen))
+
+    return await exit_code(run(), terminal, interrupted, failed)
+
+
+async def exit_code(
+    command: Awaitable[int],
+    terminal: Terminal,
+    interrupted: Callable[[], FailureNotice],
+    failed: Callable[[Exception], FailureNotice],
+) -> int:
+    """Await a command and show what went wrong, if anything did. Nothing is raised.
+
+    Returns:
+        The command's own exit code, 1 or 2 if it failed, 130 if it was interrupted.
+    """
+    try:
+        return await command
+    except BrokenPipeError:
+        return 1
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        terminal.show(interrupted())
+        return INTERRUPTED
+    except Exception as error:
+        terminal.show(failed(error))
+        return error.exit_code if isinstance(error, ClientError) else 1
 
 
 class Exchange:
-    """Sends and follows.
-
-    Args:
-        url: what the user calls the server.
-        view: who is shown everything.
-        extensions: those to be activated, where the card lists them.
+    """Sends the message of a command, follows the task and shows it.
 
     Attributes:
         seen: the task as far as it is known.
     """
 
-    def __init__(
-        self, url: str, view: View, *, extensions: Sequence[str] = (TURN,), pause: Pause = asyncio.sleep
-    ) -> None:
-        self.seen = Seen()
-        self._url, self._view, self._extensions, self._pause = url, view, extensions, pause
+    def __init__(self, command: MessageCommand, terminal: Terminal, out: TextIO, pause: Pause) -> None:
+        self.seen = SeenTask()
+        self._command, self._terminal, self._out, self._pause = command, terminal, out, pause
         self._updates = 0
         self._stale = False
 
-    async def run(self, http: httpx.AsyncClient, card: pb.AgentCard, message: pb.Message) -> Seen:
-        """Send the message; the task when it is over. Raises what `connection.explain` explains."""
+    async def run(self, http: httpx.AsyncClient, card: pb.AgentCard, message: pb.Message) -> int:
+        """Send the message and follow its task. Raises what `connection.explain` explains.
+
+        Returns:
+            1 if the task failed, else 0.
+        """
         async with connection.client(http, card) as client:
             await self._converse(client, card, message)
-        return self.seen
+        return self._conclude()
+
+    def _conclude(self) -> int:
+        if not self._command.json:
+            for event in self._command.closing(self.seen):
+                self._terminal.show(event)
+        problem = ENDED_BADLY.get(self.seen.state, "")
+        if problem:
+            said = self.seen.message
+            self._terminal.show(FailureNotice(f"{problem}: {said}" if said else f"{problem}."))
+        return 1 if problem else 0
+
+    def _show(self, response: pb.StreamResponse) -> None:
+        if self._command.json:
+            json_line(self._out, MessageToDict(response))
+        else:
+            self._command.show(response, self._terminal)
+
+    def _say(self, text: str) -> None:
+        if not self._command.json:
+            self._terminal.show(StatusText(text))
 
     async def _converse(self, client: Client, card: pb.AgentCard, message: pb.Message) -> None:
-        call = connection.activation(card, self._extensions)
+        call = connection.activation(card, self._command.extensions)
         streaming = card.capabilities.streaming
         # A stream that answers a question may begin with the task as it was: still asking.
         self._stale = streaming and bool(message.task_id)
@@ -93,15 +200,15 @@ class Exchange:
         self._updates += not response.HasField("task")
         self._stale = self._stale and _asks(response)
         if asked_again(before, self.seen, response):
-            self._view.announce(BROKE_OFF)
-        self._view.take(response)
+            self._say(BROKE_OFF)
+        self._show(response)
 
     # -------------------------------------------------- a task that is not over yet
 
     async def _resume(self, client: Client, call: ClientCallContext) -> None:
         tries = 0
         while not self._over:
-            self._must_go_on(tries)
+            self._check_retry(tries)
             tries += 1
             await self._announce(tries)
             if await self._subscribe(client, call):
@@ -113,7 +220,7 @@ class Exchange:
         try:
             await self._read(client.subscribe(pb.SubscribeToTaskRequest(id=self.seen.task_id), context=call))
         except (UnsupportedOperationError, MethodNotFoundError):
-            # The task is over by now, or this server cannot: the task itself tells.
+            # The task is over by now, or this server cannot subscribe: ask for the task itself.
             await self._get(client, call)
         except TaskNotFoundError as error:
             raise TaskForgotten from error
@@ -124,8 +231,8 @@ class Exchange:
     async def _poll(self, client: Client, call: ClientCallContext) -> None:
         tries = 0
         while not self._over:
-            self._must_go_on(tries)
-            await (self._announce(tries) if tries else self._pause(_POLL))
+            self._check_retry(tries)
+            await (self._announce(tries) if tries else self._pause(_POLL_SECONDS))
             tries = 0 if await self._get(client, call) else tries + 1
 
     async def _get(self, client: Client, call: ClientCallContext) -> bool:
@@ -140,19 +247,19 @@ class Exchange:
         self._take(pb.StreamResponse(task=task))
         return True
 
-    def _must_go_on(self, tries: int) -> None:
+    def _check_retry(self, tries: int) -> None:
         if not self.seen.task_id:
-            raise SendError("The server's answer ended without a task and without a message")
+            raise ClientError("The server's answer ended without a task and without a message")
         if tries == _RETRIES:
-            raise ConnectionLost(self._url)
+            raise ConnectionLost(self._command.url)
 
     async def _announce(self, tries: int) -> None:
-        self._view.announce(f"Connection lost, trying again ({tries} of {_RETRIES})…")
+        self._say(f"Connection lost, trying again ({tries} of {_RETRIES})…")
         await self._pause(2.0 ** (tries - 2))
 
 
 def _check_lost(error: A2AClientError | InternalError) -> None:
-    """Raises the server's own word, unless it is that another try may go well."""
+    """Raises the server's own error, unless it says that another try may succeed."""
     if isinstance(error, InternalError) and not connection.lost(error):
         raise error
 

@@ -1,4 +1,4 @@
-"""What a server's responses say: folded into what is known of the task, and as events to show. Pure."""
+"""What a server's responses say: folded into what is known of the task, and as events for the screen. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,18 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
-from a2a_canvas.server.client.shown import ArtifactUpdate, Data, Event, File, Part, Reply, Status, label
+from a2a_canvas.server.client.display import (
+    ArtifactParts,
+    DataLabel,
+    FileLabel,
+    ReplyText,
+    ScreenEvent,
+    ScreenPart,
+    StatusText,
+    label,
+)
+from a2a_canvas.server.wire import TURN
 
-TURN = "urn:a2a-canvas:turn:v1"
 BROKE_OFF = "The answer broke off, asking again…"
 
 ENDED_BADLY = {
@@ -25,10 +34,10 @@ OVER = {pb.TASK_STATE_COMPLETED, pb.TASK_STATE_INPUT_REQUIRED, *ENDED_BADLY}
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A task as far as the server told. `artifacts` are pairs of id and name, oldest first.
+class SeenTask:
+    """A task as the server's responses describe it. `artifacts` are pairs of id and name, oldest first.
 
-    `broke_off` says that the model's answer broke off, and that it has not begun another one.
+    `broke_off`: the model's answer broke off, and it has not begun another one.
     """
 
     task_id: str = ""
@@ -41,17 +50,17 @@ class Seen:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to be waited for."""
+        """Whether there is nothing more to wait for."""
         return self.answered or self.state in OVER
 
     @property
     def where(self) -> str:
-        """The ids in parentheses, to stand behind a sentence; empty until the server has named a task."""
+        """The ids in parentheses, to append to a sentence; empty until the server has named a task."""
         ids = [f"{word} {value}" for word, value in (("task", self.task_id), ("context", self.context_id)) if value]
         return f" ({', '.join(ids)})" if self.task_id else ""
 
 
-def fold(seen: Seen, response: pb.StreamResponse) -> Seen:
+def fold(seen: SeenTask, response: pb.StreamResponse) -> SeenTask:
     """What is known after one more response."""
     match response.WhichOneof("payload"):
         case "task":
@@ -59,7 +68,7 @@ def fold(seen: Seen, response: pb.StreamResponse) -> Seen:
             seen = _with_status(_with_ids(seen, task.id, task.context_id), task.status)
             for artifact in task.artifacts:
                 seen = _with_artifact(seen, artifact)
-            seen = replace(seen, broke_off=False)  # what came between is not known
+            seen = replace(seen, broke_off=False)  # what happened in between is not known
         case "status_update":
             update = response.status_update
             seen = _with_status(_with_ids(seen, update.task_id, update.context_id), update.status)
@@ -74,21 +83,21 @@ def fold(seen: Seen, response: pb.StreamResponse) -> Seen:
     return seen
 
 
-def _with_ids(seen: Seen, task_id: str, context_id: str) -> Seen:
+def _with_ids(seen: SeenTask, task_id: str, context_id: str) -> SeenTask:
     return replace(seen, task_id=task_id or seen.task_id, context_id=context_id or seen.context_id)
 
 
-def _with_status(seen: Seen, status: pb.TaskStatus) -> Seen:
+def _with_status(seen: SeenTask, status: pb.TaskStatus) -> SeenTask:
     return replace(seen, state=status.state, message=_message_text(status.message))
 
 
-def _with_artifact(seen: Seen, artifact: pb.Artifact) -> Seen:
+def _with_artifact(seen: SeenTask, artifact: pb.Artifact) -> SeenTask:
     names = dict(seen.artifacts)
     names[artifact.artifact_id] = artifact.name or names.get(artifact.artifact_id, "")
     return replace(seen, artifacts=tuple(names.items()))
 
 
-def _with_turn(seen: Seen, turn: dict[str, Any] | None) -> Seen:
+def _with_turn(seen: SeenTask, turn: dict[str, Any] | None) -> SeenTask:
     match turn:
         case {"event_type": "llm_call_completed", "data": {"stop_reason": "error"}}:
             return replace(seen, broke_off=True)
@@ -98,17 +107,17 @@ def _with_turn(seen: Seen, turn: dict[str, Any] | None) -> Seen:
             return seen
 
 
-def asked_again(before: Seen, after: Seen, response: pb.StreamResponse) -> bool:
-    """Whether the response, between the two, says that the model answers anew after its answer broke off."""
+def asked_again(before: SeenTask, after: SeenTask, response: pb.StreamResponse) -> bool:
+    """Whether the response, which led from `before` to `after`, says that the model answers again after a break."""
     return before.broke_off and not after.broke_off and response.HasField("status_update")
 
 
-def events(response: pb.StreamResponse) -> list[Event]:
-    """What one response has to show before the end; closing words are shown at the end."""
+def events(response: pb.StreamResponse) -> list[ScreenEvent]:
+    """What one response shows at once; the closing message is shown at the end of the task."""
     match response.WhichOneof("payload"):
         case "task":
             task = response.task
-            shown: list[Event] = [artifact_event(artifact, append=False) for artifact in task.artifacts]
+            shown: list[ScreenEvent] = [artifact_event(artifact, append=False) for artifact in task.artifacts]
             return shown + _status_events(task.status)
         case "artifact_update":
             update = response.artifact_update
@@ -119,58 +128,58 @@ def events(response: pb.StreamResponse) -> list[Event]:
             return []
 
 
-def _status_events(status: pb.TaskStatus) -> list[Event]:
+def _status_events(status: pb.TaskStatus) -> list[ScreenEvent]:
     text = _message_text(status.message)
-    return [Status(text)] if text and status.state not in OVER else []
+    return [StatusText(text)] if text and status.state not in OVER else []
 
 
-def _update_events(update: pb.TaskStatusUpdateEvent) -> list[Event]:
+def _update_events(update: pb.TaskStatusUpdateEvent) -> list[ScreenEvent]:
     said = _turn(update.metadata)
     if said is None:
         return _status_events(update.status)
     if "event_type" in said:
         data = said.get("data")
         return _turn_events(said["event_type"], data if isinstance(data, dict) else {})
-    # What is no label is the text of a round that is over: it was shown while it was said.
-    return _status_events(update.status) if said.get("label") is True else [Status("")]
+    # Without a label it is the text of a round that is over, which was shown as it came.
+    return _status_events(update.status) if said.get("label") is True else [StatusText("")]
 
 
 def _turn(metadata: Struct) -> dict[str, Any] | None:
-    """What the turn extension says, if it says anything."""
+    """What the turn extension adds, if anything."""
     if TURN not in metadata or not isinstance(turn := metadata[TURN], Struct):
         return None
     return MessageToDict(turn)
 
 
-def _turn_events(event_type: object, data: dict[str, Any]) -> list[Event]:
+def _turn_events(event_type: object, data: dict[str, Any]) -> list[ScreenEvent]:
     content = str(data.get("content", ""))
     match event_type:
         case "assistant":
-            return [Reply(content)]
+            return [ReplyText(content)]
         case "thinking":
-            return [Status(content, thinking=True)]
+            return [StatusText(content, thinking=True)]
         case "text_block_start" if data.get("type") == "thinking":
-            return [Status("\n", thinking=True)]
+            return [StatusText("\n", thinking=True)]
         case "final_message_start" | "completed":
-            return [Status("")]
+            return [StatusText("")]
         case _:
             return []
 
 
-def artifact_event(artifact: pb.Artifact, *, append: bool) -> Event:
-    """An artifact as it stands, or what is added to it."""
+def artifact_event(artifact: pb.Artifact, *, append: bool) -> ScreenEvent:
+    """All of an artifact, or what is appended to it."""
     parts = tuple(map(_part, artifact.parts))
-    return ArtifactUpdate(artifact.artifact_id, parts, artifact.name, append)
+    return ArtifactParts(artifact.artifact_id, parts, artifact.name, append)
 
 
-def _part(part: pb.Part) -> Part:
+def _part(part: pb.Part) -> ScreenPart:
     match part.WhichOneof("content"):
         case "raw":
-            return File(part.filename, part.media_type, size=len(part.raw))
+            return FileLabel(part.filename, part.media_type, size=len(part.raw))
         case "url":
-            return File(part.filename, part.media_type, url=part.url)
+            return FileLabel(part.filename, part.media_type, url=part.url)
         case "data":
-            return Data(json.dumps(MessageToDict(part.data), ensure_ascii=False, separators=(",", ":")))
+            return DataLabel(json.dumps(MessageToDict(part.data), ensure_ascii=False, separators=(",", ":")))
         case _:
             return part.text
 

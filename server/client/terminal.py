@@ -1,39 +1,56 @@
 """What a person sees of a task: events in, text out. Knows neither A2A nor the network.
 
-Rule 1: nothing a server says reaches the screen with control characters in it, newline and tab excepted.
-Rule 2: text comes out once. What was printed of an artifact or a reply is remembered; text that extends it
-adds only the rest, text that does not is printed anew, below.
-Rule 3: a status line stands on a terminal only, below the text, and is wiped before anything else is written.
-Rule 4: what is not a terminal gets the same text without escape codes; there the statuses are lines on `err`.
+Rule 1: nothing from a server reaches the screen with control characters in it, newline and tab excepted.
+Rule 2: text is printed once. What was printed of an artifact or a reply is remembered; text that extends it
+        adds only the rest, text that does not is printed anew, below.
+Rule 3: the status line is shown on a terminal only, below the text, and is erased before anything else is written.
+Rule 4: an output that is not a terminal gets the same text without escape codes; statuses are lines on `err` then.
+Rule 5: at the start of a line the status line is drawn in that line, in mid-line in the row below, and the cursor
+        returns to where the text continues. No column is computed for that, so neither a new width nor a wide
+        character can misplace it.
+Rule 6: where the text has just filled its row the status line is not drawn: the cursor would return to the row's last
+        character instead of behind it.
 """
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TextIO, assert_never
+from typing import Any, TextIO, assert_never
 
-from a2a_canvas.server.client.shown import (
-    ArtifactUpdate,
-    Event,
-    Facts,
-    Failure,
+from a2a_canvas.server.client.display import (
+    ArtifactParts,
+    FailureNotice,
     FinalReply,
-    Line,
-    Reply,
-    Status,
+    PlainLine,
+    ReplyText,
+    ScreenEvent,
+    StatusText,
+    TaskFacts,
     advance,
     cells,
     clean,
     fit,
     label,
     one_line,
+    tail,
 )
-from a2a_canvas.server.client.status import StatusLine
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+# Down and up again makes room below, even in the last row; only then is the cursor's place a place to come back to.
+_TO_BELOW, _BACK = "\x1bD\x1b[A\x1b7\x1b[B\r", "\x1b8"
+_ERASE, _ERASE_BELOW = "\r\x1b[K", "\x1b[J"
 _RULE = 40
+"""Columns of a horizontal rule."""
 _REPLY = ("reply", "")
+_MAX_THOUGHT = 2000
+"""Characters of the thinking that are kept: more than any line has."""
+
+
+def terminal_columns() -> int:
+    return shutil.get_terminal_size().columns
 
 
 def _write(stream: TextIO, text: str) -> None:
@@ -50,15 +67,15 @@ class _Printed:
 
 
 class Terminal:
-    """The screen of one `send`.
+    """The screen of one command.
 
     Args:
-        out: where text goes; a status line is shown when it is a terminal.
-        err: where failures go, and statuses when `out` is no terminal.
+        out: for text; with a status line if it is a terminal.
+        err: for failures, and for statuses if `out` is no terminal.
         columns: the width of the terminal, asked whenever something is written.
     """
 
-    def __init__(self, out: TextIO, err: TextIO, columns: Callable[[], int]) -> None:
+    def __init__(self, out: TextIO, err: TextIO, columns: Callable[[], int] = terminal_columns) -> None:
         self._out, self._err, self._columns = out, err, columns
         self._tty = out.isatty()
         self._status = StatusLine()
@@ -67,38 +84,38 @@ class Terminal:
         self._printed: dict[str, _Printed] = {}
         self._typed = ""
 
-    def show(self, event: Event) -> None:
-        """Show one event; everything is written when this returns."""
+    def show(self, event: ScreenEvent) -> None:
+        """Show one event; everything is written and flushed when this returns."""
         text = self._body(event)
         if self._tty:
             place = {"column": self._column, "columns": self._columns()}
             text = self._status.around(text, at_start=self._at_start, **place)
         if text:
             _write(self._out, text)
-        if isinstance(event, Failure):
+        if isinstance(event, FailureNotice):
             _write(self._err, "".join(f"{one_line(line)}\n" for line in (event.text, *event.advice)))
 
-    def _body(self, event: Event) -> str:
+    def _body(self, event: ScreenEvent) -> str:
         match event:
-            case Status():
+            case StatusText():
                 self._note(event)
                 return ""
-            case ArtifactUpdate():
+            case ArtifactParts():
                 return self._artifact(event)
-            case Reply():
+            case ReplyText():
                 return self._reply(event.text)
             case FinalReply():
                 return self._final(event.text)
-            case Facts():
+            case TaskFacts():
                 return self._lines(_fact_lines(event), dim=True)
-            case Line():
+            case PlainLine():
                 return self._lines([one_line(event.text)])
-            case Failure():
+            case FailureNotice():
                 return self._lines([])
             case _:
                 assert_never(event)
 
-    def _note(self, event: Status) -> None:
+    def _note(self, event: StatusText) -> None:
         if event.thinking:
             self._status.think(event.text)
             return
@@ -137,7 +154,7 @@ class Terminal:
 
     # --------------------------------------------------------------- artifacts
 
-    def _artifact(self, event: ArtifactUpdate) -> str:
+    def _artifact(self, event: ArtifactParts) -> str:
         text = clean("".join(part for part in event.parts if isinstance(part, str)))
         labels = [label(part) for part in event.parts if not isinstance(part, str)]
         known = self._printed.get(event.artifact_id)
@@ -195,7 +212,77 @@ class Terminal:
         return ("" if typed_out else self._reply(text)) + self._fresh()
 
 
-def _fact_lines(facts: Facts) -> list[str]:
+def _fact_lines(facts: TaskFacts) -> list[str]:
     rows = [("context", one_line(facts.context_id)), ("task", one_line(facts.task_id))]
     rows += [("artifact", f"{one_line(artifact_id)}  {one_line(name)}") for artifact_id, name in facts.artifacts]
     return [f"{word:8}  {value.strip()}" for word, value in rows if value.strip()]
+
+
+# ------------------------------------------------------------------------ status line
+
+
+class StatusLine:
+    """What the agent is doing, in one line. Does no IO.
+
+    A label replaces the previous text. The pieces of the thinking add up until a label comes.
+
+    Attributes:
+        label: the newest label, in one line; may be empty.
+    """
+
+    def __init__(self) -> None:
+        self.label = ""
+        self._thought = self._drawn = self._erase = ""
+
+    def say(self, text: str) -> None:
+        """Replace everything by a line of text, or by nothing."""
+        self.label, self._thought = text, ""
+
+    def think(self, piece: str) -> None:
+        """Add to the thinking. The label is shown until the thinking has a word."""
+        self._thought = (self._thought + piece)[-_MAX_THOUGHT:]
+
+    def around(self, body: str, *, column: int, at_start: bool, columns: int) -> str:
+        """What has to be written to print a text with the status line after it.
+
+        Args:
+            body: the text; nothing is written if it is empty and the status line has not changed.
+            column: the cursor's column after it, `columns` if the row is full.
+            at_start: whether the text ends a line.
+            columns: the width of the terminal.
+        """
+        line = self._line(columns - 1) if column < columns else ""
+        if not body and line == self._drawn:
+            return ""
+        before = self._erase if self._drawn else ""
+        self._drawn, self._erase = line, _ERASE if at_start else _ERASE_BELOW
+        return before + body + (_draw(line, at_start) if line else "")
+
+    def _line(self, columns: int) -> str:
+        thought = one_line(self._thought)
+        return tail(thought, columns) if thought else fit(self.label, columns)
+
+
+def _draw(line: str, at_start: bool) -> str:
+    shown = f"{_DIM}{line}{_PLAIN}"
+    return shown if at_start else f"{_TO_BELOW}{shown}{_BACK}"
+
+
+# ------------------------------------------------------- output of JSON and exact bytes
+
+
+def json_line(out: TextIO, value: Any) -> None:
+    """Write one line of JSON and flush it."""
+    out.write(json.dumps(value) + "\n")
+    out.flush()
+
+
+def exact(out: TextIO, content: str | bytes) -> None:
+    """Write content byte for byte, text as UTF-8 whatever the locale is, if `out` has a buffer of bytes."""
+    buffer = getattr(out, "buffer", None)
+    if buffer is None:
+        out.write(content if isinstance(content, str) else content.decode(errors="replace"))
+        return
+    out.flush()
+    buffer.write(content.encode() if isinstance(content, str) else content)
+    buffer.flush()

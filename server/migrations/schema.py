@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
 
 from a2a_canvas.store.sql.database import Database
 
 REVISIONS = "schema_revision"
 """The table that says which schema a database has."""
+
+FOLDER = Path(__file__).parent
 
 _UPGRADE_LOCK = 0x0A2A_CA45
 """Key of the advisory lock that an upgrade of PostgreSQL holds until its end."""
@@ -76,35 +74,44 @@ async def prepare(database: Database) -> None:
 
 def revision(connection: Connection) -> str:
     """The revision of the schema; empty if there is none yet."""
-    context = MigrationContext.configure(connection, opts={"version_table": REVISIONS})
-    return context.get_current_revision() or ""
+    if not inspect(connection).has_table(REVISIONS):
+        return ""
+    return connection.scalar(text(f"SELECT version_num FROM {REVISIONS}")) or ""
 
 
 def newest() -> str:
     """The revision that this server needs."""
-    return ScriptDirectory.from_config(_config()).get_current_head() or ""
+    return max(_known())
+
+
+def _known() -> set[str]:
+    """All revisions, by the names of their files."""
+    return {path.stem.removeprefix("revision_") for path in (FOLDER / "versions").glob("revision_*.py")}
 
 
 def _upgrade(connection: Connection, name: str) -> None:
     found = revision(connection)
     _refuse_newer(found, name)
     if found != newest():
-        config = _config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        run_revisions(connection)
+
+
+def run_revisions(connection: Connection, to: str = "head") -> None:
+    """Run the revisions that the database does not have yet, up to `to`."""
+    # Alembic takes long to import, and most starts find nothing to upgrade.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    # ConfigParser reads % as the beginning of a variable.
+    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    command.upgrade(config, to)
 
 
 def _refuse_newer(found: str, name: str) -> None:
-    known = {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
-    if found and found not in known:
+    if found and found not in _known():
         raise SchemaError(
             f"The database {name} is of a newer schema ({found}): this server is too old. Use the version that made it."
         )
-
-
-def _config() -> Config:
-    config = Config()
-    # ConfigParser reads % as the beginning of a variable.
-    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    return config

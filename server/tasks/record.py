@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, assert_never
 
-from a2a_canvas.server.agent.blocks import Blocks
+from a2a_canvas.server.agent.blocks import Blocks, Progress
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     ArtifactChanged,
@@ -34,7 +34,6 @@ from a2a_canvas.server.agent.events import (
     UserMessage,
 )
 from a2a_canvas.server.agent.phases import Phase
-from a2a_canvas.server.agent.progress import Progress
 from a2a_canvas.store.changes import AppendParts, apply, compact
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
 from a2a_canvas.store.models import Author, Content, Parts

@@ -116,7 +116,7 @@ class Leases:
         self._unused = unused
         self._leases: dict[Key, ArtifactLease] = {}
         self._attempts: dict[Key, asyncio.Task[None]] = {}
-        self._closed: dict[str, asyncio.Event] = {}
+        self._frozen: dict[str, asyncio.Event] = {}
         self._clock = 0
 
     def find(self, key: Key) -> ArtifactLease | None:
@@ -148,14 +148,14 @@ class Leases:
     @contextmanager
     def frozen(self, context_id: str) -> Iterator[bool]:
         """No lease in a context is acquired meanwhile; False if there is one already, or an attempt (rule 4)."""
-        if context_id in self._closed or any(key[0] == context_id for key in (*self._leases, *self._attempts)):
+        if context_id in self._frozen or any(key[0] == context_id for key in (*self._leases, *self._attempts)):
             yield False
             return
-        opened = self._closed[context_id] = asyncio.Event()
+        opened = self._frozen[context_id] = asyncio.Event()
         try:
             yield True
         finally:
-            del self._closed[context_id]
+            del self._frozen[context_id]
             opened.set()
 
     def pin(self, lease: ArtifactLease) -> None:
@@ -214,8 +214,8 @@ class Leases:
 
     async def _acquire(self, key: Key, into: dict[Key, ArtifactLease]) -> None:
         """Acquire the lease into `into`, a dictionary that `forget` replaces meanwhile."""
-        if closed := self._closed.get(key[0]):
-            await closed.wait()
+        if opened := self._frozen.get(key[0]):
+            await opened.wait()
         if self._holder.exclusive:
             async with self._database.read() as connection:
                 found = await reading.read_head(connection, key) or ArtifactHead(incarnation=new_incarnation())
@@ -244,8 +244,8 @@ class Leases:
 class ArtifactWork:
     """The staged writes of leased artifacts, for the group commit."""
 
-    def __init__(self, holds: Leases, writes: dict[ArtifactLease, Write]) -> None:
-        self._leases = holds
+    def __init__(self, leases: Leases, writes: dict[ArtifactLease, Write]) -> None:
+        self._leases = leases
         self._writes = writes
         self._after: list[StoredDocument] = []
 

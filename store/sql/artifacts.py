@@ -94,17 +94,17 @@ class SqlArtifactStore:
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
         context_id = replace_unstorable(context_id)
         leases = [*self._leases.of(context_id)]
-        lease = {each.key[1]: (each.changed, each.newest) for each in leases}
+        leased = {each.key[1]: (each.changed, each.newest) for each in leases}
         if not all(each.durable for each in leases):
             await self._flushed(*leases)
         async with self._database.read() as connection:
             found = await reading.read_heads(connection, context_id)
             for head in found.values():
                 self._leases.observe(head)
-            others = {artifact_id: head for artifact_id, head in found.items() if artifact_id not in lease}
+            others = {artifact_id: head for artifact_id, head in found.items() if artifact_id not in leased}
             listed = await self._listed(connection, context_id, others)
-        ours = [(changed, document.artifact) for changed, document in lease.values() if document.exists]
-        return tuple(artifact for _, artifact in sorted([*listed, *ours], key=_changed))
+        ours = [(changed, document.artifact) for changed, document in leased.values() if document.exists]
+        return tuple(artifact for _, artifact in sorted([*listed, *ours], key=_order))
 
     async def _listed(
         self, connection: AsyncConnection, context_id: str, heads: Mapping[str, ArtifactHead]
@@ -235,10 +235,10 @@ class SqlArtifactStore:
     def _save(self, lease: ArtifactLease, document: Document) -> None:
         if document is lease.newest:
             return
-        lasts = durable_state(document) != durable_state(lease.newest)
+        has_new_version = durable_state(document) != durable_state(lease.newest)
         lease.newest, lease.changed = document, self._leases.next_time()
         self._touched.add(lease)
-        if lasts:
+        if has_new_version:
             self._commits.flush_now()
         else:
             self._commits.flush_soon()
@@ -261,9 +261,9 @@ class SqlArtifactStore:
         return ArtifactWork(self._leases, writes) if writes else None
 
     def _write(self, lease: ArtifactLease) -> Write:
-        goes = lease.newest.draft is None
-        me, holder = (None if self._holder.exclusive else self._holder.id), (None if goes else self._holder.id)
-        lease.releasing = goes and not self._holder.exclusive
+        releases = lease.newest.draft is None
+        me, holder = (None if self._holder.exclusive else self._holder.id), (None if releases else self._holder.id)
+        lease.releasing = releases and not self._holder.exclusive
         return Write(lease.key, me, lease.saved, lease.newest, lease.changed, holder)
 
 
@@ -279,5 +279,5 @@ def _artifact(shown: ArtifactRow) -> Artifact:
     return Artifact(shown.artifact_id, shown.content, head.current, shown.open, head.changed_by, never_completed)
 
 
-def _changed(listed: tuple[int, Artifact]) -> tuple[int, str]:
+def _order(listed: tuple[int, Artifact]) -> tuple[int, str]:
     return listed[0], listed[1].artifact_id

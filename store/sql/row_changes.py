@@ -51,7 +51,7 @@ def row_changes(stored: StoredDocument, new: Document, changed: int, holder: str
         holder: the replica that has the lease afterwards.
     """
     made, depths = _new_versions(stored, new)
-    cut, pieces, count, kept = _draft_pieces(stored, new)
+    cut, pieces, count, completed = _draft_pieces(stored, new)
     draft = new.draft
     head = ArtifactHead(
         holder=holder,
@@ -64,7 +64,7 @@ def row_changes(stored: StoredDocument, new: Document, changed: int, holder: str
         draft_task=draft.task_id if draft else None,
         draft_author=draft.author if draft else None,
         draft_dirty=draft.dirty if draft else False,
-        draft_kept=kept,
+        draft_kept=completed,
         incarnation=stored.head.incarnation,
     )
     return RowChanges(head, cut, pieces, made, StoredDocument(new, head, count, depths))
@@ -131,14 +131,14 @@ def _draft_pieces(stored: StoredDocument, new: Document) -> tuple[int | None, tu
         return (0 if stored.pieces else None), (), 0, None
     points = _points(stored, new)
     added: list[Piece] = []
-    kept = None
+    completed = None
     if new.draft.completed is not None:
-        kept = _reach(points, new.draft.completed, added)
-        shown = [point for point in points[:1] if point.count >= kept and not added]
-        points = [*shown, _Point(kept, new.draft.completed)]
+        completed = _reach(points, new.draft.completed, added)
+        shown = [point for point in points[:1] if point.count >= completed and not added]
+        points = [*shown, _Point(completed, new.draft.completed)]
     count = _reach(points, new.draft.shown, added)
     cut = added[0].seq if added else count
-    return (cut if cut < stored.pieces else None), tuple(added), count, kept
+    return (cut if cut < stored.pieces else None), tuple(added), count, completed
 
 
 def _points(stored: StoredDocument, new: Document) -> list[_Point]:

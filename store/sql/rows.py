@@ -151,8 +151,8 @@ def _draft(head: ArtifactHead, closed: Content, pieces: Sequence[Piece]) -> Draf
     if head.draft_task is None or head.draft_author is None:
         return None
     contents = [*accumulate(pieces, _with_piece, initial=closed)]
-    kept = None if head.draft_kept is None else contents[head.draft_kept]
-    return Draft(head.draft_task, head.draft_author, kept, contents[-1], head.draft_dirty)
+    completed = None if head.draft_kept is None else contents[head.draft_kept]
+    return Draft(head.draft_task, head.draft_author, completed, contents[-1], head.draft_dirty)
 
 
 def _with_piece(content: Content, piece: Piece) -> Content:

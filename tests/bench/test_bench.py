@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench import canvas, cpu, crowd, edits, joiners, sleeper, versions
+from bench import canvas, cpu, crowd, edits, joiners, sleeper, start, versions
 from bench.client import ClientError, Watcher
 from bench.cpu import Plan
 from bench.pace import PIECE, Order, stamp, stamps
@@ -34,6 +34,13 @@ async def test_joiners_of_our_server_have_the_exact_text_and_generations_in_orde
     async with running(paced(0)) as server:
         result = await joiners.join(server, joiners.Plan(8, Order(30, 100)), turn=True)
     assert (result.exact, result.faults) == (8, [])
+
+
+async def test_each_start_is_measured() -> None:
+    report = await start.run(1)
+    commands = ["version", "help", "send", "artifacts"]
+    assert [row[0] for row in report.rows] == [*commands, "serve-memory", "serve-sqlite", "serve-grpc"]
+    assert all(check.value > 0 for check in report.checks)
 
 
 @pytest.mark.parametrize("way", ["store", "runtime"])

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.wire import CANVAS, TURN
 from bench import crash
 from tests.database_fixtures import sqlite_url
 from tests.server.faults.crash_harness import SCENES_AT_ONCE, Tally, complaints, one_round
@@ -21,7 +22,6 @@ from tests.server.faults.crash_scripts import (
     write_crash_script,
 )
 from tests.server.faults.judged_task import JudgedTask
-from tests.server.faults.observed_task import CANVAS, TURN
 from tests.server.faults.task_driver import RestartedServer
 
 STATES = [(scene.name, states) for scene in SCENES for task in scene.tasks for states in task.states.values()]

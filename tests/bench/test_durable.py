@@ -14,7 +14,7 @@ from bench.durable import Plan, Times
 from bench.joiners import Plan as Joiners
 from bench.joiners import Result
 from bench.pace import Order, stamp
-from bench.replicas import Heard
+from bench.replicas import StreamTimes
 from bench.servers import running, theirs_on
 from tests.database_fixtures import postgresql_url
 from tests.free_port import PORTS, free_port
@@ -44,7 +44,7 @@ async def test_watchers_on_another_replica_have_the_exact_text() -> None:
 
 
 def test_the_largest_gap_is_that_between_two_heartbeats_of_one_server() -> None:
-    beats = takeover.Beats()
+    beats = takeover.HeartbeatGaps()
     for rows in ({"one": 1.0, "two": 1.5}, {"one": 2.0, "two": 1.5}, {"one": 2.0, "two": 4.0}):
         beats.take(rows)
     assert beats.gaps == {"one": 1.0, "two": 2.5}
@@ -54,7 +54,7 @@ def test_the_largest_gap_is_that_between_two_heartbeats_of_one_server() -> None:
     ("result", "missed"),
     [
         (takeover.Result(5.9, 1.1, 0, 100, 14000.0, 1.0), []),
-        (takeover.Result(6.1, 1.1, 0, 100, 14000.0, 1.0), ["taken up, 1"]),
+        (takeover.Result(6.1, 1.1, 0, 100, 14000.0, 1.0), ["taken over, 1"]),
         (takeover.Result(5.9, 2.1, 0, 100, 14000.0, 1.0), ["heartbeats, 1"]),
         (takeover.Result(5.9, 1.1, 1, 99, 14000.0, 1.0), ["leases lost, 1", "resumed once, 1"]),
     ],
@@ -101,10 +101,10 @@ def test_each_kind_of_database_has_its_targets(kind: Kind, times: Mapping[int, f
 
 
 def test_latency_counts_from_when_the_owner_showed_a_delta() -> None:
-    heard = Heard()
-    heard.on_owner(stamp(1) + stamp(2), 10_000_000)
-    heard.elsewhere(stamp(2), 25_000_000)
-    assert heard.added() == [15.0]
+    times = StreamTimes()
+    times.on_owner(stamp(1) + stamp(2), 10_000_000)
+    times.on_watcher(stamp(2), 25_000_000)
+    assert times.added() == [15.0]
 
 
 def test_a_watcher_that_is_not_exact_misses_the_target() -> None:

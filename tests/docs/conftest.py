@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 
 from a2a_canvas.server.agent.models.demo import Rehearsal
-from a2a_canvas.server.app import build_app
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings import load
 
 
@@ -22,7 +22,7 @@ def address() -> Iterator[str]:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
-        app = build_app(load({"port": port, "database": "memory"}), Rehearsal(delay=0))
+        app = create_app(load({"port": port, "database": "memory"}), Rehearsal(delay=0))
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
         running = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         running.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from a2a_canvas.server.settings import PREFIX, Settings, option, span
+from a2a_canvas.server.settings import PREFIX, Settings, bounds_of, option_name
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs/settings.md"
@@ -15,12 +15,12 @@ def table() -> str:
     """All settings, one line each: option, environment variable, default, and what it means."""
     lines = ["| option | environment variable | default | what |", "|---|---|---|---|"]
     for field, info in Settings.model_fields.items():
-        options, default = f"`{option(field)}`", "–" if info.default is None else f"`{info.default}`"
+        options, default = f"`{option_name(field)}`", "–" if info.default is None else f"`{info.default}`"
         if info.annotation is bool:
-            options, default = f"{options}, `--no-{option(field)[2:]}`", "on" if info.default else "off"
+            options, default = f"{options}, `--no-{option_name(field)[2:]}`", "on" if info.default else "off"
         # Quotation marks around a value, not the apostrophe of a word.
         what = re.sub(r"(?<!\w)'([^']+)'", r"`\1`", info.description or "")
-        told = "; ".join(filter(None, (what, span(field))))
+        told = "; ".join(filter(None, (what, bounds_of(field))))
         lines.append(f"| {options} | `{PREFIX}{field.upper()}` | {default} | {told} |")
     return "\n".join(lines) + "\n"
 

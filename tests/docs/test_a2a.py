@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from a2a.utils.errors import A2A_ERROR_MAPPING, JSON_RPC_ERROR_CODE_MAP, InternalError
 
-from a2a_canvas.server.protocols.edge.unavailable import UnavailableError
+from a2a_canvas.server.protocols.edge.availability import UnavailableError
 from tests.docs.curl import Curl
 from tests.docs.examples import printed
 from tests.docs.pages import ADDRESS, blocks, page, rows

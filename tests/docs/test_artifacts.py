@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.protocols.artifacts.paths import (
     ArtifactList,
     ArtifactVersion,
@@ -16,6 +15,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     VersionList,
     parse_path,
 )
+from a2a_canvas.server.wire import CANVAS
 from tests.docs.curl import Answer, Curl, curls, send_all
 from tests.docs.pages import ADDRESS, page, rows, section
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.cli import parser
+from a2a_canvas.server.wire import CANVAS
 from tests.docs.curl import curls, send_all
 from tests.docs.examples import assert_goes_as_shown
 from tests.docs.pages import assert_has, blocks, page, rows

@@ -17,17 +17,18 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.agent.models.script import load_script
-from a2a_canvas.server.agent.operations import InvalidOperation
 from a2a_canvas.server.app import Clock, build_runtime
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
-from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, StreamEvent, TaskProjection
+from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
+from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, text_part
 from tests.docs.pages import assert_has, blocks, page, rows, section
@@ -181,7 +182,7 @@ def visible(view: dict[str, Any]) -> dict[str, Any]:
 Fold = Callable[[dict[str, Any], dict[str, Any]], None]
 
 
-def as_json(event: StreamEvent) -> dict[str, Any]:
+def as_json(event: A2AEvent) -> dict[str, Any]:
     fields = {pb.Task: "task", pb.TaskStatusUpdateEvent: "status_update"}
     return MessageToDict(pb.StreamResponse(**{fields.get(type(event), "artifact_update"): event}))
 
@@ -198,7 +199,7 @@ class Watcher:
     def see(self, entry: Entry, *, behind: bool = False) -> None:
         self._take(self._projection.project(entry, behind=behind))
 
-    def _take(self, events: Iterable[StreamEvent]) -> None:
+    def _take(self, events: Iterable[A2AEvent]) -> None:
         for event in events:
             self._fold(self.view, as_json(event))
 

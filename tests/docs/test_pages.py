@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentParser
 from collections.abc import Iterator
 
 import pytest
 
-from a2a_canvas.server.cli import parser
-from a2a_canvas.server.settings import PREFIX, Settings, option
+from a2a_canvas.server.cli import Parser, parser
+from a2a_canvas.server.settings import PREFIX, Settings, option_name
 from tests.docs.pages import PAGES, ROOT, anchors, prose
 
 ALL = "\n".join(PAGES.values())
@@ -22,8 +21,9 @@ FOREIGN_OPTIONS = {
 }
 
 
-def options_of(command: ArgumentParser) -> Iterator[str]:
+def options_of(command: Parser) -> Iterator[str]:
     """The options of a command and of all commands below it."""
+    command.complete()
     for action in command._actions:
         yield from action.option_strings
         for below in action.choices.values() if isinstance(action.choices, dict) else ():
@@ -31,7 +31,7 @@ def options_of(command: ArgumentParser) -> Iterator[str]:
 
 
 def test_every_option_exists() -> None:
-    options = {option(field) for field in Settings.model_fields} | {"--no-advertise-0.3"}
+    options = {option_name(field) for field in Settings.model_fields} | {"--no-advertise-0.3"}
     options |= set(options_of(parser()))
     assert set(re.findall(r"(?<=[\s`\"])--[a-z][\w.-]*\w", ALL)) <= options | FOREIGN_OPTIONS
 

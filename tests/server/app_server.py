@@ -25,7 +25,7 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest
 from a2a_canvas.server.agent.models.script import load_script
-from a2a_canvas.server.app import build_app
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings import Settings
 from tests.free_port import free_port
@@ -152,7 +152,7 @@ async def stoppable(
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port, grpc_port = listener.getsockname()[1], free_port() if grpc else None
-        app = build_app(Settings(**{"port": port, "grpc_port": grpc_port, "frame_ms": 0} | settings), watched)
+        app = create_app(Settings(**{"port": port, "grpc_port": grpc_port, "frame_ms": 0} | settings), watched)
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
         server = GracefulServer(config, app.state.stop)
         running = asyncio.create_task(server.serve(sockets=[listener]))

@@ -438,6 +438,16 @@ async def test_a_media_type_that_the_card_does_not_list_is_refused(served: Serve
         await sent(served, way, request)
 
 
+@every_way_of_1_0
+async def test_a_missing_field_is_named_as_json_names_it(served: Served, way: Way) -> None:
+    request = asking("x")
+    request.message.message_id = ""
+    with pytest.raises(InvalidParamsError) as caught:
+        await sent(served, way, request)
+    assert "messageId" in str(caught.value)
+    assert "message_id" not in str(caught.value.data)
+
+
 USER = {"role": "ROLE_USER", "messageId": "m", "parts": [{"text": "x"}]}
 OLD_USER = {"role": "user", "messageId": "m", "parts": [{"kind": "text", "text": "x"}]}
 

@@ -17,8 +17,9 @@ import pytest
 
 from a2a_canvas.server.agent.models.demo import NOTICE, Rehearsal
 from a2a_canvas.server.agent.models.script import load_script
-from a2a_canvas.server.cli import banner, main, program
-from a2a_canvas.server.client.send import SendOptions
+from a2a_canvas.server.cli import main, program
+from a2a_canvas.server.client.requests import SendRequest
+from a2a_canvas.server.serve import banner
 from a2a_canvas.server.settings import PREFIX, Settings
 from tests.free_port import free_port
 from tests.server.app_server import serving
@@ -167,7 +168,7 @@ def test_the_help_of_serve_tells_which_numbers_an_option_takes(capsys: pytest.Ca
     assert "port for gRPC; off unless given; 1 to 65535" in said
 
 
-OPEN = "There is no authentication: whoever reaches it can use it."
+OPEN = "There is no authentication: anyone who reaches it can use it."
 
 
 @pytest.mark.parametrize(
@@ -249,14 +250,14 @@ def test_a_standard_output_that_is_closed_is_no_reason_to_fail(
 def test_send_is_told_everything_that_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = []
 
-    async def send(options: SendOptions, *streams: object) -> int:
+    async def send(options: SendRequest, *streams: object) -> int:
         chosen.append(options)
         return 1
 
-    monkeypatch.setattr("a2a_canvas.server.cli.send", send)
+    monkeypatch.setattr("a2a_canvas.server.client.send.send", send)
     monkeypatch.setattr("sys.argv", [".venv/bin/a2a-canvas"])
     assert main(["send", "hello", "--url", "http://h", "--context", "c", "--task", "t", "--json"]) == 1
-    assert chosen == [SendOptions("hello", "http://h", "c", "t", True, ".venv/bin/a2a-canvas")]
+    assert chosen == [SendRequest("hello", "http://h", "c", "t", True, ".venv/bin/a2a-canvas")]
 
 
 @pytest.mark.process

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, column, inspect, table, text
 
 from a2a_canvas.server.migrations import REVISIONS, SchemaError, check, newest, prepare, upgrade
-from a2a_canvas.server.migrations.schema import _config
+from a2a_canvas.server.migrations.schema import FOLDER, run_revisions
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.models import Content, text_part
 from a2a_canvas.store.sql.database import Database
@@ -103,14 +103,16 @@ async def test_what_is_kept_survives_a_second_upgrade(url: Url, tmp_path: Path) 
 
 async def begin_with(database: Database, revision: str) -> None:
     """The schema as it was at a revision."""
-
-    def run(connection: Connection) -> None:
-        config = _config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-
     async with database.write() as connection:
-        await connection.run_sync(run)
+        await connection.run_sync(run_revisions, revision)
+
+
+def test_a_revision_has_the_name_of_its_file_and_the_newest_is_the_head() -> None:
+    scripts = ScriptDirectory(str(FOLDER))
+    assert {Path(script.path).stem: script.revision for script in scripts.walk_revisions()} == {
+        path.stem: path.stem.removeprefix("revision_") for path in (FOLDER / "versions").glob("revision_*.py")
+    }
+    assert scripts.get_current_head() == newest()
 
 
 ROWS_OF_0001: dict[str, dict[str, Any]] = {
@@ -151,8 +153,8 @@ def test_servers_that_upgrade_at_the_same_moment_do_not_collide(url: Url, tmp_pa
     where = url(tmp_path)
     program = (
         "import asyncio, sys\n"
-        "from server.migrations import upgrade, check\n"
-        "from store.sql.database import Database\n"
+        "from a2a_canvas.server.migrations import upgrade, check\n"
+        "from a2a_canvas.store.sql.database import Database\n"
         "async def main():\n"
         "    database = Database(sys.argv[1])\n"
         "    sys.stdin.readline()\n"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_canvas.server.cli import parser
-from a2a_canvas.server.settings import PREFIX, Settings, SettingsError, load, option, span, without_password
+from a2a_canvas.server.settings import PREFIX, Settings, SettingsError, bounds_of, load, option_name, without_password
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 VALUES: dict[str, tuple[str, Any]] = {
@@ -79,7 +79,7 @@ def test_every_setting_is_an_environment_variable(field: str, monkeypatch: pytes
 @pytest.mark.parametrize("field", VALUES)
 def test_every_setting_is_an_option(field: str) -> None:
     written, expected = VALUES[field]
-    arguments = [SWITCHES[field]] if field in SWITCHES else [option(field), written]
+    arguments = [SWITCHES[field]] if field in SWITCHES else [option_name(field), written]
     assert getattr(loaded(*arguments), field) == expected
 
 
@@ -104,9 +104,9 @@ def test_an_empty_environment_variable_is_not_set_whatever_its_name(monkeypatch:
 @pytest.mark.parametrize("field", sorted(VALUES.keys() - SWITCHES.keys()))
 def test_an_empty_option_is_not_given(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     written, expected = VALUES[field]
-    assert loaded(option(field), "") == Settings()
+    assert loaded(option_name(field), "") == Settings()
     monkeypatch.setenv(PREFIX + field.upper(), written)
-    assert getattr(loaded(option(field), ""), field) == expected
+    assert getattr(loaded(option_name(field), ""), field) == expected
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_an_empty_option_is_not_given(field: str, monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_the_numbers_that_a_setting_takes_can_be_told(field: str, words: str) -> None:
-    assert span(field) == words
+    assert bounds_of(field) == words
 
 
 def test_the_defaults_are_those_of_a_server_for_oneself() -> None:

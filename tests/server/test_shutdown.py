@@ -17,7 +17,7 @@ from a2a.utils.errors import A2AError
 from starlette.types import Message, Scope
 
 from a2a_canvas.server.agent.models.script import load_script
-from a2a_canvas.server.app import build_app
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.store.sql import database
@@ -128,7 +128,7 @@ async def test_a_watcher_of_a_task_that_waits_for_input_is_let_go_with_a_complet
 
 
 async def test_what_comes_during_the_stop_is_refused_in_plain_words() -> None:
-    app = build_app(Settings(database="memory"), load_script(SCRIPT))
+    app = create_app(Settings(database="memory"), load_script(SCRIPT))
     await app.state.stop()
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False) as http:
@@ -258,7 +258,7 @@ async def test_an_answer_that_was_cut_is_completed_and_a_whole_one_left_alone(pa
     async def send(message: Message) -> None:
         seen.append(message)
 
-    stop = build_app(Settings(database="memory"), load_script(SCRIPT)).state.stop
+    stop = create_app(Settings(database="memory"), load_script(SCRIPT)).state.stop
     assert isinstance(stop, Shutdown)
     await ShutdownMiddleware(cut, stop=stop)({"type": "http"}, receive, send)
     assert seen == [*whole, end]

@@ -1,4 +1,4 @@
-"""The part rules (README, "How parts are combined") against a naive model: a string, lists, and the order of kinds."""
+"""The part rules (docs/a2a.md, "How parts are combined") against a naive model: a string, lists, the order of kinds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What an evented store tells.
 
-The law (README, "How parts are combined"): fold it as a stock client does, group it by kind, and you have the store's
-artifact.
+The law (docs/a2a.md, "How parts are combined"): fold it as a stock client does, group it by kind, and you have the
+store's artifact.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Drafts, versions and undo (README, "How parts are combined"): tasks write one artifact, against a model of texts."""
+"""Drafts, versions and undo (docs/a2a.md, "How parts are combined"): writes by tasks, checked by a model of texts."""
 
 from __future__ import annotations
 

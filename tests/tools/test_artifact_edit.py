@@ -18,13 +18,13 @@ from a2a_canvas.store.errors import ArtifactNotFound, ArtifactTooLarge
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, FilePart, Limits, Version
 from a2a_canvas.store.text.spans import Span
-from a2a_canvas.tools.artifact_edit import ArtifactEdit
+from a2a_canvas.tools.artifact_edit import artifact_edit
 from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream
 from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, result, text
 from tests.tools.tool_calls import RecordingListener, call, cut, dumped, fragments, shuffled, workspace
 
-EDIT = ArtifactEdit()
+EDIT = artifact_edit
 State = tuple[Artifact, tuple[Version, ...]] | None
 
 

@@ -11,7 +11,7 @@ from a2a_canvas.store.changes import ReplaceParts, Undo
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import DataPart, FilePart
 from a2a_canvas.tools.artifact_read import NEVER_COMPLETED, artifact_list, artifact_read
-from a2a_canvas.tools.artifact_update import ArtifactUpdate
+from a2a_canvas.tools.artifact_update import artifact_update
 from a2a_canvas.tools.base import Done, Failed, Tool
 from tests.store.artifact_builders import appending, by, delta, replacing, text
 from tests.tools.tool_calls import call, workspace
@@ -172,13 +172,13 @@ async def test_what_a_call_that_was_cut_off_has_left_is_not_there_for_reading_th
 ) -> None:
     place = workspace(store)
     cut_off = '{"append": false, "artifact": {"artifact_id": "a", "parts": [{"kind": "text", "text": "first half'
-    assert isinstance(await call(ArtifactUpdate(), [cut_off], place), Failed)
+    assert isinstance(await call(artifact_update, [cut_off], place), Failed)
     read = await shown(store)
     assert (read["parts"], read["note"]) == ([], NEVER_COMPLETED)  # type: ignore[index, call-overload]
     [entry] = await shown(store, artifact_list, "")  # type: ignore[misc, attr-defined]
     assert entry["note"] == NEVER_COMPLETED
     append = '{"append": true, "artifact": {"artifact_id": "a", "parts": [{"kind": "text", "text": "second"}]}}'
-    assert isinstance(await call(ArtifactUpdate(), [append], place), Done)
+    assert isinstance(await call(artifact_update, [append], place), Done)
     assert (await store.get(by("t1"))).text == "second"
     assert "note" not in await shown(store)  # type: ignore[operator]
 

@@ -19,13 +19,13 @@ from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, DataPart, FilePart, Limits, Part, Version, text_part
 from a2a_canvas.tools.artifact_read import artifact_read
-from a2a_canvas.tools.artifact_update import ArtifactUpdate
+from a2a_canvas.tools.artifact_update import artifact_update
 from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream
 from tests.property_examples import examples
 from tests.store.artifact_builders import JSON, StockClient, appending, by, replacing, result, text
 from tests.tools.tool_calls import call, cut, dumped, fragments, shuffled, workspace
 
-UPDATE = ArtifactUpdate()
+UPDATE = artifact_update
 State = tuple[Artifact, tuple[Version, ...]] | None
 
 

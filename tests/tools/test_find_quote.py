@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.store.text.spans import Span
-from a2a_canvas.tools.find_quote import COUNTED, EXCERPT, WIDTH, find_once
+from a2a_canvas.tools.find_quote import MAX_COUNT, MAX_EXCERPT, MAX_WIDTH, find_once
 
 TEXTS = st.text("ab \n\r\u2003é😀", max_size=20)
 
@@ -80,7 +80,7 @@ def test_of_many_places_three_are_shown_and_the_count_has_an_end() -> None:
     assert "occurs 7 times" in str(found)
     assert "The first 3 places:" in str(found)
     assert [line for line in shown("x\n" * 7, "x") if line.startswith(">")] == ["> 1: x", "> 2: x", "> 3: x"]
-    assert f"more than {COUNTED} times" in str(find_once("x" * 5000, "x"))
+    assert f"more than {MAX_COUNT} times" in str(find_once("x" * 5000, "x"))
 
 
 def test_a_long_line_is_cut_around_the_passage() -> None:
@@ -91,7 +91,7 @@ def test_a_long_line_is_cut_around_the_passage() -> None:
         assert "…a" in one
         assert "!here!" in one
         assert "b…" in one
-        assert len(one) < WIDTH + 10
+        assert len(one) < MAX_WIDTH + 10
 
 
 @pytest.mark.parametrize(
@@ -132,4 +132,4 @@ def test_a_long_passage_is_cut() -> None:
     text = "word  " * 1000
     found = str(find_once(text, "word " * 1000))
     assert "… (cut)" in found
-    assert len(found) < EXCERPT + 300
+    assert len(found) < MAX_EXCERPT + 300

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.store.models import JsonValue
-from a2a_canvas.tools.json_events import Begin, Delta, JsonError, JsonEvent, Path, Value
-from a2a_canvas.tools.json_stream import JsonStream
+from a2a_canvas.tools.json_stream import Begin, Delta, JsonError, JsonEvent, JsonStream, Path, Value
 from tests.property_examples import examples
 
 # ------------------------------------------------------------------ the oracle and the ways of cutting

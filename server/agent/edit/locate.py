@@ -1,4 +1,4 @@
-"""Where the selection of an edit stands in an artifact. Pure; `store/text.py` has the rules of
+"""Where the selection of an edit stands in an artifact. Pure; `store/text/spans.py` has the rules of
 units, lines and quotes, `store/tracking.py` those of passages that have moved.
 
 Rule 1: offsets and lines are those of the version that the sender saw, `baseVersion`, or of the current one.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from a2a_canvas.server.agent.operations import InvalidOperation, SelectionRequest
+from a2a_canvas.server.agent.intent import InvalidOperation, SelectionRequest
 from a2a_canvas.store.errors import PassageLost
 from a2a_canvas.store.models import Version
 from a2a_canvas.store.text.spans import Span, length, line_count, lines_of, lines_span, to_codepoints

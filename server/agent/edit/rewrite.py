@@ -17,10 +17,9 @@ from dataclasses import dataclass
 
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.answer import Answer, AnswerBlock
-from a2a_canvas.server.agent.blocks import BlockError
+from a2a_canvas.server.agent.blocks import BlockError, Progress
 from a2a_canvas.server.agent.edit.edit_prompt import edit_prompt, edit_request
 from a2a_canvas.server.agent.edit.edit_reply import EditReply
-from a2a_canvas.server.agent.edit.fences import inside_fence
 from a2a_canvas.server.agent.endings import (
     MAX_TRIES,
     Ending,
@@ -29,11 +28,11 @@ from a2a_canvas.server.agent.endings import (
     is_retryable,
     retry_delay,
 )
-from a2a_canvas.server.agent.language import is_markdown, language_of
+from a2a_canvas.server.agent.intent import SelectionEdit
 from a2a_canvas.server.agent.listener import shielded
 from a2a_canvas.server.agent.model import LLM, EditPrompt, ModelError, ModelRequest, Usage
-from a2a_canvas.server.agent.operations import SelectionEdit
-from a2a_canvas.server.agent.progress import Progress
+from a2a_canvas.server.agent.text.language import is_markdown, language_of
+from a2a_canvas.server.agent.text.markdown import inside_fence
 from a2a_canvas.store.models import Applied, Artifact, text_of
 from a2a_canvas.store.text.spans import lines_named
 from a2a_canvas.tools.base import Workspace

@@ -18,15 +18,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
-from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.agent.intent import InvalidOperation, Operation, Put, SelectionEdit, VersionStep
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, ModelText
-from a2a_canvas.server.agent.operations import InvalidOperation, Operation, Put, SelectionEdit, VersionStep
-from a2a_canvas.server.agent.progress import Progress
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, Redo, Restore, Undo
 from a2a_canvas.store.errors import (

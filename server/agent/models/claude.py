@@ -24,12 +24,12 @@ import httpx2
 from anthropic.types import RawMessageStreamEvent
 
 from a2a_canvas.server.agent import model as m
+from a2a_canvas.server.agent.attachments import without_media
 from a2a_canvas.server.agent.models.claude_events import EventMapper
 from a2a_canvas.server.agent.models.claude_params import (
     OptionalField,
     ThinkingMode,
     to_params,
-    without_media,
     without_thinking,
 )
 
@@ -153,11 +153,6 @@ def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
 
 
 # ------------------------------------------------------------------- the model
-
-
-def available(environ: Mapping[str, str]) -> bool:
-    """Whether the environment names a provider: a key, or a server that may need none."""
-    return any(environ.get(name, "").strip() for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"))
 
 
 def _client_from(environ: Mapping[str, str]) -> anthropic.AsyncAnthropic:

@@ -16,12 +16,11 @@ import base64
 import math
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, assert_never
 
 from a2a_canvas.server.agent import model as m
-from a2a_canvas.server.agent.attachments import attachment_text, is_text, media_type_of, placeholder
+from a2a_canvas.server.agent.attachments import PDF, attachment_text, is_text, media_type_of, medium_of, placeholder
 from a2a_canvas.store.text.unicode import replace_surrogates
 
 ThinkingMode = Literal["auto", "adaptive", "between_tools", "disabled"]
@@ -29,16 +28,7 @@ ThinkingMode = Literal["auto", "adaptive", "between_tools", "disabled"]
 claude-opus-5-5: `adaptive` alone). `auto` asks for `adaptive` where it exists and else leaves it to the server."""
 
 _CACHED: Final = {"type": "ephemeral"}
-_IMAGES: Final = {
-    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
-    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
-    "image/gif": re.compile(rb"GIF8[79]a"),
-    "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
-}
-"""The images that the API reads, and how each begins: what it is not, by its bytes, the API refuses."""
 _THINKING: Final = ("thinking", "redacted_thinking")
-_MAX_IMAGE: Final = 5 * 1024 * 1024
-"""The API's limit for one image, in characters of base64."""
 _OLDER: Final = re.compile(r"claude-(\d|instant|(opus|sonnet|haiku)-4(-[015])?(-(\d{8}|latest))?$)")
 """Names of Claude models that do not know adaptive thinking, as Anthropic writes them."""
 _CLAUDE: Final = re.compile(r"(?:^|[/.:])(claude-[^/:]*)")
@@ -52,6 +42,11 @@ _ODD: Final = re.compile(r"[^a-zA-Z0-9_-]")
 """What the API does not take in ids and names."""
 _MAX_ID: Final = 64
 _MAX_NAME: Final = 128
+
+
+def available(environ: Mapping[str, str]) -> bool:
+    """Whether the environment names a provider: a key, or the address of a server that may need none."""
+    return any(environ.get(name, "").strip() for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"))
 
 
 def to_params(
@@ -212,37 +207,19 @@ def _attachment(file: m.Attachment) -> dict[str, Any]:
 
 
 def _media_block(file: m.Attachment) -> dict[str, Any] | None:
-    media_type = media_type_of(file)
-    if media_type in _IMAGES and (source := _source(file, _image_type)):
-        return {"type": "image", "source": source}
-    if media_type == "application/pdf" and (source := _source(file, _pdf_type)):
-        return {
-            "type": "document",
-            "source": source,
-            **({"title": replace_surrogates(file.name)} if file.name.strip() else {}),
-        }
-    return None
-
-
-def _source(file: m.Attachment, type_of: Callable[[bytes], str | None]) -> dict[str, str] | None:
-    if not file.content:
-        return {"type": "url", "url": file.url} if file.url.startswith("https://") else None
-    media_type = type_of(file.content)
+    media_type = medium_of(file)
     if media_type is None:
         return None
-    return {"type": "base64", "media_type": media_type, "data": base64.b64encode(file.content).decode("ascii")}
-
-
-def _image_type(content: bytes) -> str | None:
-    """What the bytes are, whatever their sender calls them; none if the API would not take them."""
-    if -(-len(content) // 3) * 4 > _MAX_IMAGE:
-        return None
-    return next((media_type for media_type, begins in _IMAGES.items() if begins.match(content)), None)
-
-
-def _pdf_type(content: bytes) -> str | None:
-    # Readers of PDF look for its mark in the first kilobyte.
-    return "application/pdf" if b"%PDF-" in content[:1024] else None
+    source = {"type": "url", "url": file.url}
+    if file.content:
+        source = {"type": "base64", "media_type": media_type, "data": base64.b64encode(file.content).decode("ascii")}
+    if media_type != PDF:
+        return {"type": "image", "source": source}
+    return {
+        "type": "document",
+        "source": source,
+        **({"title": replace_surrogates(file.name)} if file.name.strip() else {}),
+    }
 
 
 def _marked_end(messages: list[dict[str, Any]], mark: dict[str, Any]) -> list[dict[str, Any]]:
@@ -255,24 +232,4 @@ def _marked_end(messages: list[dict[str, Any]], mark: dict[str, Any]) -> list[di
 
 def without_thinking(request: m.ModelRequest) -> m.ModelRequest:
     """The request without the thinking in its conversation, which only its own model and conversation may read."""
-    return _changed(request, lambda content: None if isinstance(content, m.Thinking) else content)
-
-
-def without_media(request: m.ModelRequest) -> m.ModelRequest:
-    """The request with a line that names it in place of each image and PDF."""
-
-    def lessened(content: m.ModelContent) -> m.ModelContent:
-        return (
-            m.ModelText(placeholder(content))
-            if isinstance(content, m.Attachment) and _media_block(content)
-            else content
-        )
-
-    return _changed(request, lessened)
-
-
-def _changed(request: m.ModelRequest, change: Callable[[m.ModelContent], m.ModelContent | None]) -> m.ModelRequest:
-    def changed(message: m.ModelMessage) -> m.ModelMessage:
-        return replace(message, content=tuple(new for c in message.content if (new := change(c)) is not None))
-
-    return replace(request, messages=tuple(changed(each) for each in request.messages))
+    return m.map_content(request, lambda content: None if isinstance(content, m.Thinking) else content)

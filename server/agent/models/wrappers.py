@@ -1,15 +1,34 @@
-"""What a model that stands around another one says of itself: what the other one says."""
+"""Models around a model: `FramedLLM` joins deltas, `PacedLLM` reads no faster than the database writes.
+
+The rules of `FramedLLM`, which exists so that a fast model does not cost an event per token:
+
+Rule 1: a delta that finds no frame running goes at once and begins one. What follows within the frame is held and
+        joined; its end sends it and begins the next, until a frame passes in which nothing came.
+Rule 2: any other event sends what is held first and goes at once: nothing is ever overtaken.
+Rule 3: only text and tool input are joined, and only within one block: joined, they say what they said in pieces.
+        Thinking is not: readers show only its newest piece (docs/extensions.md).
+Rule 4: the opening of a tool's input, its first `UNJOINED_CHARACTERS`, is not joined: an artifact begins in it,
+        and readers should see that at once.
+Rule 5: what a stream had sent when it broke is passed on before the error is.
+
+It is the first station of a delta, so that the tool, the store and the journal process one change per frame.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Literal
 
-from a2a_canvas.server.agent.model import LLM
-from a2a_canvas.server.agent.turn.window import window_of
+from a2a_canvas.server.agent.model import LLM, BlockStart, InputDelta, ModelEvent, ModelRequest, TextDelta, window_of
+
+UNJOINED_CHARACTERS = 512
+"""Characters: longer than what stands before the first text of an artifact, shorter than any artifact that matters."""
 
 
 class LLMWrapper:
-    """An `LLM` around another one, but for its `stream`."""
+    """Base of `LLM` wrappers: forwards `name`, `thinking` and `window`."""
 
     def __init__(self, llm: LLM) -> None:
         self._llm = llm
@@ -25,3 +44,133 @@ class LLMWrapper:
     @property
     def window(self) -> int | None:
         return window_of(self._llm)
+
+
+class PacedLLM(LLMWrapper):
+    """Waits between two events of a model while the database is behind.
+
+    The wait is here and not in `Emit`, because a turn emits the events that belong together without a wait.
+
+    Args:
+        room: waits while the database is behind.
+    """
+
+    def __init__(self, llm: LLM, room: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(llm)
+        self._room = room
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        await self._room()
+        async with aclosing(self._llm.stream(request)) as events:
+            async for event in events:
+                yield event
+                await self._room()
+
+
+class FramedLLM(LLMWrapper):
+    """Joins the deltas of one frame (rules 1 to 5).
+
+    Args:
+        frame: seconds; 0 passes everything on as it comes.
+    """
+
+    def __init__(self, llm: LLM, frame: float) -> None:
+        super().__init__(llm)
+        self._frame = frame
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        stream = self._llm.stream(request)
+        return framed(stream, self._frame) if self._frame else stream
+
+
+async def framed(stream: AsyncGenerator[ModelEvent, None], frame: float) -> AsyncGenerator[ModelEvent, None]:
+    """The events of `stream`, joined by frames of so many seconds. Closing it closes `stream`."""
+    frames = _Frames(frame)
+    reading = asyncio.create_task(frames.read(stream))
+    try:
+        while events := await frames.next():
+            for event in events:
+                yield event
+        await reading  # raises what broke the stream
+    finally:
+        frames.stop()
+        reading.cancel()
+        await asyncio.wait([reading])
+
+
+class _Frames:
+    """What has come and not yet gone: `_ready` may go now, `_held` waits for the end of its frame."""
+
+    def __init__(self, frame: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._frame = frame
+        self._ready: list[ModelEvent] = []
+        self._held: TextDelta | InputDelta | None = None
+        self._pieces: list[str] = []
+        self._opening = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._ended = False
+        self._news = asyncio.Event()
+
+    async def read(self, stream: AsyncGenerator[ModelEvent, None]) -> None:
+        try:
+            async with aclosing(stream):
+                async for event in stream:
+                    self._take(event)
+        finally:
+            self._release()
+            self._ended = True
+            self._news.set()
+
+    async def next(self) -> list[ModelEvent]:
+        """What may go now; nothing when the stream has ended."""
+        await self._news.wait()
+        events, self._ready = self._ready, []
+        if not self._ended:
+            self._news.clear()
+        return events
+
+    def stop(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+
+    def _take(self, event: ModelEvent) -> None:
+        match event:
+            case InputDelta(partial_json=piece) if self._opening > 0:
+                self._opening -= len(piece)
+                self._pass(event)
+            case TextDelta(text=piece) | InputDelta(partial_json=piece):
+                self._take_delta(event, piece)
+            case BlockStart():
+                self._opening = UNJOINED_CHARACTERS if event.kind == "tool_use" else 0
+                self._pass(event)
+            case _:
+                self._pass(event)
+
+    def _pass(self, event: ModelEvent) -> None:
+        self._release()
+        self._send(event)
+
+    def _take_delta(self, event: TextDelta | InputDelta, piece: str) -> None:
+        if self._timer is None:
+            self._send(event)
+            self._timer = self._loop.call_later(self._frame, self._end_frame)
+            return
+        if self._held and (type(self._held) is not type(event) or self._held.llm_index != event.llm_index):
+            self._release()
+        self._held = event
+        self._pieces.append(piece)
+
+    def _end_frame(self) -> None:
+        self._timer = self._loop.call_later(self._frame, self._end_frame) if self._held else None
+        self._release()
+
+    def _release(self) -> None:
+        if self._held:
+            joined = type(self._held)(self._held.llm_index, "".join(self._pieces))
+            self._held, self._pieces = None, []
+            self._send(joined)
+
+    def _send(self, event: ModelEvent) -> None:
+        self._ready.append(event)
+        self._news.set()

@@ -1,29 +1,28 @@
-"""One model call: its stream in, turn events out, and what it has completed.
+"""One model call of a turn: its stream in, turn events and transcript out.
 
-Rule 1: blocks and thinking are those of any answer (`answer.py`), visible text and phases go through their pure
-        modules; here they only meet.
-Rule 2: what is complete is remembered in order: the thinking and text that led to a call go with it, as soon as it has
-        acted; what follows the last completed call is the `rest`.
-        A block that is still open when a call acts goes with it as far as it has come.
-Rule 3: nothing waits between the change that a call makes, its result and its being remembered: whoever keeps all three
-        keeps all or nothing, and so no tool runs twice.
+Rule 1: blocks and thinking are those of any answer (`answer.py`); visible text and phases are decided by pure modules.
+Rule 2: completed blocks are appended to the transcript in order: the thinking and text before a tool call together with
+        it, as soon as the call has acted; what follows the last completed call are the `unsaved_blocks`. A block that
+        is still open when a call acts is appended as far as it has come.
+Rule 3: a call's change, its result and its transcript are emitted in one event-loop step: a journal commits all three
+        or none, so no tool runs twice.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.answer import Answer, AnswerBlock
+from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.endings import to_tool_result
 from a2a_canvas.server.agent.model import BlockStart, ModelText, Thinking, ToolUse, Usage
 from a2a_canvas.server.agent.phases import Signal, advance
-from a2a_canvas.server.agent.progress import Progress
-from a2a_canvas.server.agent.turn.visible import VisibleText
+from a2a_canvas.server.agent.text.visible import VisibleText
 from a2a_canvas.store.text.unicode import replace_surrogates
 from a2a_canvas.tools.base import Failed, Outcome, Tool, ToolStream, Workspace
 
@@ -44,13 +43,39 @@ class _Block(AnswerBlock):
     acts_last: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class TurnOutput:
-    """What a turn says: events, what is going on (if it has not just said so), and what the model must see again."""
+    """Emits the events of a turn and keeps its transcript.
 
-    emit: ev.Emit
-    label: Callable[[str], Awaitable[None]]
-    append_transcript: Callable[[ev.Transcript], Awaitable[None]]
+    Args:
+        transcript: that of the task so far; grows.
+    """
+
+    def __init__(self, emit: ev.Emit, new_id: Callable[[], str], transcript: ev.Transcript = ()) -> None:
+        self.emit = emit
+        self.transcript = transcript
+        self._new_id = new_id
+        self._label = ""
+
+    async def label(self, label: str) -> None:
+        """Emit what the turn is doing, unless that was the last label."""
+        if label and label != self._label:
+            self._label = label
+            await self._emit_message(label, label=True)
+
+    async def text(self, text: str) -> None:
+        """Emit the text of a round that is not the turn's last message."""
+        if text:
+            await self._emit_message(text)
+            self._label = ""
+
+    async def append_transcript(self, items: ev.Transcript) -> None:
+        """Record what later model requests must contain."""
+        if items:
+            self.transcript += items
+            await self.emit(ev.TranscriptAppended(items))
+
+    async def _emit_message(self, text: str, *, label: bool = False) -> None:
+        await self.emit(ev.StatusChanged(ev.State.WORKING, ev.AgentMessage(self._new_id(), text, label=label)))
 
 
 class ModelCall(Answer[_Block]):

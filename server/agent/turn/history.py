@@ -16,15 +16,33 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from a2a_canvas.server.agent.events import AssistantOutput, Transcript, TranscriptItem, UserInput, UserMessage
-from a2a_canvas.server.agent.intent import intent_of
-from a2a_canvas.server.agent.model import Attachment, ModelContent, ModelMessage, ModelText, ToolResult, ToolUse
-from a2a_canvas.server.agent.turn.notes import note_of
+from a2a_canvas.server.agent.intent import (
+    Converse,
+    Focus,
+    Intent,
+    Put,
+    SelectionEdit,
+    SelectionRequest,
+    VersionStep,
+    intent_of,
+)
+from a2a_canvas.server.agent.model import (
+    UNANSWERED,
+    Attachment,
+    ModelContent,
+    ModelMessage,
+    ModelText,
+    ToolResult,
+    ToolUse,
+)
+from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart
 from a2a_canvas.tools.artifact_read import to_json
 from a2a_canvas.tools.ask_user import ask_user
 
-UNANSWERED = "No result: the task ended before this call was answered."
 TASK_ENDED = "(The task ended here.)"
+MAX_EXCERPT = 500
+"""Characters of a selection that the model is shown."""
 
 
 def to_user_input(message: UserMessage) -> UserInput:
@@ -124,3 +142,47 @@ class _MessageBuilder:
         self.end_answer()
         self._said.extend(content for content in item.content if not (asked and isinstance(content, ModelText)))
         self._message_id = item.message_id
+
+
+def note_of(intent: Intent) -> str:
+    """A note in square brackets; empty if there is nothing to tell."""
+    match intent:
+        case Converse():
+            return _focus(intent.focus) if intent.focus else ""
+        case SelectionEdit():
+            return f"[Of a passage selected in artifact {to_json(intent.artifact_id)}{_where(intent.selection)}]"
+        case VersionStep():
+            return f"[The user's own step in artifact {to_json(intent.artifact_id)}: {_step(intent)}]"
+        case Put():
+            return f"[The user has edited artifact {to_json(intent.artifact_id)} with their own hands]"
+        case _:
+            assert_never(intent)
+
+
+def _focus(focus: Focus) -> str:
+    version = f", version {focus.base_version}" if focus.base_version else ""
+    selection = f"; selected there{_where(focus.selection)}" if focus.selection else ""
+    return f"[The user is looking at artifact {to_json(focus.artifact_id)}{version}{selection}]"
+
+
+def _where(selection: SelectionRequest) -> str:
+    if selection.line_start is not None:
+        place = f", lines {selection.line_start}-{selection.line_end}"
+    else:
+        place = f", {selection.unit} offsets {selection.start}-{selection.end}"
+    if not selection.text:
+        return place
+    excerpt = selection.text if len(selection.text) <= MAX_EXCERPT else f"{selection.text[:MAX_EXCERPT]}…"
+    return f"{place}: {to_json(excerpt)}"
+
+
+def _step(go: VersionStep) -> str:
+    match go.change:
+        case Undo(group=group):
+            return "undo of all that one task did" if group else "undo"
+        case Redo(group=group):
+            return "redo of all that one task did" if group else "redo"
+        case Restore(version=version):
+            return f"version {version} restored"
+        case _:
+            assert_never(go.change)

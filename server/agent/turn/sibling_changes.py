@@ -13,7 +13,6 @@ from contextlib import suppress
 
 from a2a_canvas.server.agent.events import Transcript, UserInput
 from a2a_canvas.server.agent.model import ModelText
-from a2a_canvas.server.agent.turn.request import TurnRequest
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError
 from a2a_canvas.store.models import Version
 from a2a_canvas.tools.artifact_read import what_changed
@@ -27,16 +26,16 @@ class SiblingChanges:
         self._workspace = workspace
         self._notified: dict[str, int] = {}
 
-    async def begin(self, request: TurnRequest) -> None:
+    async def begin(self, later: frozenset[str]) -> None:
         """Note what the model knows as the turn begins, or goes on."""
         store = self._workspace.store
-        for artifact_id, (current, changed_by) in (await store.current_versions(request.context_id)).items():
+        for artifact_id, (current, changed_by) in (await store.current_versions(self._workspace.context_id)).items():
             ref = self._workspace.ref(artifact_id)
-            if changed_by not in request.later:
+            if changed_by not in later:
                 store.model_knows(artifact_id, current)
                 continue
             with suppress(ArtifactNotFound):  # all there was of it was a draft
-                store.model_knows(artifact_id, _known(await store.versions(ref), current, request.later))
+                store.model_knows(artifact_id, _known(await store.versions(ref), current, later))
 
     async def notice(self) -> Transcript:
         """What the model is to be told before it is asked: nothing, or one note."""

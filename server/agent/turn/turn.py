@@ -21,8 +21,9 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
+from dataclasses import dataclass, field
 
-from a2a_canvas.server.agent.blocks import BlockError
+from a2a_canvas.server.agent.blocks import BlockError, Progress
 from a2a_canvas.server.agent.endings import (
     INTERNAL_ERROR,
     MAX_TRIES,
@@ -35,37 +36,22 @@ from a2a_canvas.server.agent.endings import (
     with_closing_text,
 )
 from a2a_canvas.server.agent.events import (
-    AgentMessage,
     Emit,
     State,
-    StatusChanged,
     Transcript,
-    TranscriptAppended,
+    UserMessage,
 )
 from a2a_canvas.server.agent.listener import listener
-from a2a_canvas.server.agent.model import LLM, ModelError, ModelRequest, TooLong, ToolResult, ToolSpec
-from a2a_canvas.server.agent.models.claude_params import without_media
+from a2a_canvas.server.agent.model import LLM, ModelError, TooLong, ToolResult
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
-from a2a_canvas.server.agent.turn.history import to_messages, to_user_input
-from a2a_canvas.server.agent.turn.request import TurnLimits, TurnRequest
+from a2a_canvas.server.agent.turn.history import to_user_input
+from a2a_canvas.server.agent.turn.requests import TurnRequests
 from a2a_canvas.server.agent.turn.sibling_changes import SiblingChanges
-from a2a_canvas.server.agent.turn.system_prompt import SYSTEM
-from a2a_canvas.server.agent.turn.window import (
-    WindowEstimate,
-    WindowEstimates,
-    fit_transcripts,
-    prefix_tokens,
-    read_limit,
-    token_budget,
-    tokens,
-    window_of,
-)
+from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.errors import LimitReached, Unavailable
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.tools.base import Failed, Outcome, Tool, Workspace
-
-__all__ = ["ANSWERABLE", "NOT_ASKED", "TurnLimits", "TurnRequest", "run_turn"]
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +59,44 @@ NOT_ASKED = "Not asked: the user wrote something meanwhile. Ask again if you sti
 
 ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED)
 """A message that came during the last round keeps a turn from ending so: the model is given it first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """When a turn must end by itself."""
+
+    rounds: int = 30
+    tool_errors_in_a_row: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """One turn: a new one, or one that goes on after a pause or a crash.
+
+    After a crash it begins when `resume.reclaim` has ended what was open, and goes on from the transcript: what was
+    completed is not asked for again, what was said after the last completed call is.
+
+    Attributes:
+        earlier: the transcripts of the context's earlier tasks, oldest first.
+        transcript: this task's own, ending with the message to answer.
+        progress: where block indices, rounds and phases stand.
+        later: ids of the context's tasks that began after this one: their changes the model has not been told of.
+        changed: ids of the artifacts the task has changed so far.
+        drafts: ids of those of which it has a draft open, after a crash; the turn goes on with them.
+        inbox: takes the user messages that have come since it was last called. When it is called with
+            `closing=True` and there are none, the turn takes no more.
+    """
+
+    task_id: str
+    context_id: str
+    earlier: tuple[Transcript, ...]
+    transcript: Transcript
+    inbox: Callable[[bool], tuple[UserMessage, ...]]
+    progress: Progress = field(default_factory=Progress)
+    later: frozenset[str] = frozenset()
+    changed: tuple[str, ...] = ()
+    drafts: tuple[str, ...] = ()
+    limits: TurnLimits = field(default_factory=TurnLimits)
 
 
 async def run_turn(
@@ -99,15 +123,13 @@ async def run_turn(
         Unavailable: `store` does not wait for its database (`RetryingStore` does); the turn is as a crash leaves it.
     """
     tools = tuple(tools)
-    specs = tuple(ToolSpec(t.name, t.description, t.input_schema, t.eager) for t in tools)
-    window_estimates = window_estimates or WindowEstimates()
-    beginning = prefix_tokens(SYSTEM, specs)
-    room = token_budget(window_of(llm), beginning, window_estimates.of(request.context_id))
+    requests = TurnRequests(llm, tools, request.context_id, window_estimates or WindowEstimates())
     evented = EventedArtifactStore(store, listener(emit), request.changed)
-    workspace = Workspace(evented, request.context_id, request.task_id, read_limit=read_limit(room))
+    workspace = Workspace(evented, request.context_id, request.task_id, read_limit=requests.read_limit)
     for artifact_id in request.drafts:
         evented.adopt_draft(workspace.ref(artifact_id))
-    turn = _Turn(request, llm, tools, specs, beginning, workspace, emit, new_id, window_estimates, sleep)
+    output = TurnOutput(emit, new_id, request.transcript)
+    turn = _Turn(request, llm, requests, tools, workspace, output, sleep)
     try:
         ending = await _ending(turn, request.task_id)
         await turn.leave()
@@ -134,32 +156,21 @@ class _Turn:
         self,
         request: TurnRequest,
         llm: LLM,
-        tools: tuple[Tool, ...],
-        specs: tuple[ToolSpec, ...],
-        beginning: int,
+        requests: TurnRequests,
+        tools: Iterable[Tool],
         workspace: Workspace,
-        emit: Emit,
-        new_id: Callable[[], str],
-        window_estimates: WindowEstimates,
+        output: TurnOutput,
         sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         self._request = request
         self._llm = llm
+        self._requests = requests
         self._tools = {tool.name: tool for tool in tools}
-        self._specs = specs
-        self._beginning = beginning
-        self._window_estimates = window_estimates
-        self._sleep = sleep
-        self._media = True
-        self._sent: tuple[Transcript, ...] = ()
         self._workspace = workspace
         self._sibling_changes = SiblingChanges(workspace)
-        self._emit = emit
-        self._output = TurnOutput(emit, self._emit_label, self._append_transcript)
-        self._new_id = new_id
-        self._transcript = request.transcript
+        self._output = output
+        self._sleep = sleep
         self._progress = request.progress
-        self._label = ""
         self._marked_final = ""
         self._errors_in_a_row = 0
         self._asked: tuple[str, ...] = ()
@@ -170,8 +181,8 @@ class _Turn:
         return self._progress.round
 
     async def run(self) -> Ending:
-        await self._emit_label("Working…")
-        await self._sibling_changes.begin(self._request)
+        await self._output.label("Working…")
+        await self._sibling_changes.begin(self._request.later)
         while self._progress.round < self._request.limits.rounds:
             await self.read_inbox(closing=False)
             ending = await self._round()
@@ -184,7 +195,7 @@ class _Turn:
     async def read_inbox(self, closing: bool) -> bool:
         """Remember what the user has said since; whether it was anything."""
         messages = self._request.inbox(closing)
-        await self._append_transcript(tuple(to_user_input(message) for message in messages))
+        await self._output.append_transcript(tuple(to_user_input(message) for message in messages))
         return bool(messages)
 
     async def leave(self) -> None:
@@ -200,26 +211,26 @@ class _Turn:
         if not messages:
             return False
         if ending.state is State.COMPLETED:
-            await self._emit_text(ending.text)
+            await self._output.text(ending.text)
         unasked = (ToolResult(call, NOT_ASKED) for call in self._asked)
-        await self._append_transcript((*unasked, *map(to_user_input, messages)))
+        await self._output.append_transcript((*unasked, *map(to_user_input, messages)))
         self._marked_final = ""
         return True
 
     async def _round(self) -> Ending | None:
         self._progress = self._progress.next_round()
-        await self._append_transcript(await self._sibling_changes.notice())
+        await self._output.append_transcript(await self._sibling_changes.notice())
         call = await self._ask_model()
         if isinstance(call, Ending):
             return call
         await self._workspace.store.prepare_all()  # the drafts may have to be closed with what is said now
         outcomes = [*call.outcomes, *await call.act_last()]
-        await self._append_transcript(call.unsaved_blocks())
+        await self._output.append_transcript(call.unsaved_blocks())
         self._marked_final = call.final_text or self._marked_final
         self._asked = tuple(call.asked)
         ended = ending_from_stop_reason(call.stop_reason) or ending_from_tools(outcomes)
         if ended or outcomes:
-            await self._emit_text(call.text)
+            await self._output.text(call.text)
         if ended:
             return ended
         if not outcomes:
@@ -240,8 +251,8 @@ class _Turn:
             except LimitReached:
                 await call.abort()
                 await self._workspace.store.prepare_all()
-                await self._append_transcript(call.unsaved_blocks())
-                await self._emit_text(call.text)
+                await self._output.append_transcript(call.unsaved_blocks())
+                await self._output.text(call.text)
                 raise
             finally:
                 await call.abort()
@@ -252,64 +263,22 @@ class _Turn:
 
     async def _retries(self, failure: ModelError | BlockError, tries_left: int) -> bool:
         if isinstance(failure, TooLong):
-            return self._shrink_request(failure)
+            return self._requests.shrink(failure, self._transcripts)
         if not tries_left or not is_retryable(failure):
             return False
         await self._sleep(retry_delay(tries_left, failure, random.random()))
         return True
 
     async def _stream_answer(self, call: ModelCall) -> None:
-        self._sent = self._fitted()
-        async with aclosing(self._llm.stream(self._model_request(self._sent))) as stream:
+        async with aclosing(self._llm.stream(self._requests.next(self._transcripts))) as stream:
             async for event in stream:
                 await call.take(event)
         call.check_ended()
-        if counted := call.usage.sent:
-            self._resize(self._window_estimate.counted(self._estimate(self._sent), counted))
-
-    def _shrink_request(self, error: TooLong) -> bool:
-        """Whether the next request is shorter than the one that was refused."""
-        estimate = self._estimate(self._sent)
-        self._resize(self._window_estimate.refused(estimate, error.tokens, window_of(self._llm)))
-        if self._estimate(self._fitted()) < estimate:
-            return True
-        request = self._model_request(self._sent)
-        self._media = False
-        return self._model_request(self._sent) != request
+        self._requests.counted(call.usage.sent)
 
     @property
-    def _window_estimate(self) -> WindowEstimate:
-        return self._window_estimates.of(self._request.context_id)
-
-    def _resize(self, sizing: WindowEstimate) -> None:
-        self._window_estimates.keep(self._request.context_id, sizing)
-
-    def _fitted(self) -> tuple[Transcript, ...]:
-        room = token_budget(window_of(self._llm), self._beginning, self._window_estimate)
-        return fit_transcripts((*self._request.earlier, self._transcript), room)
-
-    def _estimate(self, transcripts: Iterable[Transcript]) -> int:
-        return self._beginning + sum(tokens(item) for transcript in transcripts for item in transcript)
-
-    def _model_request(self, transcripts: Iterable[Transcript]) -> ModelRequest:
-        request = ModelRequest(SYSTEM, to_messages(transcripts), self._specs)
-        return request if self._media else without_media(request)
-
-    async def _append_transcript(self, items: Transcript) -> None:
-        if items:
-            self._transcript += items
-            await self._emit(TranscriptAppended(items))
-
-    async def _emit_text(self, text: str) -> None:
-        """The text of a round that is not the turn's last word."""
-        if text:
-            await self._emit(StatusChanged(State.WORKING, AgentMessage(self._new_id(), text)))
-            self._label = ""
-
-    async def _emit_label(self, label: str) -> None:
-        if label and label != self._label:
-            self._label = label
-            await self._emit(StatusChanged(State.WORKING, AgentMessage(self._new_id(), label, label=True)))
+    def _transcripts(self) -> tuple[Transcript, ...]:
+        return (*self._request.earlier, self._output.transcript)
 
     def _too_many_errors(self, outcomes: list[Outcome]) -> Ending | None:
         for outcome in outcomes:

@@ -24,7 +24,6 @@ from typing import Any, Final, assert_never
 from a2a_canvas.server.agent.attachments import is_text, placeholder
 from a2a_canvas.server.agent.events import AssistantOutput, Transcript, TranscriptItem, UserInput
 from a2a_canvas.server.agent.model import (
-    LLM,
     Attachment,
     ModelContent,
     ModelText,
@@ -60,12 +59,6 @@ _WRITING: Final = (artifact_update.NAME, artifact_edit.NAME)
 
 ItemPosition = tuple[int, int]
 """A task, and an item of its transcript."""
-
-
-def window_of(llm: LLM) -> int | None:
-    """The tokens that a request may have; None if the model does not tell. What wraps a model passes `window` on."""
-    window: int | None = getattr(llm, "window", None)
-    return window
 
 
 @dataclass(frozen=True, slots=True)

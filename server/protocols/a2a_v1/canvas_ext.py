@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.agent.intent import CANVAS as URI
 from a2a_canvas.server.tasks.record import OpenEdit, TaskRecord
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 
 __all__ = [
-    "URI",
     "change_metadata",
     "edit_metadata",
     "edit_turn_event",
@@ -22,26 +20,26 @@ __all__ = [
 
 
 def edit_metadata(event: EditEvent) -> dict[str, Any]:
-    """`{edit: {id, phase, artifactId, …}}`; the unit and the version of its ranges are told when it starts."""
+    """`{edit: {id, phase, artifactId, …}}`; the unit and the version of its ranges are in its start."""
     phase, fields = _phase(event)
-    # A chunk comes with every few characters: which artifact it is for was said at the start.
+    # There is a chunk for every few characters: the artifact is named in the start.
     of = {} if isinstance(event, EditChunk) else {"artifactId": event.artifact_id}
     return {"edit": {"id": event.edit_id, "phase": phase, **of, **fields}}
 
 
 def edit_turn_event(event: EditEvent) -> tuple[str, dict[str, Any]]:
-    """The event type and the data of an edit in the forms that have no other place for which edit it is of."""
+    """The event type and the data of an edit as a turn event, whose data must name the edit."""
     phase, fields = _phase(event)
     return f"artifact_partial_update_{phase}", {"id": event.edit_id, "artifactId": event.artifact_id, **fields}
 
 
 def change_metadata(event: ArtifactChanged) -> dict[str, Any]:
-    """What is told with a change of an artifact."""
+    """The metadata of an artifact update."""
     return {"artifactVersion": event.version, "author": event.author, "parentVersion": event.parent}
 
 
 def snapshot_metadata(record: TaskRecord) -> dict[str, Any]:
-    """What is told with a task: the versions of its artifacts, and the edits that are being written."""
+    """The metadata of a task: the versions of its artifacts, and the open edits."""
     artifacts = {
         artifact.artifact_id: {"artifactVersion": artifact.version, "author": artifact.author}
         for artifact in record.artifacts.values()
@@ -50,7 +48,7 @@ def snapshot_metadata(record: TaskRecord) -> dict[str, Any]:
 
 
 def open_edits(record: TaskRecord) -> list[dict[str, Any]]:
-    """The edits that are being written, each with its text so far."""
+    """The edits in progress, each with its text so far."""
     return [_open(open_edit) for open_edit in record.open_edits.values()]
 
 

@@ -20,11 +20,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.edge.conditional import etag_of, is_not_modified
+from a2a_canvas.server.protocols.edge.http_requests import etag_of, is_not_modified
 
 REST_PREFIX = "/rest"
 CACHE_SECONDS = 300
-"""Seconds for which a client may keep the card without asking again."""
+"""Seconds for which a client may cache the card."""
 
 
 class CardError(Exception):
@@ -33,7 +33,7 @@ class CardError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the server is reached. `grpc` is bare `host:port`, empty when gRPC is off."""
+    """The server's addresses. `grpc` is `host:port` without a scheme, empty if gRPC is off."""
 
     url: str
     grpc: str = ""
@@ -75,7 +75,7 @@ def _read(path: Path) -> pb.AgentCard:
     except OSError as error:
         raise CardError(f"The agent card {path} cannot be read: {error.strerror}.") from None
     except (ValueError, ParseError) as error:
-        # protobuf adds lines with everything that it would have accepted.
+        # protobuf adds lines that list what it would have accepted.
         raise _invalid(path, str(error).partition("\n")[0]) from None
     except RecursionError:
         raise _invalid(path, "it is nested too deeply") from None

@@ -1,7 +1,8 @@
-"""Which of A2A's errors each of ours is.
+"""Maps errors of tasks, operations and the store to A2A's errors.
 
 Rule 1: no exception's text reaches a client but our own sentences.
-Rule 2: a cancel is no error, whoever causes it: it is never made an answer.
+Rule 2: a cancellation is no error and never becomes an answer.
+Rule 3: fields have the names that they have in JSON (`messageId`), in every binding.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 
-from a2a_canvas.server.agent.operations import InvalidOperation
-from a2a_canvas.server.protocols.edge.unavailable import OverloadedError, UnavailableError, unavailable_error
+from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.protocols.edge.availability import OverloadedError, UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
@@ -47,7 +48,7 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     StreamLost: UnavailableError,
     Unreadable: InternalError,
 }
-"""A2A 1.0, section 3.3.2 and the operations' own lists of errors; `unavailable.py` for what it has none for."""
+"""A2A 1.0, section 3.3.2 and the operations' own lists of errors; `availability.py` has those that A2A lacks."""
 
 
 def invalid_field(field: str, reason: str) -> A2AError:
@@ -56,7 +57,7 @@ def invalid_field(field: str, reason: str) -> A2AError:
 
 
 def to_a2a_error(error: Exception) -> A2AError:
-    """The error a client gets: no exception's text but our own sentences."""
+    """The error that a client gets."""
     if isinstance(error, A2AError):
         return error
     if isinstance(error, InvalidOperation):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
 import grpc.aio
 from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import add_A2AServiceServicer_to_server as add_0_3
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
 from a2a.server.request_handlers.grpc_handler import GrpcHandler
 from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.types import a2a_pb2
 from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
 
-from a2a_canvas.server.protocols.a2a_v1.extensions import GrpcExtensionsEcho
+from a2a_canvas.server.protocols.a2a_v1.extensions import activated_header, extension_headers
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
@@ -24,6 +29,9 @@ CONNECTION_OPTIONS = {
 }
 """What bounds one connection: the calls on it at once, the rest wait in the client; how long it may take to begin, to
 answer a ping, and to have no call. gRPC has nothing that bounds connections, or the messages on all of them, in sum."""
+
+
+_SERVICE_1_0 = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name
 
 
 class GrpcError(Exception):
@@ -63,3 +71,43 @@ def grpc_server(
     except RuntimeError:
         raise GrpcError(f"gRPC cannot listen on {host}:{port}: the port may be in use. Choose another.") from None
     return server
+
+
+class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):
+    """Names the activated extensions in the initial metadata of each answer, as `ExtensionsEcho` does over HTTP."""
+
+    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any) -> Any:
+        handler = await continuation(handler_call_details)
+        metadata = handler_call_details.invocation_metadata or ()
+        version = "1.0" if handler_call_details.method.startswith(f"/{_SERVICE_1_0}/") else "0.3"
+        echo = [
+            (name.lower(), uris)
+            for name in extension_headers(version)
+            if (uris := activated_header(str(value) for key, value in metadata if key == name.lower()))
+        ]
+        if handler is None or not echo:
+            return handler
+        if handler.response_streaming:
+            return grpc.unary_stream_rpc_method_handler(
+                _streaming(handler.unary_stream, echo), handler.request_deserializer, handler.response_serializer
+            )
+        return grpc.unary_unary_rpc_method_handler(
+            _unary(handler.unary_unary, echo), handler.request_deserializer, handler.response_serializer
+        )
+
+
+def _unary(method: Any, echo: list[tuple[str, str]]) -> Any:
+    async def with_echo(request: Any, context: Any) -> Any:
+        await context.send_initial_metadata(echo)
+        return await method(request, context)
+
+    return with_echo
+
+
+def _streaming(method: Any, echo: list[tuple[str, str]]) -> Any:
+    async def with_echo(request: Any, context: Any) -> Any:
+        await context.send_initial_metadata(echo)
+        async for response in method(request, context):
+            yield response
+
+    return with_echo

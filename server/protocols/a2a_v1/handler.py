@@ -1,15 +1,14 @@
-"""A2A's operations, as the SDK's routes call them, over the runtime. Every error leaves here as an `A2AError`."""
+"""The operations of A2A over the runtime, as routes call them. Every error leaves here as an `A2AError`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from a2a.server.context import ServerCallContext
-from a2a.server.request_handlers.request_handler import RequestHandler, validate_request_params
+from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import ContentTypeNotSupportedError, PushNotificationNotSupportedError, UnsupportedOperationError
 from a2a.utils.task import apply_history_length, validate_history_length
@@ -17,21 +16,15 @@ from google.protobuf.message import Message
 
 from a2a_canvas.server.agent.events import StatusChanged
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
-from a2a_canvas.server.protocols.a2a_v1.list_tasks import (
-    EMPTY_PAGE,
-    PAGE_BYTES,
-    can_match,
-    next_page_token,
-    to_query,
-    with_history,
-)
-from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_text, user_message
-from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, StreamEvent, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
+from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
+from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_required, check_text, user_message
+from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection, to_task
+from a2a_canvas.server.protocols.edge.http_requests import owner_of_user
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, list_position
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
@@ -45,22 +38,24 @@ def _unary(
 ) -> Callable[Concatenate[A2AHandler, M, P], Any]:
     @wraps(method)
     async def wrapper(self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        check_required(params)
         check_ids(params)
         try:
             return await method(self, params, *args, **kwargs)
         except Exception as error:
             raise to_a2a_error(error) from error
 
-    return validate_request_params(wrapper)
+    return wrapper
 
 
 def _stream(
-    method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[StreamEvent, None]],
+    method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[A2AEvent, None]],
 ) -> Callable[Concatenate[A2AHandler, M, P], Any]:
     @wraps(method)
     async def wrapper(
         self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs
-    ) -> AsyncGenerator[StreamEvent, None]:
+    ) -> AsyncGenerator[A2AEvent, None]:
+        check_required(params)
         check_ids(params)
         events = method(self, params, *args, **kwargs)
         try:
@@ -71,16 +66,16 @@ def _stream(
         finally:
             await events.aclose()
 
-    return validate_request_params(wrapper)
+    return wrapper
 
 
 class A2AHandler(RequestHandler):
     """The eleven operations of A2A.
 
     Args:
-        runtime: where tasks live.
-        card: what the agent declares (its input modes are checked).
-        limits: how much a message may be.
+        runtime: runs the tasks.
+        card: its input modes are checked.
+        limits: the sizes that a message may have.
     """
 
     def __init__(self, runtime: Runtime, card: pb.AgentCard, limits: BodyLimits | None = None) -> None:
@@ -102,7 +97,7 @@ class A2AHandler(RequestHandler):
     @_stream
     async def on_message_send_stream(
         self, params: pb.SendMessageRequest, context: ServerCallContext
-    ) -> AsyncGenerator[StreamEvent, None]:
+    ) -> AsyncGenerator[A2AEvent, None]:
         validate_history_length(params.configuration)
         following = await self._send(params, context)
         async for event in self._events(following, context, ends_at_pause=True):
@@ -111,7 +106,7 @@ class A2AHandler(RequestHandler):
     @_stream
     async def on_subscribe_to_task(
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
-    ) -> AsyncGenerator[StreamEvent, None]:
+    ) -> AsyncGenerator[A2AEvent, None]:
         following = await self._runtime.follow(params.id, _owner(context))
         if following.snapshot.state.terminal:
             raise TaskFinished(params.id, following.snapshot.state)
@@ -129,7 +124,7 @@ class A2AHandler(RequestHandler):
         return await self._runtime.send(incoming)
 
     def _check_media_types(self, message: pb.Message) -> None:
-        """Raises `ContentTypeNotSupportedError`. Where the card takes plain text, any text is welcome."""
+        """Raises `ContentTypeNotSupportedError`. If the card accepts plain text, any text is accepted."""
         taken = set(self._card.default_input_modes)
         for part in message.parts:
             bare = part.media_type.partition(";")[0].strip().lower()
@@ -149,7 +144,7 @@ class A2AHandler(RequestHandler):
 
     async def _events(
         self, following: TaskSubscription, context: ServerCallContext, *, ends_at_pause: bool
-    ) -> AsyncGenerator[StreamEvent, None]:
+    ) -> AsyncGenerator[A2AEvent, None]:
         projection = TaskProjection(following.snapshot, _activated(context), ends_at_pause=ends_at_pause)
         for event in projection.begin():
             yield event
@@ -172,41 +167,14 @@ class A2AHandler(RequestHandler):
     @_unary
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
         validate_history_length(params)
-        query = to_query(params, _owner(context))
-        tasks, page = await self._page(query, params.history_length) if can_match(params) else ([], EMPTY_PAGE)
-        return pb.ListTasksResponse(
-            tasks=tasks, next_page_token=next_page_token(page), page_size=query.limit, total_size=page.total
-        )
-
-    async def _page(self, query: TaskQuery, history: int) -> tuple[list[pb.Task], TaskPage]:
-        """The tasks that fit on a page, as they are sent and as they are shown.
-
-        What is read at once is bounded with the histories that are left out; what is sent, without them.
-        """
-        tasks: list[pb.Task] = []
-        shown: list[TaskRecord] = []
-        size, rest = 0, query
-        while True:
-            page = await self._runtime.journal.list(rest)
-            for record in page.records:
-                await asyncio.sleep(0)  # many large tasks take their time, and others must have theirs
-                record = with_history(record, history)
-                task = to_task(record, artifacts=query.artifacts)
-                size += task.ByteSize()
-                if tasks and size > PAGE_BYTES:
-                    return tasks, TaskPage(tuple(shown), page.total, more=True)
-                tasks.append(task)
-                shown.append(record)
-            if not page.more or len(tasks) == query.limit:
-                return tasks, TaskPage(tuple(shown), page.total, page.more)
-            rest = replace(query, after=list_position(shown[-1]), limit=query.limit - len(tasks))
+        return await list_tasks(params, _owner(context), self._runtime.journal)
 
     @_unary
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
-        # Cancelling goes on even if the caller hangs up before it is done.
+        # A cancellation is completed even if the caller disconnects.
         return to_task(await asyncio.shield(self._runtime.cancel(params.id, _owner(context))), _activated(context))
 
-    # --------------------------------------------------------------- not offered yet
+    # -------------------------------------------------------------------- not offered
 
     @_unary
     async def on_create_task_push_notification_config(
@@ -240,8 +208,7 @@ class A2AHandler(RequestHandler):
 
 
 def _owner(context: ServerCallContext) -> str:
-    """Who asks; empty for anonymous callers. (`context.tenant` is a claim of the client and decides nothing.)"""
-    return context.user.user_name if context.user.is_authenticated else ""
+    return owner_of_user(context.user)
 
 
 def _activated(context: ServerCallContext) -> ActivatedExtensions:

@@ -1,11 +1,12 @@
-"""`ListTasks` (A2A 1.0, section 3.1.4): from its request to a query of the journal, and back to a page token. Pure.
+"""`ListTasks` (A2A 1.0, section 3.1.4): from its request to queries of the journal, to a page and its token.
 
-A page token names the place of the last task of its page (`listing.py`), so it stays good while tasks change. A page
-ends where it has PAGE_BYTES, but not before its first task; the next one goes on there.
+A page token encodes the position of the last task of its page (`listing.py`), so it stays valid while tasks change. A
+page ends at PAGE_BYTES, but has one task at least; the next page continues there.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -19,16 +20,17 @@ from a2a.utils.task import (
 )
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from a2a_canvas.server.protocols.a2a_v1.projection import STATES
+from a2a_canvas.server.protocols.a2a_v1.projection import STATES, to_task
+from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.listing import ListPosition, TaskPage, TaskQuery, list_position
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.text.unicode import valid_id
 
 PAGE_SIZE = 50
 PAGE_BYTES = 3 * 2**20
-"""Bytes of the tasks on one page, unless the first has more. Clients of gRPC take 4 MiB unless they say otherwise."""
+"""Bytes of the tasks on one page, unless the first has more. gRPC clients accept 4 MiB by default."""
 READ_BYTES = 16 * 2**20
-"""What may be read at once for a page: more, because histories are read that are not asked for."""
+"""Bytes that are read at once for a page: more, because they include histories that are not sent."""
 EMPTY_PAGE = TaskPage((), 0, more=False)
 
 _OF_STATUS = {status: state for state, status in STATES.items()}
@@ -37,8 +39,45 @@ _TICK = timedelta(microseconds=1)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
+async def list_tasks(params: pb.ListTasksRequest, owner: str, journal: Journal) -> pb.ListTasksResponse:
+    """A page of the tasks of `owner`, newest first.
+
+    Raises:
+        InvalidParamsError: the page size is out of range, or the token is not one of this server's.
+    """
+    query = to_query(params, owner)
+    tasks, page = await _page(query, params.history_length, journal) if can_match(params) else ([], EMPTY_PAGE)
+    return pb.ListTasksResponse(
+        tasks=tasks, next_page_token=next_page_token(page), page_size=query.limit, total_size=page.total
+    )
+
+
+async def _page(query: TaskQuery, history: int, journal: Journal) -> tuple[list[pb.Task], TaskPage]:
+    """The tasks that fit on a page, and the page that they make.
+
+    The limit of what is read counts whole histories; the limit of what is sent counts only the part that is sent.
+    """
+    tasks: list[pb.Task] = []
+    shown: list[TaskRecord] = []
+    size, rest = 0, query
+    while True:
+        page = await journal.list(rest)
+        for record in page.records:
+            await asyncio.sleep(0)  # many large tasks would block the event loop
+            record = _with_history(record, history)
+            task = to_task(record, artifacts=query.artifacts)
+            size += task.ByteSize()
+            if tasks and size > PAGE_BYTES:
+                return tasks, TaskPage(tuple(shown), page.total, more=True)
+            tasks.append(task)
+            shown.append(record)
+        if not page.more or len(tasks) == query.limit:
+            return tasks, TaskPage(tuple(shown), page.total, page.more)
+        rest = replace(query, after=list_position(shown[-1]), limit=query.limit - len(tasks))
+
+
 def to_query(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
-    """What `params` ask for, of the tasks of `owner`.
+    """The query of `params`, over the tasks of `owner`.
 
     Raises:
         InvalidParamsError: the page size is out of range, or the token is not one of ours.
@@ -62,7 +101,7 @@ def can_match(params: pb.ListTasksRequest) -> bool:
     return not params.status or params.status in _OF_STATUS
 
 
-def with_history(record: TaskRecord, length: int) -> TaskRecord:
+def _with_history(record: TaskRecord, length: int) -> TaskRecord:
     """The task with the last messages of its history; a list has none unless it is asked for."""
     return replace(record, history=record.history[-length:] if length else ())
 
@@ -76,7 +115,7 @@ def next_page_token(page: TaskPage) -> str:
 
 
 def _since(timestamp: Timestamp) -> datetime:
-    """The first time of a task that is not before: they are in microseconds, timestamps in nanoseconds."""
+    """`timestamp`, which has nanoseconds, rounded up to the microseconds of tasks."""
     ticks = -(-timestamp.ToNanoseconds() // 1000)
     return _EPOCH + min(ticks * _TICK, _LAST - _EPOCH)
 
@@ -87,6 +126,6 @@ def _place(token: str) -> ListPosition:
         nanoseconds = cursor.timestamp_ns if cursor else None
         if cursor and nanoseconds is not None and nanoseconds % 1000 == 0:
             return _EPOCH + nanoseconds // 1000 * _TICK, valid_id(cursor.task_id)
-    except (RecursionError, OverflowError, ValueError):  # brackets without end; a time or an id that is none
+    except (RecursionError, OverflowError, ValueError):  # deep nesting; a malformed time or id
         pass
     raise InvalidParamsError("pageToken is not one of this server's. Leave it out for the first page.")

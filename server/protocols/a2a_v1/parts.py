@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, assert_never
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
+from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct, Value
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
+from a2a_canvas.server.protocols.guard.checks import invalid
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Part, TextPart, text_part
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 
 _IDS = ("id", "message_id", "context_id", "task_id", "reference_task_ids", "message")
-"""The fields of a request that are ids, and the one that has more of them."""
+"""The fields of a request that are ids, and `message`, which has some."""
 
 # ------------------------------------------------------------------------- reading
 
 
+def check_required(request: Message) -> None:
+    """Raises `InvalidParamsError` that names the fields that A2A requires and that are missing, as JSON has them."""
+    try:
+        validate_proto_required_fields(request)
+    except InvalidParamsError as error:
+        missing = (error.data or {}).get("errors", ())
+        raise invalid([(_json_path(each["field"]), each["message"]) for each in missing]).error() from None
+
+
+def _json_path(path: str) -> str:
+    return re.sub("_([a-z0-9])", lambda letter: letter[1].upper(), path)
+
+
 def check_ids(request: Message, within: str = "") -> None:
-    """Raises `InvalidParamsError` that names the first id in a request of A2A that is none, as JSON has its name."""
+    """Raises `InvalidParamsError` that names the first id with a character that no id may have, as JSON names it."""
     for field, value in request.ListFields():
         where = within + field.json_name
         if field.name not in _IDS:
@@ -48,10 +64,10 @@ def check_characters(field: str, given: str) -> None:
 
 
 def user_message(message: pb.Message) -> UserMessage:
-    """A message that came in.
+    """The user's message in a request.
 
     Raises:
-        InvalidParamsError: it is not a user's, has nothing in it, or an id that is too long.
+        InvalidParamsError: its role is not the user's, it is empty, or an id is too long.
     """
     for name, given in (
         ("messageId", message.message_id),
@@ -63,7 +79,7 @@ def user_message(message: pb.Message) -> UserMessage:
     if message.role != pb.ROLE_USER:
         raise InvalidParamsError("message.role must be ROLE_USER: only users send messages to an agent.")
     parts = tuple(_part(part, f"message.parts[{index}]") for index, part in enumerate(message.parts))
-    if not any(_says_something(part) for part in parts):
+    if not any(_has_content(part) for part in parts):
         raise InvalidParamsError("The message is empty: give at least one part with text, a file or data.")
     return UserMessage(
         message_id=message.message_id,
@@ -75,12 +91,12 @@ def user_message(message: pb.Message) -> UserMessage:
 
 
 def check_text(message: UserMessage, limit: int, field: str) -> None:
-    """Raises `InvalidParamsError` if a message says more than `limit` bytes.
+    """Raises `InvalidParamsError` if a message has more than `limit` bytes of text and data.
 
-    Files do not count, and no text that becomes an artifact's (the operation `put`): they have limits of their own.
+    Files and the text of the operation `put` do not count: they have limits of their own.
 
     Args:
-        field: what the sender calls the message's parts.
+        field: the sender's name for the message's parts.
     """
     size = sum(part.size for part in message.parts if not isinstance(part, FilePart))
     size += sum(len(json.dumps(part.metadata)) for part in message.parts if part.metadata)
@@ -97,7 +113,7 @@ def _without_put(metadata: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     return metadata
 
 
-def _says_something(part: Part) -> bool:
+def _has_content(part: Part) -> bool:
     return not isinstance(part, TextPart) or bool(part.text.strip())
 
 
@@ -132,7 +148,7 @@ def _json(value: Value | Struct, where: str) -> JsonValue:
 
 
 def _whole_numbers(value: Any) -> Any:
-    """Protobuf keeps every number as a float; what was written 3 should not be read as 3.0."""
+    """Protobuf stores every number as a float; a 3 that was sent should not become 3.0."""
     match value:
         case float() if value.is_integer() and abs(value) < 2**53:
             return int(value)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
+from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.tools.part_inputs import MAX_DEPTH, require_portable
-
-URI = "urn:a2a-canvas:turn:v1"
 
 LEVELS_AROUND_INPUT = 3
 """Levels of metadata around the input of a call: the URI, `data`, `input`."""
@@ -23,20 +23,65 @@ def turn_event(event_type: str, **data: Any) -> TurnEventJson:
 
 
 def assistant(content: str) -> TurnEventJson:
-    """The whole visible text of the round so far; replaces what was shown."""
+    """The whole visible text of the round so far; it replaces the text shown before."""
     return turn_event("assistant", content=content, replace=True)
 
 
 def completed(content: str) -> TurnEventJson:
-    """The turn has ended, or pauses: every streaming area is to be cleared."""
+    """The turn has ended or pauses: clients clear every streaming area."""
     return turn_event("completed", content=content) if content else turn_event("completed")
 
 
 STREAM_END = turn_event("stream_end")
 
 
+class ReplySoFar:
+    """The visible text of a round as one subscriber follows it, and when `assistant` sends it whole again.
+
+    Args:
+        text: the reply where the subscriber's stream begins.
+        growth: the part by which the reply has to grow until it is sent again; 0 sends it after every piece.
+    """
+
+    def __init__(self, text: Rope, growth: float = 0) -> None:
+        self._text = text
+        self._growth = growth
+        self._sent_length = 0
+        self._due = False
+
+    def send(self) -> Iterator[TurnEventJson]:
+        """The reply as it stands, if there is one."""
+        self._due, self._sent_length = False, len(self._text)
+        if self._text:
+            yield assistant(str(self._text))
+
+    def send_if_due(self) -> Iterator[TurnEventJson]:
+        """The reply, if it has grown since it was sent."""
+        return self.send() if self._due else iter(())
+
+    def follow(self, event: ev.TurnEvent, *, behind: bool) -> Iterator[TurnEventJson]:
+        """The reply after `event`, if it has grown enough.
+
+        Args:
+            behind: the next event is there already: a reply sent now would be stale at once.
+        """
+        match event:
+            case ev.MessageStarted():
+                self._text, self._due, self._sent_length = Rope(), False, 0
+            case ev.TextAdded():
+                self._text += Rope(event.text)
+                self._due = True
+                if not behind and self._has_grown():
+                    yield from self.send()
+            case _:
+                pass
+
+    def _has_grown(self) -> bool:
+        return not self._growth or len(self._text) > self._sent_length * (1 + self._growth)
+
+
 def to_turn_event(event: ev.TurnEvent) -> TurnEventJson | None:
-    """A turn event as a client sees it; None for what standard events already say, and what A2A cannot carry."""
+    """A turn event as it is sent; None if a standard event says the same, or if A2A cannot carry it."""
     match event:
         case ev.MessageStarted():
             return turn_event("message_start", round=event.round)

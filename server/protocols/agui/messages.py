@@ -37,17 +37,14 @@ class MessageEvents:
     Args:
         task_id: prefix of the message ids.
         expose_thinking: send the model's thinking, as reasoning.
-
-    Attributes:
-        reply: the visible text of the round so far; empty again once it has become a message.
     """
 
     def __init__(self, task_id: str, *, expose_thinking: bool) -> None:
-        self.reply = Rope()
         self._task_id = task_id
         self._expose_thinking = expose_thinking
         self._used: set[str] = set()
         self._message_id = ""
+        self._reply = Rope()  # the round's text, until it has become a message
         self._writing = False
         self._reasoning: tuple[int, str] | None = None
         self._calls: dict[int, _OpenToolCall] = {}
@@ -60,7 +57,7 @@ class MessageEvents:
         match event:
             case ev.MessageStarted():
                 yield from self._end_answer()
-                self._message_id, self.reply = "", Rope()
+                self._message_id, self._reply = "", Rope()
             case ev.TextAdded():
                 yield from self._text(event.place.round, event.text)
             case ev.ThinkingAdded() if self._expose_thinking:
@@ -85,11 +82,11 @@ class MessageEvents:
     def project_message(self, message: ev.AgentMessage) -> Iterator[core.BaseEvent]:
         """The agent's message (rule 4)."""
         yield from self._end_text()
-        if message.text and message.text != str(self.reply).strip():
+        if message.text and message.text != str(self._reply).strip():
             yield from self._start(message.message_id)
             yield core.TextMessageContentEvent(message_id=message.message_id, delta=message.text)
             yield core.TextMessageEndEvent(message_id=message.message_id)
-        self.reply = Rope()
+        self._reply = Rope()
 
     def end(self) -> Iterator[core.BaseEvent]:
         """Ends everything that is open."""
@@ -106,7 +103,7 @@ class MessageEvents:
         if not self._writing:
             self._writing = True
             yield from self._start(message_id)
-        self.reply += Rope(text)
+        self._reply += Rope(text)
         yield core.TextMessageContentEvent(message_id=message_id, delta=text)
 
     def _round_message_id(self, round_: int) -> str:

@@ -22,8 +22,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from a2a_canvas.server.agent.events import State, UserMessage
-from a2a_canvas.server.agent.intent import intent_of
-from a2a_canvas.server.agent.operations import Converse, InvalidOperation
+from a2a_canvas.server.agent.intent import Converse, InvalidOperation, intent_of
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.parts import check_text
 from a2a_canvas.server.protocols.agui.input import RunInput, in_forwarded_props, last_message_field, run_input
@@ -41,7 +40,7 @@ from a2a_canvas.server.protocols.agui.older.state import OlderState
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact
 from a2a_canvas.server.protocols.agui.stream import run_response
-from a2a_canvas.server.protocols.edge.caller import owner_of
+from a2a_canvas.server.protocols.edge.http_requests import owner_of
 from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE, final_event_of
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error

@@ -20,12 +20,12 @@ from collections.abc import Iterator
 from ag_ui import core
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1 import turn_ext
 from a2a_canvas.server.protocols.agui.messages import MessageEvents
-from a2a_canvas.server.protocols.agui.state import RunState
+from a2a_canvas.server.protocols.agui.state import RESEND_GROWTH, RunState
 from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskRecord
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import EditChunk, EditStarted
 
 UNAVAILABLE = "unavailable"
@@ -54,8 +54,7 @@ class RunProjection:
         self._thread_id, self._run_id = thread_id, run_id
         self._expose_thinking = expose_thinking
         self._messages = MessageEvents(snapshot.task_id, expose_thinking=expose_thinking)
-        self._reply_due = False
-        self._sent_length = 0
+        self._reply = turn_ext.ReplySoFar(snapshot.reply, RESEND_GROWTH)
         self._seen: set[int] = set()
 
     def begin(self) -> Iterator[core.BaseEvent]:
@@ -77,7 +76,7 @@ class RunProjection:
             yield _custom(turn_ext.turn_event("final_message_start"))
         if record.reply:
             yield from self._messages.begin(record.progress.round, record.reply)
-            yield self._assistant()
+            yield from map(_custom, self._reply.send())
         for edit in record.open_edits.values():
             for event in _edit_so_far(edit):
                 yield from _turn_event(event)
@@ -89,20 +88,12 @@ class RunProjection:
             behind: the next entry is there already, so that a reply as it stands now would be stale at once.
         """
         event = entry.event
-        if self._reply_due and _ends_text(event):
-            yield self._assistant()
+        if _ends_text(event):
+            yield from map(_custom, self._reply.send_if_due())
         yield from self._messages.project(event)
         if self._shows(event):
             yield from _turn_event(event)
-        match event:
-            case ev.MessageStarted():
-                self._reply_due, self._sent_length = False, 0
-            case ev.TextAdded():
-                self._reply_due = True
-                if not behind and len(self._messages.reply) > self._sent_length * 9 / 8:
-                    yield self._assistant()
-            case _:
-                pass
+        yield from map(_custom, self._reply.follow(event, behind=behind))
         if isinstance(event, ev.StatusChanged):
             yield from self._status(event)
         else:
@@ -122,10 +113,6 @@ class RunProjection:
                 return event.place.index in self._seen
             case _:
                 return True
-
-    def _assistant(self) -> core.BaseEvent:
-        self._reply_due, self._sent_length = False, len(self._messages.reply)
-        return _custom(turn_ext.assistant(str(self._messages.reply)))
 
     def _delta(self, event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
         patch = self._state.apply(event)

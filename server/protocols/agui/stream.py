@@ -14,8 +14,8 @@ from starlette.responses import Response
 from starlette.types import Message
 
 from a2a_canvas.server.protocols.agui.run_events import RunProjection, unavailable
+from a2a_canvas.server.protocols.edge.availability import unavailable_error
 from a2a_canvas.server.protocols.edge.shutdown import FinalEvent
-from a2a_canvas.server.protocols.edge.unavailable import unavailable_error
 from a2a_canvas.server.tasks.errors import StreamLost
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.store.errors import Unavailable

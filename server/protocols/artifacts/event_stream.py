@@ -1,16 +1,17 @@
 """The event stream of a context: `GET /artifacts/{context}/events`, every change of any of its artifacts.
 
-Rule 1: each event's data is an A2A 1.0 stream response `{"artifactUpdate": …}`; its `metadata` says under our
-        extension's URI which version of the artifact it is part of, and by whom. Its `id` is the change's position in
-        the context, behind what tells the context from one of that id that was removed: `{incarnation}-{position}`.
+Rule 1: each event's data is an A2A 1.0 stream response `{"artifactUpdate": …}`; its `metadata` has, under our
+        extension's URI, the artifact version that it is part of, and its author. Its `id` is
+        `{incarnation}-{position}`: the change's position in the context, and a number that tells the context from a
+        removed one of the same id.
 Rule 2: a stream begins with the artifacts that have changed after `Last-Event-ID`, whole, in the order in which they
-        last changed; without that header with all of them. From there on it has every change as it happens, so that
-        whoever folds it (replace, or extend the parts) has what the context has.
-Rule 3: an id that cannot be read, that is of a removed context, or that is still to come, counts as none. One without
-        an incarnation is of a server that knew of none (0).
-Rule 4: it never ends by itself: `:` comments keep it alive. The server's stop ends it (`stopping.py`), and so does a
-        journal that cannot be followed any more, as that of a removed context: the reader comes back with the last id
-        that it has.
+        last changed; without that header with all of them. Then it has every change as it happens, so that a client
+        that folds it (replace, or extend the parts) has what the context has.
+Rule 3: an id that cannot be parsed, is of a removed context, or is newer than the context, counts as none. An id
+        without an incarnation is from a server without incarnations (0).
+Rule 4: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), and
+        when the journal cannot be read on, for example because the context was removed. The client reconnects with the
+        last id that it has.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import Response
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_update
 from a2a_canvas.server.protocols.artifacts.raw_content import NO_SNIFF
 from a2a_canvas.server.tasks.errors import StreamLost
 from a2a_canvas.server.tasks.journal.context_log import ContextArtifact, ContextEntry, ContextSnapshot
 from a2a_canvas.server.tasks.journal.journal import ContextSubscription
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Author
 
 
 def event_stream(context_id: str, following: ContextSubscription, last_event_id: str | None, grace: float) -> Response:
-    """The answer to whoever has seen everything up to `last_event_id`.
+    """The response to a client that has everything up to `last_event_id`.
 
     Args:
         grace: seconds that the server has to stop.
@@ -52,9 +53,9 @@ def event_stream(context_id: str, following: ContextSubscription, last_event_id:
 async def _events(
     context_id: str, begin: Iterator[tuple[str, ContextArtifact]], changes: AsyncIterator[ContextEntry]
 ) -> AsyncIterator[ServerSentEvent]:
-    for event_id, standing in begin:
-        yield _sse(event_id, snapshot_json(context_id, standing))
-        del standing  # an open stream that waits need not hold what it has sent
+    for event_id, artifact in begin:
+        yield _sse(event_id, snapshot_json(context_id, artifact))
+        del artifact  # a stream that waits must not hold what it has sent
     with suppress(StreamLost, Unavailable):
         async for change in changes:
             yield _sse(_id(change.incarnation, change.position), change_json(context_id, change))
@@ -62,23 +63,23 @@ async def _events(
 
 
 def changed_since(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[ContextArtifact]:
-    """The artifacts that have changed since (rules 2 and 3)."""
-    readable = re.fullmatch("(?:([0-9]{1,19})-)?([0-9]{1,18})", last_event_id or "")
-    incarnation, seen = (int(readable[1] or 0), int(readable[2])) if readable else (None, 0)
+    """The artifacts that have changed after `last_event_id` (rules 2 and 3)."""
+    parsed = re.fullmatch("(?:([0-9]{1,19})-)?([0-9]{1,18})", last_event_id or "")
+    incarnation, seen = (int(parsed[1] or 0), int(parsed[2])) if parsed else (None, 0)
     since = seen if incarnation == snapshot.incarnation and seen <= snapshot.position else 0
-    return (standing for standing in snapshot.artifacts.values() if standing.position > since)
+    return (artifact for artifact in snapshot.artifacts.values() if artifact.position > since)
 
 
-def snapshot_json(context_id: str, standing: ContextArtifact) -> dict[str, Any]:
-    """An artifact as it stands, as the event that replaces it."""
-    artifact = standing.artifact
-    update = pb.TaskArtifactUpdateEvent(task_id=standing.task_id, context_id=context_id, last_chunk=standing.closed)
+def snapshot_json(context_id: str, changed: ContextArtifact) -> dict[str, Any]:
+    """The whole artifact, as an event that replaces it."""
+    artifact = changed.artifact
+    update = pb.TaskArtifactUpdateEvent(task_id=changed.task_id, context_id=context_id, last_chunk=changed.closed)
     update.artifact.CopyFrom(to_artifact(artifact.artifact_id, artifact.content))
     return _json(update, artifact.version, artifact.author)
 
 
 def change_json(context_id: str, change: ContextEntry) -> dict[str, Any]:
-    """A change as it happened: the new parts, or the whole artifact."""
+    """A change: the new parts, or the whole artifact."""
     event = change.entry.event
     assert isinstance(event, ArtifactChanged)
     update = to_update(event, change.task_id, context_id)
@@ -86,7 +87,7 @@ def change_json(context_id: str, change: ContextEntry) -> dict[str, Any]:
 
 
 def _json(update: pb.TaskArtifactUpdateEvent, version: int, author: Author) -> dict[str, Any]:
-    # Not as protobuf metadata, which would make a float of the number.
+    # Not as protobuf metadata, where a number is a float.
     metadata = {CANVAS: {"artifactVersion": version, "author": author}}
     return {"artifactUpdate": {**MessageToDict(update), "metadata": metadata}}
 

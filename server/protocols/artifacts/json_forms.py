@@ -1,4 +1,4 @@
-"""Artifacts and versions as JSON: the fields of an A2A 1.0 `Artifact`, and what this server knows beyond them. Pure."""
+"""Artifacts and versions as JSON: the fields of an A2A 1.0 `Artifact`, and this server's own. Pure."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ Json = dict[str, Any]
 
 
 def current_json(artifact: Artifact) -> Json:
-    """The artifact as it stands, its draft included."""
+    """The current artifact, its draft included."""
     wire: Json = MessageToDict(to_artifact(artifact.artifact_id, artifact.content))
     return wire | {"version": artifact.version, "open": artifact.open}
 
 
 def version_json(artifact: Artifact, version: Version) -> Json:
-    """One version of `artifact`: its content and its facts."""
+    """One version of `artifact`, with its content."""
     wire: Json = MessageToDict(to_artifact(artifact.artifact_id, version.content))
     return wire | version_summary(artifact, version)
 
 
 def version_summary(artifact: Artifact, version: Version) -> Json:
-    """A version without its content. `parent` is 0 for none, `size` is in bytes; `pruned`: it is no longer kept."""
+    """A version without its content. `parent` is 0 for none, `size` is in bytes."""
     return {
         "number": version.number,
         "author": version.author,

@@ -1,4 +1,4 @@
-"""Which resource a path below `/artifacts/` names, and the path of a resource. Pure.
+"""The paths of the resources below `/artifacts/`. Pure.
 
     /artifacts/{context}                                    its artifacts
     /artifacts/{context}/events                             its event stream
@@ -7,11 +7,11 @@
     /artifacts/{context}/{artifact}/versions/{n}            one version
     /artifacts/{context}/{artifact}/versions/{n}/diff       what it changed
 
-Rule 1: a path is cut at its slashes as it was sent, and each piece is percent-decoded after that. So an id may hold
-        any character of an id (`store/ids.py`): "a/b" is `a%2Fb`, "50%" is `50%25`.
-Rule 2: a word of the table counts only where the table has it, and only when it is written plainly. An artifact
-        whose id is "events" is `%65vents`; `versions` needs no care, because no artifact stands in its place.
-Rule 3: the ids "." and ".." are `%2E` and `%2E%2E`; some clients resolve even those away before they ask.
+Rule 1: a path is split at the slashes of its raw form, then each piece is percent-decoded. So an id may have any
+        character of an id (`store/text/unicode.py`): "a/b" is `a%2Fb`, "50%" is `50%25`.
+Rule 2: a word of the table has its meaning only in its position, and only if it is not percent-encoded. An artifact
+        whose id is "events" is `%65vents`; `versions` needs no care, because no artifact has that position.
+Rule 3: the ids "." and ".." are `%2E` and `%2E%2E`; some clients normalise even those away before they send a request.
 """
 
 from __future__ import annotations
@@ -21,50 +21,45 @@ from urllib.parse import quote, unquote
 
 
 @dataclass(frozen=True, slots=True)
-class ArtifactList:
+class _OfContext:
     context_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ContextEvents:
-    context_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class CurrentArtifact:
-    context_id: str
+class _OfArtifact(_OfContext):
     artifact_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class VersionList:
-    context_id: str
-    artifact_id: str
+class _OfVersion(_OfArtifact):
+    """`number` as it is written in the path."""
 
-
-@dataclass(frozen=True, slots=True)
-class ArtifactVersion:
-    """`number` as it was written."""
-
-    context_id: str
-    artifact_id: str
     number: str
 
 
-@dataclass(frozen=True, slots=True)
-class VersionDiff:
-    """`number` as it was written."""
+class ArtifactList(_OfContext): ...
 
-    context_id: str
-    artifact_id: str
-    number: str
+
+class ContextEvents(_OfContext): ...
+
+
+class CurrentArtifact(_OfArtifact): ...
+
+
+class VersionList(_OfArtifact): ...
+
+
+class ArtifactVersion(_OfVersion): ...
+
+
+class VersionDiff(_OfVersion): ...
 
 
 Resource = ArtifactList | ContextEvents | CurrentArtifact | VersionList | ArtifactVersion | VersionDiff
 
 
 def parse_path(raw: str) -> Resource | None:
-    """The resource that is named by what follows `/artifacts/`, percent-encoded as it was sent; None for none."""
+    """The resource at `raw`, the percent-encoded path after `/artifacts/`; None if there is none."""
     pieces = raw.split("/")
     if "" in pieces:
         return None
@@ -89,26 +84,14 @@ def parse_path(raw: str) -> Resource | None:
             return None
 
 
-def build_path(resource: Resource) -> str:
-    """What follows `/artifacts/` for a resource, so that `parse_path` names it again."""
-    context = _piece(resource.context_id)
-    match resource:
-        case ArtifactList():
-            return context
-        case ContextEvents():
-            return f"{context}/events"
-        case CurrentArtifact():
-            return f"{context}/{_artifact(resource.artifact_id)}"
-        case VersionList():
-            return f"{context}/{_artifact(resource.artifact_id)}/versions"
-        case ArtifactVersion():
-            return f"{context}/{_artifact(resource.artifact_id)}/versions/{_piece(resource.number)}"
-        case VersionDiff():
-            return f"{context}/{_artifact(resource.artifact_id)}/versions/{_piece(resource.number)}/diff"
+def context_path(context_id: str) -> str:
+    """The percent-encoded path of a context's artifacts, after `/artifacts/`."""
+    return _piece(context_id)
 
 
-def _artifact(artifact_id: str) -> str:
-    return "%65vents" if artifact_id == "events" else _piece(artifact_id)
+def artifact_path(context_id: str, artifact_id: str) -> str:
+    """The percent-encoded path of an artifact, after `/artifacts/`."""
+    return f"{_piece(context_id)}/{'%65vents' if artifact_id == 'events' else _piece(artifact_id)}"
 
 
 def _piece(id: str) -> str:

@@ -1,11 +1,11 @@
-"""The bare content of an artifact, and whether a client prefers it to JSON. Pure.
+"""The raw content of an artifact, and whether a client prefers it to JSON. Pure.
 
-Rule 1: an artifact with text is its text, whatever else it has; one without is its sole file or its sole data item.
-        Several files or items, and a file that is kept elsewhere, have no bare content.
-Rule 2: JSON is the answer, unless `?raw=1` asks for the bare content or `Accept` (RFC 9110, section 12.5.1) prefers
-        its media type. A text is also to be had as text/plain. On a tie, as with `*/*`, it is JSON.
-Rule 3: content is written by a model or by strangers. It goes out with headers that let a browser neither run it nor
-        guess at its type, and a media type that is not well-formed is replaced.
+Rule 1: the raw content is the artifact's text, whatever else it has; without text its only file or its only data item.
+        Several files or items, and a file that is a URL, have no raw content.
+Rule 2: the answer is JSON, unless `?raw=1` asks for the raw content or `Accept` (RFC 9110, section 12.5.1) prefers its
+        media type. A text is also available as text/plain. On a tie, as with `*/*`, it is JSON.
+Rule 3: content is written by a model or by strangers. It is sent with headers that keep a browser from running it and
+        from sniffing its type, and a malformed media type is replaced.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*", re.I
 
 @dataclass(frozen=True, slots=True)
 class RawContent:
-    """Bytes and the whole header Content-Type."""
+    """A body, and its whole Content-Type header."""
 
     body: bytes
     media_type: str
@@ -38,13 +38,13 @@ class RawContent:
 
 @dataclass(frozen=True, slots=True)
 class NoRawContent:
-    """Why there is no bare content: a sentence for the client."""
+    """Why there is no raw content: a sentence for the client."""
 
     reason: str
 
 
 def raw_content(content: Content) -> tuple[RawContent, ...] | NoRawContent:
-    """The bare content in the media types in which it is to be had, its own first."""
+    """The raw content in each media type that it is available in, its own first."""
     text = text_of(content.parts)
     if text is not None:
         own = _TYPE.match(text.media_type)
@@ -57,7 +57,7 @@ def raw_content(content: Content) -> tuple[RawContent, ...] | NoRawContent:
         case (FilePart(content=bytes() as body) as part,):
             return (RawContent(body, _well_formed(part.media_type, "application/octet-stream")),)
         case (FilePart() as part,):
-            return NoRawContent(f"The file is kept elsewhere: {part.url} Ask for application/json to get the artifact.")
+            return NoRawContent(f"The file is a URL: {part.url} Ask for application/json to get the artifact.")
         case ():
             return NoRawContent("The artifact is empty. Ask for application/json.")
         case _:
@@ -69,13 +69,13 @@ def _well_formed(media_type: str, otherwise: str) -> str:
 
 
 def negotiate(accept: str, offers: Sequence[str]) -> str | None:
-    """The one of `offers` (best first, if the client does not care) that a header Accept prefers; None for none."""
+    """The one of `offers`, in the server's order of preference, that an Accept header prefers; None for none."""
     best = max(offers, key=lambda offer: _quality(accept, offer))
     return best if _quality(accept, best) > 0 else None
 
 
 def _quality(accept: str, offer: str) -> float:
-    """What the most specific range says that `offer` is in; an empty header accepts everything."""
+    """The quality of the most specific range that includes `offer`; an empty header accepts everything."""
     if not accept.strip():
         return 1.0
     wanted = offer.partition(";")[0].strip().lower()

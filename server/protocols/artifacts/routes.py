@@ -1,12 +1,12 @@
-"""Artifacts as resources: `GET /artifacts/…`. The paths are in `artifact_paths.py`.
+"""Artifacts as resources: `GET /artifacts/…`. The paths are in paths.py.
 
-Rule 1: a context is known to whoever has a task in it; to others it is 404, as everything below it is. A context that
-        has tasks and no artifacts yet is an empty list, and its event stream waits for the first one.
-Rule 2: every answer but the event stream has an ETag, and is 304 for whoever has it.
-Rule 3: an error is a `google.rpc.Status`, as in A2A's REST binding, and its sentence says what to do next.
-Rule 4: while the database is away it is 503, as in A2A's REST binding.
-Rule 5: the event stream is the journal's and nothing else's, so that what it begins with and what follows agree.
-Rule 6: a large artifact is encoded in a thread, so that nobody waits for it but whoever asks.
+Rule 1: a caller sees the contexts in which it has a task; all others are 404, with everything below them. A context
+        that has tasks and no artifacts yet is an empty list, and its event stream waits for the first one.
+Rule 2: every response except the event stream has an ETag, and is 304 for a client that has it.
+Rule 3: an error is a `google.rpc.Status`, as in A2A's REST binding, and its message says what to do next.
+Rule 4: while the database is unavailable the answer is 503, as in A2A's REST binding.
+Rule 5: the event stream is read from the journal alone, so that its snapshot and its changes agree.
+Rule 6: a large artifact is encoded in a thread, so that it delays no other request.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, assert_never
 
-from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError, TaskNotFoundError
+from a2a.utils.errors import (
+    A2A_ERROR_MAPPING,
+    A2A_ERROR_REASONS,
+    A2AError,
+    ContentTypeNotSupportedError,
+    ErrorMapping,
+    InvalidParamsError,
+)
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -41,7 +48,8 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     Resource,
     VersionDiff,
     VersionList,
-    build_path,
+    artifact_path,
+    context_path,
     parse_path,
 )
 from a2a_canvas.server.protocols.artifacts.raw_content import (
@@ -53,11 +61,9 @@ from a2a_canvas.server.protocols.artifacts.raw_content import (
     negotiate,
     raw_content,
 )
-from a2a_canvas.server.protocols.edge.caller import owner_of
-from a2a_canvas.server.protocols.edge.conditional import conditional_response
-from a2a_canvas.server.protocols.edge.path_convertor import ANYTHING
+from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, conditional_response, owner_of
 from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE
-from a2a_canvas.server.protocols.edge.unavailable import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.journal.journal import Journal
@@ -67,13 +73,13 @@ from a2a_canvas.store.models import Content, Ref, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.unicode import valid_id
 
-JSON_NAMES = (JSON, "application/a2a+json")
-DIFF = "text/x-diff"
+JSON_TYPES = (JSON, "application/a2a+json")
+DIFF_TYPE = "text/x-diff"
 CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept"}
-"""Kept by nobody but the client, who asks again every time."""
+"""Only the client may cache, and revalidates each time."""
 
 THREAD_THRESHOLD = 2**20
-"""Bytes of an artifact from which on it is encoded in a thread: up to there it takes milliseconds."""
+"""Artifacts of more bytes are encoded in a thread; smaller ones take milliseconds."""
 
 NO_SUCH_PATH = (
     "No such path. There are /artifacts/{context}, and below it events and {artifact}[/versions[/{n}[/diff]]]."
@@ -81,12 +87,35 @@ NO_SUCH_PATH = (
 
 
 def artifact_routes(store: ArtifactStore, journal: Journal, grace: float = SHUTDOWN_GRACE) -> list[Route]:
-    """The routes below `/artifacts/`. They answer every method, because a mount for tenants stands behind them.
+    """The routes below `/artifacts/`. They take every method, because a mount for tenants comes after them.
 
     Args:
         grace: seconds that the server has to stop.
     """
     return [Route(f"/artifacts/{{rest:{ANYTHING}}}", _ArtifactsEndpoint(store, journal, grace))]
+
+
+class _PathNotFound(A2AError): ...
+
+
+class _ContextNotFound(A2AError): ...
+
+
+class _ArtifactNotFound(A2AError): ...
+
+
+class _VersionNotFound(A2AError): ...
+
+
+for _kind, _reason in (
+    (_PathNotFound, "PATH_NOT_FOUND"),
+    (_ContextNotFound, "CONTEXT_NOT_FOUND"),
+    (_ArtifactNotFound, "ARTIFACT_NOT_FOUND"),
+    (_VersionNotFound, "VERSION_NOT_FOUND"),
+):
+    # The SDK's error payloads are made from these tables; A2A has no errors of its own for these.
+    A2A_ERROR_REASONS[_kind] = _reason
+    A2A_ERROR_MAPPING[_kind] = ErrorMapping(404, "NOT_FOUND", _reason)
 
 
 class _HttpError(Exception):
@@ -106,10 +135,12 @@ class _ArtifactsEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             response = await self._answer(Request(scope, receive))
-        except _HttpError as refused:
-            response = rest_response(refused.refusal, refused.headers | NO_SNIFF)
-        except (ArtifactNotFound, VersionNotFound) as error:
-            response = rest_response(_not_found(str(error)), NO_SNIFF)
+        except _HttpError as error:
+            response = rest_response(error.refusal, error.headers | NO_SNIFF)
+        except ArtifactNotFound as error:
+            response = rest_response(Refusal(_ArtifactNotFound, str(error)), NO_SNIFF)
+        except VersionNotFound as error:
+            response = rest_response(Refusal(_VersionNotFound, str(error)), NO_SNIFF)
         except Unavailable as error:
             response = rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
         await response(scope, receive, send)
@@ -117,12 +148,12 @@ class _ArtifactsEndpoint:
     async def _answer(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             raise _HttpError(router_error(405, request.method), {"Allow": "GET, HEAD"})
-        prefix, rest = _sent_path(request)
+        prefix, rest = _raw_path(request)
         resource = parse_path(rest)
         if resource is None:
-            raise _HttpError(_not_found(NO_SUCH_PATH))
+            raise _HttpError(Refusal(_PathNotFound, NO_SUCH_PATH))
         _check_ids(resource)
-        await self._check_known(resource.context_id, owner_of(request))
+        await self._check_context(resource.context_id, owner_of(request))
         match resource:
             case ArtifactList():
                 return _json(request, await self._listing(resource.context_id, prefix))
@@ -148,32 +179,32 @@ class _ArtifactsEndpoint:
             case _:
                 assert_never(resource)
 
-    async def _check_known(self, context_id: str, owner: str) -> None:
+    async def _check_context(self, context_id: str, owner: str) -> None:
         if not await self._journal.has_context(context_id, owner):
             text = f"There is no context {context_id!r}. A message with this contextId begins it."
-            raise _HttpError(_not_found(text))
+            raise _HttpError(Refusal(_ContextNotFound, text))
 
     async def _listing(self, context_id: str, prefix: str) -> dict[str, Any]:
-        def url(resource: Resource) -> str:
-            return prefix + build_path(resource)
-
         artifacts = []
         for artifact in await self._store.list(context_id):
-            ids = (context_id, artifact.artifact_id)
-            urls = {"artifact": url(CurrentArtifact(*ids)), "versions": url(VersionList(*ids))}
-            artifacts.append(artifact_summary(artifact, await self._store.versions(Ref(*ids, ""))) | {"urls": urls})
-        return {"contextId": context_id, "artifacts": artifacts, "urls": {"events": url(ContextEvents(context_id))}}
+            versions = await self._store.versions(Ref(context_id, artifact.artifact_id, ""))
+            url = prefix + artifact_path(context_id, artifact.artifact_id)
+            urls = {"artifact": url, "versions": f"{url}/versions"}
+            artifacts.append(artifact_summary(artifact, versions) | {"urls": urls})
+        events = f"{prefix}{context_path(context_id)}/events"
+        return {"contextId": context_id, "artifacts": artifacts, "urls": {"events": events}}
 
     async def _versions(self, ref: Ref) -> dict[str, Any]:
         versions = await self._store.versions(ref)
         artifact = await self._store.get(ref)
-        facts = [version_summary(artifact, version) for version in versions]
-        return {"artifactId": ref.artifact_id, "versions": facts}
+        summaries = [version_summary(artifact, version) for version in versions]
+        return {"artifactId": ref.artifact_id, "versions": summaries}
 
     async def _version(self, resource: ArtifactVersion | VersionDiff) -> Version:
         number = _number(resource.number)
         if number is None:
-            raise _HttpError(_not_found(f"{resource.number!r} is no number of a version; they are 1, 2, 3 and so on."))
+            text = f"{resource.number!r} is no number of a version; they are 1, 2, 3 and so on."
+            raise _HttpError(Refusal(_VersionNotFound, text))
         return await self._store.version(_ref(resource), number)
 
     async def _diff(self, request: Request, resource: VersionDiff) -> Response:
@@ -182,18 +213,17 @@ class _ArtifactsEndpoint:
         old = new.parent if asked is None else _number(asked)
         count = len(await self._store.versions(_ref(resource)))
         if old is None or old > count:
-            wrong = f"Must be the number of a version, 1 to {count}, or 0 for the empty text."
-            raise _HttpError(_bad("from", wrong))
+            raise _invalid("from", f"Must be the number of a version, 1 to {count}, or 0 for the empty text.")
         before = (await self._store.version(_ref(resource), old)).content.text if old else ""
-        # Elsewhere, because a large diff takes its time.
+        # In a thread, because a large diff takes its time.
         return await asyncio.to_thread(_diff_answer, request, (old, before), (new.number, new.content.text))
 
 
 # ---------------------------------------------------------------------------- requests
 
 
-def _sent_path(request: Request) -> tuple[str, str]:
-    """The request's path as it was sent, still percent-encoded, cut behind `/artifacts/`."""
+def _raw_path(request: Request) -> tuple[str, str]:
+    """The percent-encoded path, as far as `/artifacts/` and after it."""
     raw = request.scope["raw_path"].decode("latin-1").partition("?")[0]
     slashes = request.scope["path"].removesuffix(request.path_params["rest"]).count("/")
     pieces = raw.split("/")
@@ -201,13 +231,13 @@ def _sent_path(request: Request) -> tuple[str, str]:
 
 
 def _check_ids(resource: Resource) -> None:
-    """Raises `_HttpError` for an id that is none, named as in `NO_SUCH_PATH`."""
+    """Raises `_HttpError` for an invalid id, named as in `NO_SUCH_PATH`."""
     ids = {"context": resource.context_id, "artifact": getattr(resource, "artifact_id", "")}
     for name, given in ids.items():
         try:
             valid_id(given)
         except ValueError as error:
-            raise _HttpError(_bad(name, f"{error}.")) from None
+            raise _invalid(name, f"{error}.") from None
 
 
 def _ref(resource: CurrentArtifact | VersionList | ArtifactVersion | VersionDiff) -> Ref:
@@ -227,7 +257,7 @@ def _json(request: Request, value: dict[str, Any], media_type: str = JSON) -> Re
 
 
 async def _document(request: Request, content: Content, wire: Callable[[Content], dict[str, Any]]) -> Response:
-    """`content`, of which `wire` makes the JSON."""
+    """The response with `content`; `wire` makes its JSON."""
 
     def answer(content: Content) -> Response:
         return _negotiated(request, wire(content), raw_content(content))
@@ -238,7 +268,7 @@ async def _document(request: Request, content: Content, wire: Callable[[Content]
 
 
 def _unshared(content: Content) -> Content:
-    """The same for another thread: ropes share what reading one and appending to one change."""
+    """A copy for another thread: ropes share state that both reading and appending change."""
     parts = (replace(part, body=Rope(part.text)) if isinstance(part, TextPart) else part for part in content.parts)
     return replace(content, parts=tuple(parts))
 
@@ -246,40 +276,32 @@ def _unshared(content: Content) -> Content:
 def _diff_answer(request: Request, old: tuple[int, str], new: tuple[int, str]) -> Response:
     """The diff between two versions, each a number and its text."""
     diff = unified_diff(old[1], new[1], f"version {old[0]}", f"version {new[0]}")
-    bare = RawContent(diff.encode(), f"{DIFF}; charset=utf-8")
-    return _negotiated(request, {"from": old[0], "to": new[0], "diff": diff}, (bare,))
+    raw = RawContent(diff.encode(), f"{DIFF_TYPE}; charset=utf-8")
+    return _negotiated(request, {"from": old[0], "to": new[0], "diff": diff}, (raw,))
 
 
-def _negotiated(request: Request, value: dict[str, Any], bare: tuple[RawContent, ...] | NoRawContent) -> Response:
-    """JSON or the bare content (`artifact_bare.py`, rule 2)."""
+def _negotiated(request: Request, value: dict[str, Any], raw: tuple[RawContent, ...] | NoRawContent) -> Response:
+    """JSON or the raw content (raw_content.py, rule 2)."""
     if request.query_params.get("raw", "") not in ("", "0"):
-        if isinstance(bare, NoRawContent):
-            raise _HttpError(_unacceptable(bare.reason))
-        return _bare(request, bare[0])
-    bares = () if isinstance(bare, NoRawContent) else bare
-    accept = ",".join(request.headers.getlist("accept"))
-    offers = (*JSON_NAMES, *(each.media_type for each in bares))
-    chosen = negotiate(accept, offers)
+        if isinstance(raw, NoRawContent):
+            raise _not_acceptable(raw.reason)
+        return _raw(request, raw[0])
+    forms = {} if isinstance(raw, NoRawContent) else {form.media_type: form for form in raw}
+    offers = (*JSON_TYPES, *forms)
+    chosen = negotiate(",".join(request.headers.getlist("accept")), offers)
     if chosen is None:
-        reason = bare.reason if isinstance(bare, NoRawContent) else f"This is to be had as {', '.join(offers)}."
-        raise _HttpError(_unacceptable(reason))
-    if chosen in JSON_NAMES:
-        return _json(request, value, chosen)
-    return _bare(request, next(each for each in bares if each.media_type == chosen))
+        offered = f"This is available as {', '.join(offers)}."
+        raise _not_acceptable(raw.reason if isinstance(raw, NoRawContent) else offered)
+    return _raw(request, forms[chosen]) if chosen in forms else _json(request, value, chosen)
 
 
-def _bare(request: Request, bare: RawContent) -> Response:
-    return conditional_response(request, bare.body, bare.media_type, CACHING | SANDBOXED)
+def _raw(request: Request, raw: RawContent) -> Response:
+    return conditional_response(request, raw.body, raw.media_type, CACHING | SANDBOXED)
 
 
-def _not_found(sentence: str) -> Refusal:
-    # The only thing that A2A knows not to be found.
-    return Refusal(TaskNotFoundError, sentence)
+def _not_acceptable(sentence: str) -> _HttpError:
+    return _HttpError(Refusal(ContentTypeNotSupportedError, sentence, http_status=406))
 
 
-def _unacceptable(sentence: str) -> Refusal:
-    return Refusal(ContentTypeNotSupportedError, sentence, http_status=406)
-
-
-def _bad(field: str, sentence: str) -> Refusal:
-    return Refusal(InvalidParamsError, f"{field}: {sentence}", ((field, sentence),))
+def _invalid(field: str, sentence: str) -> _HttpError:
+    return _HttpError(Refusal(InvalidParamsError, f"{field}: {sentence}", ((field, sentence),)))

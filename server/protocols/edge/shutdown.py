@@ -1,12 +1,12 @@
-"""How the server stops: first the runtime, so that whoever watches is told, then the answers, then the process.
+"""Graceful shutdown: first the runtime, so that subscribers get the last events, then the answers, then the process.
 
 Rules:
-1. What comes once the stop has begun is refused: HTTP says 503, gRPC UNAVAILABLE.
-2. The stop takes `grace` seconds at most: the runtime has all but the last of them, and what it has not done by then
-   is left undone.
-3. An answer that outlives the runtime (its task goes on elsewhere or waits for input, its reader is slow) is given
-   DRAIN_SHARE to end, and is then cut. What has begun over HTTP is complete all the same, with a last word where
-   its protocol has one: a reader can tell a server that stopped from a connection that broke, and comes back.
+1. Requests that arrive after the shutdown has begun are refused: HTTP with 503, gRPC with UNAVAILABLE.
+2. The shutdown takes `grace` seconds at most: the runtime gets all but the last ANSWER_GRACE of them, and is then
+   abandoned.
+3. An answer that outlives the runtime (its task runs on another server or waits for input, its reader is slow) gets
+   DRAIN_SHARE of the rest, and is then cancelled. An HTTP answer that had begun is complete nevertheless, with a final
+   event if its protocol has one: a reader can tell a server that stopped from a connection that broke.
 """
 
 from __future__ import annotations
@@ -17,26 +17,28 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import grpc.aio
 import uvicorn
 from anyio import CancelScope
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
+
+if TYPE_CHECKING:
+    import grpc.aio
 
 logger = logging.getLogger(__name__)
 
 SHUTDOWN_GRACE: Final = 5.0
-"""Seconds that a server has to stop, unless its operator says otherwise."""
+"""Default seconds of a shutdown."""
 
 ANSWER_GRACE: Final = 1.0
-"""Seconds of the grace, but never more than half of it, that are kept for the answers."""
+"""Seconds at the end of the grace, at most half of it, in which answers end."""
 
 DRAIN_SHARE: Final = 0.8
-"""Which part of that an answer has to end by itself. The rest is for the connections to close."""
+"""The part of ANSWER_GRACE in which answers end by themselves. In the rest the connections close."""
 
 _FINAL_EVENT: Final = "a2a_canvas.final_event"
 _STOPPING: Final = "The server is stopping. Send it again in a moment."
@@ -44,14 +46,14 @@ _REFUSAL: Final = {"error": {"code": 503, "status": "UNAVAILABLE", "message": _S
 
 
 class Shutdown:
-    """The stop of one application. A second call ends what the first one still let in.
+    """The shutdown of one application. A second call closes what the runtime accepted during the first.
 
     Args:
         close: stops the runtime; it is called twice, and may be cancelled.
-        grace: seconds that all of it may take.
+        grace: seconds that the whole shutdown may take.
 
     Attributes:
-        begun: nothing new is taken any more.
+        begun: new requests are refused.
         rpc: the application's gRPC server while there is one.
     """
 
@@ -60,11 +62,11 @@ class Shutdown:
         self.rpc: grpc.aio.Server | None = None
         self._close = close
         self._grace = grace
-        self._last = min(ANSWER_GRACE, grace / 2)
+        self._answer_grace = min(ANSWER_GRACE, grace / 2)
         self._calls = asyncio.Lock()
         self._answers: set[CancelScope] = set()
-        self._none_open = asyncio.Event()
-        self._none_open.set()
+        self._all_ended = asyncio.Event()
+        self._all_ended.set()
 
     async def __call__(self) -> None:
         first, self.begun = not self.begun, True
@@ -72,14 +74,14 @@ class Shutdown:
             if first:
                 await self._first()
             else:
-                await self._runtime_closed(self._last)
+                await self._runtime_closed(self._answer_grace)
 
     async def _first(self) -> None:
         # In this order: gRPC takes no more calls from its first step on.
         calls = [asyncio.ensure_future(self.rpc.stop(self._grace))] if self.rpc else []
-        await self._runtime_closed(self._grace - self._last)
-        ends = [*calls, asyncio.ensure_future(self._none_open.wait())]
-        await asyncio.wait(ends, timeout=self._last * DRAIN_SHARE)
+        await self._runtime_closed(self._grace - self._answer_grace)
+        ends = [*calls, asyncio.ensure_future(self._all_ended.wait())]
+        await asyncio.wait(ends, timeout=self._answer_grace * DRAIN_SHARE)
         ends[-1].cancel()
         for answer in tuple(self._answers):
             answer.cancel()
@@ -92,39 +94,39 @@ class Shutdown:
             async with asyncio.timeout(seconds):
                 await self._close()
         except TimeoutError:
-            logger.warning("The server did not stop within its %g seconds; what it was doing is left undone.", seconds)
+            logger.warning("The runtime did not stop within %g seconds; running turns were abandoned.", seconds)
         except Exception:
-            logger.exception("The server did not stop as it should")
+            logger.exception("The runtime failed to stop")
 
     @contextmanager
-    def cuts(self) -> Iterator[CancelScope]:
-        """A scope for one answer, which is cancelled when its time is up."""
+    def cancel_scope(self) -> Iterator[CancelScope]:
+        """A scope for one answer; it is cancelled when the answer's time is up (rule 3)."""
         with CancelScope() as answer:
             self._answers.add(answer)
-            self._none_open.clear()
+            self._all_ended.clear()
             try:
                 yield answer
             finally:
                 self._answers.discard(answer)
                 if not self._answers:
-                    self._none_open.set()
+                    self._all_ended.set()
 
 
 @dataclass(slots=True)
 class FinalEvent:
-    """What an answer that has begun ends with if the stop cuts it: the last event of its protocol, or nothing."""
+    """The bytes that end a streamed answer if the shutdown cancels it: the last event of its protocol, or nothing."""
 
     text: bytes = b""
 
 
 def final_event_of(scope: Scope) -> FinalEvent:
-    """The final event of the answer to this request; nobody reads it where there is no `ShutdownMiddleware`."""
+    """The final event of the answer to this request. Without `ShutdownMiddleware` it is never sent."""
     final_event = scope.get(_FINAL_EVENT)
     return final_event if isinstance(final_event, FinalEvent) else FinalEvent()
 
 
 class ShutdownMiddleware:
-    """ASGI middleware that keeps the rules for HTTP. It stands inside the guard: a body may take its time."""
+    """ASGI middleware for the rules of HTTP. It stands inside the guard, which may wait long for a body."""
 
     def __init__(self, app: ASGIApp, *, stop: Shutdown) -> None:
         self._app = app
@@ -141,17 +143,17 @@ class ShutdownMiddleware:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = _Answer(send)
         scope[_FINAL_EVENT] = answer.final_event
-        with self._stop.cuts() as cut:
+        with self._stop.cancel_scope() as cancel_scope:
             await self._app(scope, receive, answer.send)
-        if cut.cancelled_caught and not answer.begun:
+        if cancel_scope.cancelled_caught and not answer.begun:
             await _refuse(scope, receive, send)
         elif answer.open:
-            # An SSE response that is cut returns as if it were done.
+            # A cancelled SSE response returns normally.
             await answer.end(stopped=self._stop.begun)
 
 
 class _Answer:
-    """An answer on its way out. `begun`: its status has been sent; `open`: and its end has not."""
+    """An answer while it is sent. `begun`: the status has been sent; `open`: the end has not."""
 
     def __init__(self, send: Send) -> None:
         self.begun = False
@@ -161,7 +163,7 @@ class _Answer:
 
     async def send(self, message: Message) -> None:
         await self._send(message)
-        # Not before: a server waits in front of writing, and if that is cut, nothing was written.
+        # After the send: the server may wait before it writes, and if that wait is cancelled, nothing was written.
         self.begun = True
         self.open = message.get("more_body", message["type"] == "http.response.start")
 
@@ -175,11 +177,11 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class GracefulServer(uvicorn.Server):
-    """uvicorn, but the application stops while the server waits for its answers, and not after it.
+    """uvicorn, except that the application shuts down while uvicorn waits for the answers, not after it.
 
     Args:
-        stop: the application's stop. `config.timeout_graceful_shutdown` is what cuts off a reader that does not even
-            take the end of its answer: it must not be less than the stop's grace.
+        stop: the application's `Shutdown`. `config.timeout_graceful_shutdown` closes the connection of a reader that
+            does not take the end of its answer: it must not be less than the shutdown's grace.
     """
 
     def __init__(self, config: uvicorn.Config, stop: Callable[[], Awaitable[None]]) -> None:
@@ -187,7 +189,7 @@ class GracefulServer(uvicorn.Server):
         self._stop = stop
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # It begins when uvicorn waits for the first time: then nobody can connect any more.
+        # It runs from uvicorn's first await on, when no new connection is accepted.
         stopping = asyncio.ensure_future(self._stop())
         try:
             await super().shutdown(sockets)

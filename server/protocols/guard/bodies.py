@@ -1,11 +1,11 @@
-"""The bodies of requests: how large one may be, and how much of them there may be at once.
+"""Request bodies: the limit of each, and the limit of all that are in memory at once.
 
 Rules:
-1. A body is read to its end before anything looks at it, never beyond the limit of one, and replayed.
-2. What has come of all bodies together has a bound, `BodyBudget`, over all connections and bindings, counted as it
-   comes; whoever would go beyond it is refused with "try again", nothing of it is kept, and the others go on.
+1. A body is read to its end before it is checked, never beyond its limit, and replayed to the application.
+2. `BodyBudget` limits the bytes of all bodies, over all connections and bindings, as they arrive. A body beyond it is
+   refused with "try again" and discarded; the others are not affected.
 3. A body counts until its answer begins: until then the server may hold it in several forms.
-4. Small bodies do not count. Their number is that of the connections, and a cancel must pass when all is full.
+4. Small bodies do not count. The limit of connections limits them, and a cancel must pass when the budget is used up.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.edge.unavailable import OverloadedError
+from a2a_canvas.server.protocols.edge.availability import OverloadedError
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, too_large
 
 SMALL_BODY_BYTES: Final = 64 * 1024
-"""Bytes of a body that does not count."""
+"""Bodies of up to so many bytes do not count (rule 4)."""
 
 TOO_MANY_BODIES: Final = Refusal(
     OverloadedError, "The server has too many large requests at once. This one was not accepted: send it again."
@@ -30,13 +30,13 @@ TOO_MANY_BODIES: Final = Refusal(
 
 
 class BodyBudget:
-    """Bytes of request bodies that are under way.
+    """The bytes of request bodies in memory.
 
     Args:
-        limit: how many there may be.
+        limit: the most that there may be.
 
     Attributes:
-        used: how many there are.
+        used: those that there are.
     """
 
     def __init__(self, limit: int) -> None:
@@ -45,19 +45,19 @@ class BodyBudget:
 
     @contextmanager
     def reserve(self) -> Iterator[BodyReservation]:
-        """One body's share, which ends with the context."""
-        share = BodyReservation(self)
+        """One body's reservation, released at the end of the context."""
+        reservation = BodyReservation(self)
         try:
-            yield share
+            yield reservation
         finally:
-            share.release()
+            reservation.release()
 
 
 class BodyReservation:
-    """What one body takes of a budget.
+    """The part of a budget that one body takes.
 
     Attributes:
-        size: the bytes that count.
+        size: its bytes that count.
     """
 
     def __init__(self, budget: BodyBudget) -> None:
@@ -69,7 +69,7 @@ class BodyReservation:
         return size <= SMALL_BODY_BYTES or self._budget.used - self.size + size <= self._budget.limit
 
     def grow(self, size: int) -> bool:
-        """The body has `size` bytes by now; whether there was room for them."""
+        """Reserve `size` bytes in all; whether there was room for them."""
         fits = self.fits(size)
         if fits and size > SMALL_BODY_BYTES:
             self._budget.used += size - self.size
@@ -81,7 +81,7 @@ class BodyReservation:
         self.size = 0
 
     def release_when_answered(self, send: Send) -> Send:
-        """`send` that ends the share when the answer begins."""
+        """`send` that releases the reservation when the answer begins."""
         if not self.size:
             return send
 
@@ -93,14 +93,14 @@ class BodyReservation:
 
 
 async def read_body(
-    scope: Scope, receive: Receive, limits: BodyLimits, share: BodyReservation
+    scope: Scope, receive: Receive, limits: BodyLimits, reservation: BodyReservation
 ) -> bytes | Refusal | None:
-    """The body; a refusal as soon as it is known to be too large, or one too many; None if the client left."""
+    """The body; a refusal as soon as it is known to exceed a limit; None if the client disconnected."""
     declared = Headers(scope=scope).get("content-length", "")
     if re.fullmatch("[0-9]{1,20}", declared):
         if int(declared) > limits.max_body_bytes:
             return too_large(limits)
-        if not share.fits(int(declared)):
+        if not reservation.fits(int(declared)):
             return TOO_MANY_BODIES
     body = bytearray()
     more = True
@@ -112,16 +112,16 @@ async def read_body(
         more = message.get("more_body", False)
         if len(body) > limits.max_body_bytes:
             return too_large(limits)
-        if not share.grow(len(body)):
+        if not reservation.grow(len(body)):
             return TOO_MANY_BODIES
     return bytes(body)
 
 
 def replay_body(body: bytes | Refusal, receive: Receive) -> Receive:
-    """`receive` that begins with the body again."""
-    waiting = [{"type": "http.request", "body": body, "more_body": False}]
+    """`receive` that returns the body first."""
+    pending = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def again() -> Message:
-        return waiting.pop() if waiting else await receive()
+    async def receive_body_first() -> Message:
+        return pending.pop() if pending else await receive()
 
-    return again
+    return receive_body_first

@@ -1,15 +1,15 @@
-"""What the guard in front of the A2A routes decides: pure functions, bytes and headers in, a verdict out.
+"""What the guard decides about headers and JSON: pure functions, bytes and headers in, a verdict out.
 
 Rules:
-1. A check returns what it read, or a `Refusal`. A `Refusal` is a value: which A2A error, a sentence that says what
-   to do next, the fields at fault. It never carries the text of an exception.
-2. Where A2A's table gives an error its HTTP status, that status is used (400 for a wrong content type); a size, a
-   path or a method that is refused has no A2A error of its own and takes HTTP's status.
+1. A check returns what it read, or a `Refusal`. A `Refusal` is a value: an A2A error, a sentence that says what to do
+   next, the fields at fault. It never carries the text of an exception.
+2. An error that A2A maps to an HTTP status has that status (400 for a wrong content type). A size, a path or a method
+   that is refused has no A2A error of its own and takes HTTP's status.
 3. JSON is read by one rule in both bindings: UTF-8, no repeated keys (ProtoJSON forbids them), only numbers that a
-   double holds, only strings that UTF-8 can write.
-4. Depth: protobuf gives up at 100 nested messages and one level of a `Struct` costs three of them, so a message
+   double holds, only strings that UTF-8 can encode.
+4. Depth: protobuf fails at 100 nested messages and one level of a `Struct` takes three of them, so a message
    35 levels deep parses but can no longer be copied into a task. Hence MAX_JSON_DEPTH.
-5. A request without a version counts as 0.3; we speak 0.3 and 1.x. Codes for 0.3 requests are the SDK adapter's.
+5. A request without a version counts as 0.3; the server speaks 0.3 and 1.x. Codes for 0.3 are the SDK adapter's.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-from a2a.compat.v0_3 import a2a_v0_3_pb2
-from a2a.types import a2a_pb2
 from a2a.utils.errors import (
     A2AError,
     ContentTypeNotSupportedError,
@@ -31,15 +29,12 @@ from a2a.utils.errors import (
     JSONParseError,
     VersionNotSupportedError,
 )
-from google.protobuf.message import Message
-from google.protobuf.struct_pb2 import Struct, Value
-from google.protobuf.timestamp_pb2 import Timestamp
 
-JsonValue: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
+from a2a_canvas.store.models import JsonValue
 
 MAX_JSON_DEPTH = 32
 MAX_VALUES = 10_000
-"""Values in one request. Each costs about 25 µs on its way to the task and back, while nobody else is served."""
+"""Values in one request. Each takes about 25 µs of the event loop on its way to the task and back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +45,7 @@ class BodyLimits:
 
     Attributes:
         max_body_bytes: bytes of its body.
-        max_bodies_bytes: bytes of all bodies that are under way at once.
+        max_bodies_bytes: bytes of all bodies that are being received or processed at once.
         max_text_bytes: bytes of the text and data in a message; files and edits by hand have limits of their own.
         max_depth: levels of nested arrays and objects, at most MAX_JSON_DEPTH.
     """
@@ -69,7 +64,7 @@ class BodyLimits:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is turned away. `fields`: (path, what is wrong); `http_status`: where A2A has none."""
+    """Why a request is refused. `fields`: (path, what is wrong); `http_status`: where A2A has none."""
 
     kind: type[A2AError]
     message: str
@@ -80,6 +75,18 @@ class Refusal:
         """The same as the SDK's error, fields in the form that it turns into a `BadRequest` detail."""
         errors = [{"field": path, "message": text} for path, text in self.fields]
         return self.kind(self.message, {"errors": errors} if errors else None)
+
+
+def invalid(fields: Sequence[tuple[str, str]]) -> Refusal:
+    """InvalidParams that names the fields at fault, in the message and as details."""
+    names = ", ".join(path for path, _ in fields if path)
+    text = f"Invalid params: check {names}" if names else "Invalid params: check them against A2A's definition"
+    return Refusal(InvalidParamsError, text, tuple(fields))
+
+
+def too_deep(limits: BodyLimits) -> Refusal:
+    """The refusal of a request over `max_depth`."""
+    return Refusal(InvalidRequestError, f"Nested deeper than {limits.max_depth} levels; send a flatter structure")
 
 
 def too_large(limits: BodyLimits) -> Refusal:
@@ -98,23 +105,25 @@ def check_content_type(header: str | None) -> Refusal | None:
     )
 
 
-def check_version(header: str | None, spoken: str | None = None) -> Refusal | None:
-    """The A2A-Version header against what we speak at all, or against the version that the target speaks."""
+def check_version(header: str | None, target: str | None = None) -> Refusal | None:
+    """The A2A-Version header against all versions that the server speaks, or against that of the target."""
     if not re.fullmatch(r"0\.3(\.[0-9]+)*|1(\.[0-9]+)*", header or "0.3"):
         text = "This version of A2A is not supported; send A2A-Version: 1.0 or A2A-Version: 0.3"
         return Refusal(VersionNotSupportedError, text)
     declared = "0.3" if (header or "0.3").startswith("0") else "1.0"
-    if spoken is None or declared == spoken:
+    if target is None or declared == target:
         return None
-    said = f"the header A2A-Version says {declared}" if header else "without the header A2A-Version it counts as 0.3"
-    text = f"What is called belongs to A2A {spoken}, but {said}; send A2A-Version: {spoken}"
+    declared_by = (
+        f"the header A2A-Version says {declared}" if header else "without the header A2A-Version it counts as 0.3"
+    )
+    text = f"What is called belongs to A2A {target}, but {declared_by}; send A2A-Version: {target}"
     return Refusal(VersionNotSupportedError, text)
 
 
 # ---------------------------------------------------------------- JSON
 
 
-class _Bad(Exception):
+class _JsonRefused(Exception):
     """Carries a refusal out of the JSON parser's hooks."""
 
     def __init__(self, refusal: Refusal) -> None:
@@ -133,7 +142,7 @@ def check_json(body: bytes, limits: BodyLimits, max_values: int = MAX_VALUES) ->
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         return Refusal(JSONParseError, f"Body is not UTF-8: byte {error.start} is wrong; encode the JSON as UTF-8")
-    if refusal := _too_much(text, limits, max_values):
+    if refusal := _check_size(text, limits, max_values):
         return refusal
     try:
         value: JsonValue = json.loads(
@@ -141,8 +150,8 @@ def check_json(body: bytes, limits: BodyLimits, max_values: int = MAX_VALUES) ->
         )
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except _Bad as bad:
-        return bad.refusal
+    except _JsonRefused as refused:
+        return refused.refusal
     except UnicodeEncodeError:
         return Refusal(InvalidRequestError, r"A string has half of a \uD800-\uDFFF pair; send both halves")
     except ValueError as error:
@@ -151,31 +160,27 @@ def check_json(body: bytes, limits: BodyLimits, max_values: int = MAX_VALUES) ->
     return value
 
 
-def _too_much(text: str, limits: BodyLimits, max_values: int) -> Refusal | None:
+def _check_size(text: str, limits: BodyLimits, max_values: int) -> Refusal | None:
     depth = commas = 0
     for token in _TOKEN.finditer(text):
         first = text[token.start()]
         depth += (first in "[{") - (first in "]}")
         commas += first == ","
         if depth > limits.max_depth:
-            return _too_deep(limits)
+            return too_deep(limits)
     if commas < max_values:
         return None
     return Refusal(InvalidRequestError, f"More than {max_values} values in one request; send large data as a file")
 
 
-def _too_deep(limits: BodyLimits) -> Refusal:
-    return Refusal(InvalidRequestError, f"Nested deeper than {limits.max_depth} levels; send a flatter structure")
-
-
 def _no_constant(name: str) -> float:
-    raise _Bad(Refusal(JSONParseError, f"{name} is not JSON; send null or a number"))
+    raise _JsonRefused(Refusal(JSONParseError, f"{name} is not JSON; send null or a number"))
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _Bad(Refusal(InvalidRequestError, "A number is too large for a double; send it as a string"))
+        raise _JsonRefused(Refusal(InvalidRequestError, "A number is too large for a double; send it as a string"))
     return number
 
 
@@ -187,75 +192,5 @@ def _whole(text: str) -> int:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise _Bad(Refusal(InvalidRequestError, "An object has the same key twice; send every key once"))
+        raise _JsonRefused(Refusal(InvalidRequestError, "An object has the same key twice; send every key once"))
     return found
-
-
-# ---------------------------------------------------------------- messages
-
-
-_PARTS = {a2a_pb2.Part: "content", a2a_v0_3_pb2.Part: "part"}
-_NO_CONTENT = "A part has none of its contents; set exactly one of them."
-
-
-def check_message(message: Message, limits: BodyLimits, *, from_json: bool = False) -> Refusal | None:
-    """What a parsed message must not hold, in whatever way it came: it could be neither stored nor sent on as JSON.
-
-    Numbers that are not finite, times outside years 1 to 9999, parts without content, more than `max_depth` levels,
-    more than MAX_VALUES values. Free-form JSON that `check_json` has judged is not looked at a second time.
-    """
-    todo = [(message, 1, "")]
-    seen = 0
-    while todo:
-        node, depth, path = todo.pop()
-        seen += 1
-        if depth > limits.max_depth:
-            return _too_deep(limits)
-        if seen > MAX_VALUES:
-            return Refusal(InvalidRequestError, f"More than {MAX_VALUES} values in one request")
-        if wrong := _wrong(node):
-            return invalid(((path, wrong),))
-        if not (from_json and isinstance(node, Struct | Value)):
-            todo.extend(_children(node, depth, path))
-    return None
-
-
-def invalid(fields: Sequence[tuple[str, str]]) -> Refusal:
-    """InvalidParams that names the fields at fault, in the message and as details."""
-    names = ", ".join(path for path, _ in fields if path)
-    text = f"Invalid params: check {names}" if names else "Invalid params: check them against A2A's definition"
-    return Refusal(InvalidParamsError, text, tuple(fields))
-
-
-def _wrong(node: Message) -> str:
-    if isinstance(node, Value) and not math.isfinite(node.number_value):
-        return "Not a finite number; send null or a string."
-    if isinstance(node, Timestamp):
-        return "" if _is_time(node) else "Not a time between the years 1 and 9999."
-    content = _PARTS.get(type(node))
-    return _NO_CONTENT if content and node.WhichOneof(content) is None else ""
-
-
-def _is_time(node: Timestamp) -> bool:
-    try:
-        node.ToJsonString()
-    except ValueError:
-        return False
-    return True
-
-
-def _children(node: Message, depth: int, path: str) -> Iterator[tuple[Message, int, str]]:
-    """The messages in `node`, their depth in levels of JSON and their paths. A `Value` is no level of its own."""
-    for field, value in node.ListFields():
-        kind = field.message_type
-        if kind is None:
-            continue
-        here = f"{path}.{field.json_name}".lstrip(".")
-        if kind.GetOptions().map_entry:
-            if kind.fields_by_name["value"].message_type is not None:
-                yield from ((child, depth, f"{here}[{key}]") for key, child in value.items())
-        elif field.is_repeated:
-            down = depth if kind is Value.DESCRIPTOR else depth + 2
-            yield from ((child, down, f"{here}[{number}]") for number, child in enumerate(value))
-        else:
-            yield value, depth if kind is Value.DESCRIPTOR else depth + 1, here

@@ -1,4 +1,4 @@
-"""How a refusal looks in each HTTP binding: made by the SDK's own builders, so that it looks like the SDK's. Pure."""
+"""The form of a refusal in each HTTP binding, made by the SDK's own builders to look like the SDK's errors. Pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from a2a.utils.errors import (
 )
 from starlette.responses import JSONResponse
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER, UnavailableError
-from a2a_canvas.server.protocols.guard.calls import RequestId
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError
 from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.rpc_calls import RequestId
 
-INTERNAL_ERROR = Refusal(InternalError, "Internal error")
+INTERNAL_REFUSAL = Refusal(InternalError, "Internal error")
 
 
 @dataclass(frozen=True, slots=True)
 class JsonRpcForm:
-    """JSON-RPC's form, with HTTP 200. `id`: the request's, where it is known. `legacy`: as the 0.3 adapter does."""
+    """JSON-RPC's form, with HTTP 200. `id`: the request's, if known. `legacy`: the form of the SDK's 0.3 adapter."""
 
     id: RequestId = None
     legacy: bool = False
@@ -52,7 +52,7 @@ class RestForm:
 
     def payload(self, refusal: Refusal) -> dict[str, Any]:
         error = refusal.error()
-        # A2A has no HTTP status for a parse error; the SDK's own REST answer to one is this.
+        # A2A has no HTTP status for a parse error; the SDK's REST routes answer it so.
         payload = build_rest_error_payload(
             InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error
         )
@@ -70,7 +70,7 @@ def rest_response(refusal: Refusal, headers: Mapping[str, str] | None = None) ->
     return JSONResponse(RestForm().payload(refusal), RestForm().status(refusal), {**(headers or {}), **retry})
 
 
-# The codes of 1.0 that 0.3 has not: its adapter says InternalError for them.
+# The codes of 1.0 that 0.3 does not have: its adapter answers InternalError instead.
 _NOT_IN_LEGACY = (-32008, -32009)
 
 
@@ -86,9 +86,9 @@ def _legacy_error(refusal: Refusal) -> dict[str, Any]:
 
 
 def router_error(status: int, method: str) -> Refusal:
-    """The words for an answer that came without JSON, by its HTTP status and the method of the request."""
+    """The refusal in place of a router's answer without JSON, by its HTTP status and the request's method."""
     if status >= 500:
-        return INTERNAL_ERROR
+        return INTERNAL_REFUSAL
     if status == 405:
         text = f"{method} is not possible here; see the header Allow"
         return Refusal(MethodNotFoundError, text, http_status=status)

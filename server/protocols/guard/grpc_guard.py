@@ -1,16 +1,16 @@
 """The guard in front of the SDK's gRPC services, as a server interceptor.
 
 Rules:
-1. The metadata `a2a-version` may be missing: each service speaks one version. What is there has to be that version.
-2. Requests are read and answers written here, inside the net: bytes that are no message, and messages that could not
-   be passed on as JSON, are InvalidParams.
-3. An error has the SDK's form: status and message, `ErrorInfo` and `BadRequest` in `grpc-status-details-bin`. The 0.3
-   service gets the same for what is refused here.
-4. What a handler raises is logged and becomes INTERNAL without text. Cancellation and the handler's own aborts pass.
-5. What may go well in a moment has the status that `unavailable.py` gives it, and `RetryInfo`: the SDK has neither. It
-   carries no reason, for the SDK's client would take that for a failure of the server.
-6. Other services are left alone. The size of a message is the server's option `grpc.max_receive_message_length`; what
-   all of them take together (`bodies.py`) is counted when they are whole, for gRPC reads them before anybody can look.
+1. The metadata `a2a-version` may be missing: each service speaks one version. If present it must be that version.
+2. Requests are deserialized and answers serialized here: bytes that are no message, and messages that cannot be
+   written as JSON, are InvalidParams.
+3. An error has the SDK's form: status and message, `ErrorInfo` and `BadRequest` in `grpc-status-details-bin`, for the
+   0.3 service as well.
+4. An exception of a handler is logged and becomes INTERNAL without text. Cancellation and the handler's aborts pass.
+5. Retryable errors have the status of `availability.py`, and `RetryInfo`: the SDK has neither. They have no reason,
+   because the SDK's client would take it for a failure of the server.
+6. Other services are not guarded. The size of a message is the server's option `grpc.max_receive_message_length`; the
+   budget of all bodies (`bodies.py`) counts complete messages, because gRPC reads them before an interceptor runs.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER_SECONDS, UnavailableError
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER_SECONDS, UnavailableError
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
-from a2a_canvas.server.protocols.guard.calls import check_legacy_proto
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_message, check_version
-from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_ERROR
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_version
+from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_REFUSAL
+from a2a_canvas.server.protocols.guard.proto_messages import check_message
+from a2a_canvas.server.protocols.guard.rpc_calls import check_legacy_proto
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ _NOT_A_MESSAGE = Refusal(InvalidParamsError, "The request is not a protobuf mess
 
 
 class GuardInterceptor(grpc.aio.ServerInterceptor):
-    """Lets pass only what the A2A services behind it can answer, and lets no exception's text out of them."""
+    """Refuses what the A2A services behind it cannot answer, and lets no exception's text out."""
 
     def __init__(self, limits: BodyLimits | None = None, budget: BodyBudget | None = None) -> None:
         self._limits = limits or BodyLimits()
@@ -63,43 +64,45 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
         handler = await continuation(handler_call_details)
         service = handler_call_details.method.rpartition("/")[0].lstrip("/")
-        spoken = _SERVICES.get(service)
-        if handler is None or spoken is None:
+        version = _SERVICES.get(service)
+        if handler is None or version is None:
             return handler
-        wrong = _wrong_version(handler_call_details.invocation_metadata, spoken)
-        return _Guarded(handler, handler_call_details.method, spoken, wrong, self._limits, self._budget).handler()
+        refusal = _check_versions(handler_call_details.invocation_metadata, version)
+        return _GuardedCall(
+            handler, handler_call_details.method, version, refusal, self._limits, self._budget
+        ).handler()
 
 
-def _wrong_version(metadata: Iterable[tuple[str, str | bytes]] | None, spoken: str) -> Refusal | None:
-    """Every value counts where several are sent: one that is wrong is a call that does not know what it wants."""
+def _check_versions(metadata: Iterable[tuple[str, str | bytes]] | None, version: str) -> Refusal | None:
+    """If several values are sent, each of them has to be the service's version."""
     values = (value for key, value in metadata or () if key.lower() == "a2a-version")
     texts = (value if isinstance(value, str) else value.decode("latin-1") for value in values)
-    refusals = (check_version(text) or check_version(text, spoken) for text in texts if text)
+    refusals = (check_version(text) or check_version(text, version) for text in texts if text)
     return next((refusal for refusal in refusals if refusal), None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Guarded:
-    """One call: the SDK's handler with its reading, running and writing inside the net."""
+class _GuardedCall:
+    """One call of the SDK's handler: deserialize, run and serialize, with every exception caught."""
 
     inner: Any
     method: str
-    spoken: str
+    version: str
     refusal: Refusal | None
     limits: BodyLimits
     budget: BodyBudget
 
     def handler(self) -> grpc.RpcMethodHandler[Any, Any]:
-        """Takes and gives bytes, so that gRPC has nothing of its own left to fail on."""
+        """A handler of bytes: gRPC itself has no serializer that could fail."""
         if self.inner.response_streaming:
             return grpc.unary_stream_rpc_method_handler(self._stream)
         return grpc.unary_unary_rpc_method_handler(self._unary)
 
     async def _unary(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
         try:
-            with self.budget.reserve() as share:
-                request = await self._read(data, context, share)
-                answer = await self.inner.unary_unary(request, _Context(context))
+            with self.budget.reserve() as reservation:
+                request = await self._read(data, context, reservation)
+                answer = await self.inner.unary_unary(request, _RetryingContext(context))
             return self._write(answer)
         except grpc.aio.AbortError:
             raise
@@ -108,25 +111,27 @@ class _Guarded:
 
     async def _stream(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
         try:
-            with self.budget.reserve() as share:
-                request = await self._read(data, context, share)
-                async for response in self.inner.unary_stream(request, _Context(context)):
-                    share.release()
+            with self.budget.reserve() as reservation:
+                request = await self._read(data, context, reservation)
+                async for response in self.inner.unary_stream(request, _RetryingContext(context)):
+                    reservation.release()
                     yield self._write(response)
         except grpc.aio.AbortError:
             raise
         except Exception as error:
             await self._internal(error, context)
 
-    async def _read(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any], share: BodyReservation) -> Message:
-        refusal = self.refusal or (None if share.grow(len(data)) else TOO_MANY_BODIES)
+    async def _read(
+        self, data: bytes, context: grpc.aio.ServicerContext[Any, Any], reservation: BodyReservation
+    ) -> Message:
+        refusal = self.refusal or (None if reservation.grow(len(data)) else TOO_MANY_BODIES)
         if refusal is not None:
             await _abort(refusal, context)
         try:
             request: Message = self.inner.request_deserializer(data)
         except DecodeError:
             await _abort(_NOT_A_MESSAGE, context)
-        check = check_legacy_proto if self.spoken == "0.3" else check_message
+        check = check_legacy_proto if self.version == "0.3" else check_message
         if refusal := check(request, self.limits):
             await _abort(refusal, context)
         return request
@@ -136,11 +141,11 @@ class _Guarded:
 
     async def _internal(self, error: Exception, context: grpc.aio.ServicerContext[Any, Any]) -> NoReturn:
         logger.error("Unhandled error in %s", self.method, exc_info=error)
-        await _abort(INTERNAL_ERROR, context)
+        await _abort(INTERNAL_REFUSAL, context)
 
 
-class _Context:
-    """A call's context as the SDK's handlers have it: rule 5 for the errors that they abort with."""
+class _RetryingContext:
+    """A call's context for the SDK's handlers, with rule 5 for the errors that they abort with."""
 
     def __init__(self, inner: grpc.aio.ServicerContext[Any, Any]) -> None:
         self._inner = inner
@@ -149,7 +154,7 @@ class _Context:
         return getattr(self._inner, name)
 
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()) -> NoReturn:
-        error = sys.exception()  # the SDK aborts while it handles it
+        error = sys.exception()  # the SDK aborts in the except block of the error
         if isinstance(error, UnavailableError):
             await _abort(Refusal(type(error), error.message), self._inner)
         await self._inner.abort(code, details, trailing_metadata)

@@ -1,12 +1,12 @@
-"""Which names the server answers to, and whose pages may use it: checked in front of everything else.
+"""The hosts that the server answers to, and the origins whose pages may use it: checked before everything else.
 
 Rules:
-1. The `Host` of a request must be one of the server's names. A page on the internet can make its own name lead to this
-   machine's address (DNS rebinding), and a browser then counts this server as part of that page; but the name stays.
-2. A browser says in `Origin` which page asks. It must be the server's own, as `Host` or the public address has it: no
+1. The `Host` of a request must be one of the server's names. A page on the internet can resolve its own name to this
+   machine's address (DNS rebinding), and a browser then treats this server as that page's origin; `Host` shows it.
+2. A browser sends the origin of a page in `Origin`. It must be the server's own, as in `Host` or the public address: no
    other page may change anything here, and without CORS headers it could not read an answer either.
-3. Who sends no `Origin` is no page and passes; so does HTTP/1.0 without `Host`, which browsers do not speak.
-4. An address as the host cannot be rebound. A server that listens on all addresses cannot know its own: it takes any.
+3. A request without `Origin` comes from no page and passes; so does HTTP/1.0 without `Host`, which no browser speaks.
+4. An IP address as the host cannot be rebound. A server that listens on all addresses accepts any IP address.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
-from a2a_canvas.server.settings import EVERYWHERE
+from a2a_canvas.server.settings import ALL_ADDRESSES
 
 LOCALHOST = ("localhost", "127.0.0.1", "::1")
 
@@ -34,12 +34,12 @@ _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/?#@\s]+))(?::([0-9]{0,5}
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """What a request may name.
+    """What `Host` and `Origin` may be.
 
     Attributes:
-        names: hosts in small letters, without ports; `*` for any, `*.example.com` for any below that one.
+        names: hosts in lower case, without ports; `*` for any, `*.example.com` for any subdomain.
         any_address: any IP address is allowed as well.
-        origins: those of pages that may use the server, beside the one that the request's own `Host` makes.
+        origins: those that are allowed beside the origin of the request's own `Host`.
     """
 
     names: frozenset[str]
@@ -53,9 +53,9 @@ class Hosts:
         Args:
             host: where it listens.
             public_url: its public address, if it has one.
-            more: what its operator adds.
+            more: names that the operator adds.
         """
-        everywhere = host in EVERYWHERE
+        everywhere = host in ALL_ADDRESSES
         public = urlsplit(public_url or "")
         names = {*LOCALHOST, *more, socket.gethostname() if everywhere else host, public.hostname or ""}
         origins = {f"{public.scheme}://{public.netloc.rpartition('@')[2]}".lower()} if public_url else ()
@@ -79,7 +79,7 @@ class Hosts:
 
 
 class HostCheck:
-    """ASGI middleware that lets nothing pass but what `hosts` allows."""
+    """ASGI middleware that refuses what `hosts` does not allow."""
 
     def __init__(self, app: ASGIApp, *, hosts: Hosts) -> None:
         self._app = app
@@ -105,7 +105,7 @@ def _refusal(status: int, text: str) -> Refusal:
 
 
 def _host_of(authority: str) -> str:
-    """The host of `host:port`, in small letters; empty if it is none."""
+    """The host of `host:port`, in lower case; empty if it is malformed."""
     found = _AUTHORITY.fullmatch(authority.strip())
     return (found[1] or found[2]).lower().rstrip(".") if found else ""
 
@@ -119,7 +119,7 @@ def _is_address(name: str) -> bool:
 
 
 def _is_page_of(origin: str, host: str | None) -> bool:
-    """Whether an origin is that of `host`. Behind a proxy nobody knows here which scheme the browser sees."""
+    """Whether an origin is that of `host`, with any scheme: behind a proxy the browser's is not known here."""
     scheme, _, authority = origin.lower().partition("://")
     port = _PORTS.get(scheme)
     return port is not None and host is not None and authority.removesuffix(port) == host.lower().removesuffix(port)

@@ -1,16 +1,17 @@
-"""The guard in front of the SDK's HTTP routes, as ASGI middleware.
+"""The guard in front of the HTTP routes of A2A, as ASGI middleware.
 
 Rules:
 1. The request body is read first (`bodies.py`) and replayed; after it the app's `receive` is the server's, so a
-   disconnect still reaches the app. No answer is held back: streams pass through untouched.
-2. JSON-RPC is `POST /`; REST is what lies below its prefix, also below a tenant. All other paths get the limit of
-   the body and nothing else.
+   disconnect still reaches the app. No answer is buffered: streams pass through unchanged.
+2. JSON-RPC is `POST /`; REST is every path below its prefix, also below a tenant. On all other paths only the size of
+   the body is checked.
 3. A refusal has the binding's form: JSON-RPC an error object with HTTP 200, REST a `google.rpc.Status` with its HTTP
-   status. A 0.3 call is answered as the SDK's 0.3 adapter answers it.
+   status. A 0.3 call is answered in the form of the SDK's 0.3 adapter.
 4. An error that is not JSON (the router's 404 and 405) is replaced by the binding's, `Allow` included.
-5. The last net: what the app raises is logged and becomes InternalError without text, or, where a stream has begun,
-   its last event.
-6. A 503 says when to try again.
+5. An exception of the app is logged and becomes InternalError without text, or the last event of a stream that has
+   begun.
+6. A 503 has `Retry-After`.
+7. A JSON-RPC call is left in the scope as it was parsed (`rpc_calls.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.edge.unavailable import RETRY_AFTER
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 from a2a_canvas.server.protocols.guard.bodies import (
     SMALL_BODY_BYTES,
     TOO_MANY_BODIES,
@@ -37,9 +38,14 @@ from a2a_canvas.server.protocols.guard.bodies import (
     read_body,
     replay_body,
 )
-from a2a_canvas.server.protocols.guard.calls import RejectedCall, check_jsonrpc
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type
-from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_ERROR, ErrorForm, JsonRpcForm, RestForm, router_error
+from a2a_canvas.server.protocols.guard.error_forms import (
+    INTERNAL_REFUSAL,
+    ErrorForm,
+    JsonRpcForm,
+    RestForm,
+    router_error,
+)
 from a2a_canvas.server.protocols.guard.rest import (
     TENANT_PATTERN,
     allowed_methods,
@@ -47,15 +53,17 @@ from a2a_canvas.server.protocols.guard.rest import (
     check_rest,
     find_rest_route,
 )
+from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc, leave_in_scope
 
 logger = logging.getLogger(__name__)
 
 
 class Guard:
-    """ASGI middleware that lets pass only what the A2A routes behind it can answer. Other paths: size alone.
+    """ASGI middleware, around the app or among its middleware.
 
-    `rest_prefix` is the `path_prefix` of `create_rest_routes`; `budget` is for other entrances to share. It may stand
-    around the app or among its middleware.
+    Args:
+        budget: of all request bodies, to be shared with gRPC; one of its own if not given.
+        rest_prefix: the `path_prefix` of `create_rest_routes`.
     """
 
     def __init__(
@@ -65,7 +73,7 @@ class Guard:
         self._limits = limits
         self._budget = budget or BodyBudget(limits.max_bodies_bytes)
         self._checking = asyncio.Lock()
-        self._steps = _Steps()
+        self._steps = _OnePerLoopStep()
         self._prefix = rest_prefix
         self._rest_path = re.compile(rf"{TENANT_PATTERN}{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
 
@@ -73,16 +81,16 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        with self._budget.reserve() as share:
-            body = await read_body(scope, receive, self._limits, share)
+        with self._budget.reserve() as reservation:
+            body = await read_body(scope, receive, self._limits, reservation)
             if body is None:
                 return
             await self._steps.next()
             path = scope["path"].removeprefix(scope.get("root_path", ""))
-            connection = _Connection(scope, replay_body(body, receive), share.release_when_answered(send))
+            connection = _Exchange(scope, replay_body(body, receive), reservation.release_when_answered(send))
             await self._serve(scope, path, body, connection)
 
-    async def _serve(self, scope: Scope, path: str, body: bytes | Refusal, connection: _Connection) -> None:
+    async def _serve(self, scope: Scope, path: str, body: bytes | Refusal, connection: _Exchange) -> None:
         binding = self._binding(scope["method"], path)
         if body is TOO_MANY_BODIES:
             await connection.answer(503, (binding or RestForm()).payload(TOO_MANY_BODIES), dict(RETRY_AFTER))
@@ -96,14 +104,14 @@ class Guard:
                 await connection.refuse(*verdict)
             else:
                 allowed = allowed_methods(path, self._prefix) if isinstance(verdict, RestForm) else ()
-                await _Watched(connection, verdict, allowed).run(self._app)
+                await _GuardedAnswer(connection, verdict, allowed).run(self._app)
 
     async def _verdict(
         self, binding: ErrorForm, scope: Scope, path: str, body: bytes
     ) -> ErrorForm | tuple[ErrorForm, Refusal]:
         if len(body) <= SMALL_BODY_BYTES:
             return self._check(binding, scope, path, body)
-        # It takes 30 ms for a megabyte. One at a time, so that what comes next is not done for all of them in one step.
+        # A megabyte takes 30 ms. One at a time: otherwise all of them would continue in one step of the event loop.
         async with self._checking:
             return await asyncio.to_thread(self._check, binding, scope, path, body)
 
@@ -113,7 +121,7 @@ class Guard:
         return JsonRpcForm() if path == "/" and method not in ("GET", "HEAD") else None
 
     def _check(self, binding: ErrorForm, scope: Scope, path: str, body: bytes) -> ErrorForm | tuple[ErrorForm, Refusal]:
-        """The binding, knowing more of the call now, if it may pass; with the refusal if not."""
+        """The form of the call's errors if it may pass; the form and the refusal if not."""
         headers = Headers(scope=scope)
         unread = check_content_type(headers.get("content-type")) if scope["method"] == "POST" and body else None
         version = headers.get("a2a-version")
@@ -129,17 +137,20 @@ class Guard:
             return binding
         call = RejectedCall(unread) if unread else check_jsonrpc(body, version, self._limits)
         answer = JsonRpcForm(call.id, call.legacy)
-        return (answer, call.refusal) if isinstance(call, RejectedCall) else answer
+        if isinstance(call, RejectedCall):
+            return answer, call.refusal
+        leave_in_scope(call, scope)
+        return answer
 
 
-class _Steps:
-    """Lets one request pass in each step of the event loop, so that a burst of them does not hold up what runs."""
+class _OnePerLoopStep:
+    """Lets one request pass in each step of the event loop, so that a burst does not delay the running turns."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def next(self) -> None:
-        """Wait for a step of one's own, in order."""
+        """Wait for a step, first come, first served."""
         loop = asyncio.get_running_loop()
         if not self._waiting:
             loop.call_soon(self._pass)
@@ -151,12 +162,12 @@ class _Steps:
         passed = self._waiting.popleft()
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._pass)
-        if not passed.done():  # else its sender has gone
+        if not passed.done():  # cancelled: its client has disconnected
             passed.set_result(None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Connection:
+class _Exchange:
     scope: Scope
     receive: Receive
     send: Send
@@ -168,10 +179,10 @@ class _Connection:
         await JSONResponse(payload, status, headers)(self.scope, self.receive, self.send)
 
 
-class _Watched:
-    """One run of the app behind a binding: its answer goes straight out, unless it is an error that is not JSON."""
+class _GuardedAnswer:
+    """One run of the app behind a binding: its answer is sent on at once, unless it is an error that is not JSON."""
 
-    def __init__(self, connection: _Connection, binding: ErrorForm, allowed: tuple[str, ...]) -> None:
+    def __init__(self, connection: _Exchange, binding: ErrorForm, allowed: tuple[str, ...]) -> None:
         self._connection = connection
         self._allowed = allowed
         self._binding = binding
@@ -201,37 +212,37 @@ class _Watched:
 
     async def _replace(self, start: Message) -> None:
         status, allow = start["status"], Headers(raw=start["headers"]).get("allow")
-        # The SDK's mount for tenants takes every path, so that its router says 404 where a method is wrong.
+        # The SDK's mount for tenants takes every path, so its router answers 404 to a wrong method.
         if status == 404 and self._allowed:
             status, allow = 405, ", ".join(self._allowed)
         refusal = router_error(status, self._connection.scope["method"])
-        # JSON-RPC has no status of its own for a failure; a 405 stays one, or its Allow would mean nothing.
+        # JSON-RPC answers a failure with HTTP 200; a 405 keeps its status, without which Allow has no meaning.
         status = status if status < 500 else self._binding.status(refusal)
         headers = {"allow": allow} if allow is not None else None
         await self._connection.answer(status, self._binding.payload(refusal), headers)
 
     async def _catch(self, error: Exception) -> None:
-        cause = _single(error)
+        cause = _unwrap_group(error)
         scope = self._connection.scope
         if not isinstance(cause, A2AError):
             logger.error("Unhandled error in %s %r", scope["method"], scope["path"], exc_info=error)
         if self._begun is None:
-            await self._connection.refuse(self._binding, INTERNAL_ERROR)
+            await self._connection.refuse(self._binding, INTERNAL_REFUSAL)
         elif self._begun.get("content-type", "").startswith("text/event-stream"):
             await self._last_event(cause)
         else:
             raise error
 
     async def _last_event(self, cause: BaseException) -> None:
-        """An error event, so that the reader knows that the stream broke; the SDK's 0.3 REST streams need it."""
-        refusal = Refusal(type(cause), cause.message) if isinstance(cause, A2AError) else INTERNAL_ERROR
+        """An error event: the reader can tell that the stream broke. The SDK's 0.3 REST streams have none."""
+        refusal = Refusal(type(cause), cause.message) if isinstance(cause, A2AError) else INTERNAL_REFUSAL
         data = json.dumps(self._binding.payload(refusal), ensure_ascii=False)
         body = f"event: error\r\ndata: {data}\r\n\r\n".encode()
         with suppress(OSError):
             await self._connection.send({"type": "http.response.body", "body": body, "more_body": False})
 
 
-def _single(error: BaseException) -> BaseException:
+def _unwrap_group(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error

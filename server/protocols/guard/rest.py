@@ -1,29 +1,34 @@
-"""What a REST request must be before the SDK's routes see it: the SDK's routes as a table, and the checks. Pure.
+"""Checks of a REST request before the SDK's routes get it: their paths as a table, and what each reads. Pure.
 
-A path that is in no row passes: the router answers it. A body or query that the SDK does not read is not checked
-against a message, but a body is always one JSON object.
+Rules:
+1. A path that is in no row passes: the router answers it.
+2. A body or query that the SDK parses is parsed here first, and refused if that fails or loses something. Any other
+   body need only be one JSON object.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
+from a2a.utils import proto_utils
 from a2a.utils.errors import InvalidRequestError
-from a2a.utils.proto_utils import parse_params
 from google.protobuf.message import Message
 from starlette.datastructures import QueryParams
 
-from a2a_canvas.server.protocols.guard.calls import check_enums_and_bytes, check_legacy_proto, check_params, try_parse
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version, invalid
+from a2a_canvas.server.protocols.guard.proto_messages import parse_params
+from a2a_canvas.server.protocols.guard.rpc_calls import check_legacy_proto
 
 
 @dataclass(frozen=True, slots=True)
 class RestRoute:
-    """One of the SDK's REST routes: its path below the prefix, its version, what its body and query are parsed into."""
+    """One of the SDK's REST routes: its path below the prefix, its version, the messages of its body and query."""
 
     method: str
     path: str
@@ -33,7 +38,7 @@ class RestRoute:
 
 
 TENANT_PATTERN = "(?:/(?!artifacts/)[^/]+)?"
-"""What may stand before the prefix: a tenant. `/artifacts/rest/…` is a context of that name, not a tenant."""
+"""A tenant may stand before the prefix. `/artifacts/rest/…` is a context of that name, not a tenant."""
 
 _PUSH = "tasks/[^/]+/pushNotificationConfigs"
 _LEGACY_PUSH = a2a_v0_3_pb2.CreateTaskPushNotificationConfigRequest
@@ -64,15 +69,15 @@ REST_ROUTES = (
 def find_rest_route(method: str, path: str, prefix: str) -> RestRoute | None:
     """The route that the SDK takes. 1.0 routes also stand below a tenant: `/{tenant}{prefix}/...`."""
     verb = "GET" if method == "HEAD" else method
-    return next((route for route in REST_ROUTES if route.method == verb and _stands_at(route, path, prefix)), None)
+    return next((route for route in REST_ROUTES if route.method == verb and _matches(route, path, prefix)), None)
 
 
 def allowed_methods(path: str, prefix: str) -> tuple[str, ...]:
     """The methods that have a route at `path`, sorted; none if there is no such path."""
-    return tuple(sorted({route.method for route in REST_ROUTES if _stands_at(route, path, prefix)}))
+    return tuple(sorted({route.method for route in REST_ROUTES if _matches(route, path, prefix)}))
 
 
-def _stands_at(route: RestRoute, path: str, prefix: str) -> bool:
+def _matches(route: RestRoute, path: str, prefix: str) -> bool:
     tenant = TENANT_PATTERN if route.version == "1.0" else ""
     return re.fullmatch(f"{tenant}{re.escape(prefix)}/{route.path}", path) is not None
 
@@ -85,28 +90,29 @@ def check_rest(
         return refusal
     if route.version == "0.3" and (refusal := _check_legacy_query(query)):
         return refusal
-    if route.query is not None and (refusal := _check_query(query, route.query(), limits)):
-        return refusal
+    if route.query is not None:
+        parsed = parse_params(query, route.query, limits, _parse_query)
+        if isinstance(parsed, Refusal):
+            return parsed
     if route.method != "POST" or (not body and route.body is None):
         return None
     return _check_body(route, body, limits)
 
 
-def _check_query(query: QueryParams, scratch: Message, limits: BodyLimits) -> Refusal | None:
-    return try_parse(lambda: parse_params(query, scratch), scratch, limits) or check_enums_and_bytes(
-        dict(query), scratch
-    )
+def _parse_query(fields: Mapping[str, Any], message: Message) -> None:
+    proto_utils.parse_params(fields if isinstance(fields, QueryParams) else QueryParams(fields), message)
 
 
 def _check_legacy_query(query: QueryParams) -> Refusal | None:
-    """The SDK reads it with int(), which takes less than its parser of JSON does (-0.0), and more (1_0)."""
+    """The SDK reads it with int(), which takes less than ProtoJSON (-0.0), and more (1_0)."""
     given = query.get("historyLength")
-    wrong = given and not re.fullmatch("-?[0-9]+", given, re.ASCII)
-    return invalid((("historyLength", "Not a whole number."),)) if wrong else None
+    if not given or re.fullmatch("-?[0-9]+", given, re.ASCII):
+        return None
+    return invalid((("historyLength", "Not a whole number."),))
 
 
 def check_encoding(raw_path: bytes, query: bytes) -> Refusal | None:
-    """A path and a query as they were sent: what is percent-encoded in them has to be UTF-8."""
+    """A path and a query as they were sent: percent-encoded bytes must be UTF-8."""
     try:
         unquote_to_bytes(raw_path + query).decode()
     except UnicodeDecodeError:
@@ -122,6 +128,7 @@ def _check_body(route: RestRoute, body: bytes, limits: BodyLimits) -> Refusal | 
         return Refusal(InvalidRequestError, "Send one JSON object as the body")
     if route.body is None:
         return None
-    scratch = route.body()
-    refusal = check_params(value, scratch, limits)
-    return check_legacy_proto(scratch, limits) if refusal is None and route.version == "0.3" else refusal
+    parsed = parse_params(value, route.body, limits)
+    if isinstance(parsed, Refusal):
+        return parsed
+    return check_legacy_proto(parsed, limits) if route.version == "0.3" else None

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from a2a_canvas.server.agent.events import State, StatusChanged, UserMessage
-from a2a_canvas.server.agent.operations import Operation
+from a2a_canvas.server.agent.intent import Operation
 from a2a_canvas.server.tasks.runtime.admission import Ticket
 
 

@@ -24,9 +24,8 @@ from a2a_canvas.server.agent.events import (
     TranscriptAppended,
     UserMessage,
 )
-from a2a_canvas.server.agent.intent import intent_of
+from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, intent_of
 from a2a_canvas.server.agent.model import LLM
-from a2a_canvas.server.agent.operations import Converse, InvalidOperation, Operation
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.tasks.alone import LocalOwnership

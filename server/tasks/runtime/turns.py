@@ -30,11 +30,10 @@ from a2a_canvas.server.agent.events import (
     UserInput,
     UserMessage,
 )
-from a2a_canvas.server.agent.intent import intent_of
+from a2a_canvas.server.agent.intent import Converse, Operation, SelectionEdit, intent_of
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM
-from a2a_canvas.server.agent.models.pacing import PacedLLM
-from a2a_canvas.server.agent.operations import Converse, Operation, SelectionEdit
+from a2a_canvas.server.agent.models.wrappers import PacedLLM
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, reclaim
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn

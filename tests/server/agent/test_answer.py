@@ -3,7 +3,7 @@
 import pytest
 
 from a2a_canvas.server.agent.answer import Answer, AnswerBlock
-from a2a_canvas.server.agent.blocks import BlockError
+from a2a_canvas.server.agent.blocks import BlockError, Progress
 from a2a_canvas.server.agent.events import (
     BlockPosition,
     BlockStopped,
@@ -24,7 +24,6 @@ from a2a_canvas.server.agent.model import (
     ThinkingDelta,
     Usage,
 )
-from a2a_canvas.server.agent.progress import Progress
 from tests.fakes import EventRecorder, answer, broken, text, thinking, tool
 
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS, instruction_of, intent_of
-from a2a_canvas.server.agent.operations import (
+from a2a_canvas.server.agent.intent import (
     Converse,
     Focus,
     InvalidOperation,
@@ -14,7 +13,10 @@ from a2a_canvas.server.agent.operations import (
     SelectionEdit,
     SelectionRequest,
     VersionStep,
+    instruction_of,
+    intent_of,
 )
+from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, Parts, text_part
 

@@ -7,7 +7,7 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.thinking import ThinkingDeltas
+from a2a_canvas.server.agent.answer import ThinkingDeltas
 
 PIECES = st.lists(st.text("ab ", max_size=4))
 

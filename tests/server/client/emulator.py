@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from a2a_canvas.server.client.shown import cells
+from a2a_canvas.server.client.display import cells
 
 _TOKEN = re.compile(r"\x1b\[\d*[a-zA-Z]|\x1b[D78]|[\s\S]")
 

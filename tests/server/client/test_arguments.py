@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from a2a_canvas.server.cli import main
-from a2a_canvas.server.client.operations import (
+from a2a_canvas.server.client.requests import (
     REDO,
     REDO_STEP,
     UNDO,
     UNDO_STEP,
-    Edit,
-    Lines,
-    Match,
-    Operation,
+    ArtifactOperation,
+    ArtifactTarget,
+    EditRequest,
+    LineRange,
+    TextMatch,
     put,
     restore,
 )
-from a2a_canvas.server.client.send_options import Where
 
 C = ["--context", "c"]
 
@@ -38,9 +38,9 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
         return run
 
-    monkeypatch.setattr("a2a_canvas.server.client.arguments.operate", record("operate"))
+    monkeypatch.setattr("a2a_canvas.server.client.edit.operate", record("operate"))
     for name in ("artifacts", "show", "versions", "diff"):
-        monkeypatch.setattr(f"a2a_canvas.server.client.versions.{name}", record(name))
+        monkeypatch.setattr(f"a2a_canvas.server.client.artifacts.{name}", record(name))
     monkeypatch.setattr("sys.argv", ["./a2a-canvas"])
 
     def typed(*arguments: str) -> tuple[Any, ...]:
@@ -50,21 +50,24 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return typed
 
 
-HERE = Where("c", "doc", program="./a2a-canvas")
+HERE = ArtifactTarget("c", "doc", program="./a2a-canvas")
 
 
 @pytest.mark.parametrize(
     ("arguments", "edit"),
     [
-        (["doc", "shorter", "--lines", "3"], Edit("shorter", Lines(3, 3))),
-        (["--lines", "3-5", "doc", "shorter"], Edit("shorter", Lines(3, 5))),
-        (["doc", "--match", "one two", "--after", "more"], Edit("more", Match("one two"), "insert_after")),
-        (["doc", "--match=-x", "--before", "more", "--base", "7"], Edit("more", Match("-x"), "insert_before", 7)),
-        (["--lines", "3", "--", "doc", "--shorter"], Edit("--shorter", Lines(3, 3))),
-        (["doc", "--lines", "3", "--", "-"], Edit("-", Lines(3, 3))),
+        (["doc", "shorter", "--lines", "3"], EditRequest("shorter", LineRange(3, 3))),
+        (["--lines", "3-5", "doc", "shorter"], EditRequest("shorter", LineRange(3, 5))),
+        (["doc", "--match", "one two", "--after", "more"], EditRequest("more", TextMatch("one two"), "insert_after")),
+        (
+            ["doc", "--match=-x", "--before", "more", "--base", "7"],
+            EditRequest("more", TextMatch("-x"), "insert_before", 7),
+        ),
+        (["--lines", "3", "--", "doc", "--shorter"], EditRequest("--shorter", LineRange(3, 3))),
+        (["doc", "--lines", "3", "--", "-"], EditRequest("-", LineRange(3, 3))),
     ],
 )
-def test_an_edit_is_understood_in_any_order(typed: Callable[..., Any], arguments: list[str], edit: Edit) -> None:
+def test_an_edit_is_understood_in_any_order(typed: Callable[..., Any], arguments: list[str], edit: EditRequest) -> None:
     assert typed("edit", *C, *arguments) == ("operate", HERE, edit)
 
 
@@ -79,7 +82,7 @@ def test_an_edit_is_understood_in_any_order(typed: Callable[..., Any], arguments
     ],
 )
 def test_a_step_through_the_versions_is_understood(
-    typed: Callable[..., Any], arguments: list[str], operation: Operation
+    typed: Callable[..., Any], arguments: list[str], operation: ArtifactOperation
 ) -> None:
     assert typed(*arguments, *C) == ("operate", HERE, operation)
     assert typed(*arguments[:2], *C, *arguments[2:]) == ("operate", HERE, operation)
@@ -100,7 +103,7 @@ def test_a_text_is_put_from_a_file_or_from_the_standard_input(
 @pytest.mark.parametrize(
     ("arguments", "call"),
     [
-        (["artifacts"], ("artifacts", Where("c", program="./a2a-canvas"))),
+        (["artifacts"], ("artifacts", ArtifactTarget("c", program="./a2a-canvas"))),
         (["show", "doc"], ("show", HERE, None)),
         (["show", "doc", "--version", "2"], ("show", HERE, 2)),
         (["versions", "doc"], ("versions", HERE)),
@@ -119,7 +122,7 @@ def test_reading_is_understood(typed: Callable[..., Any], arguments: list[str], 
 def test_every_command_takes_the_server_and_json(typed: Callable[..., Any], command: str) -> None:
     name, *rest = command.split()
     _, where, *_ = typed(name, "doc", *C, "--url", "http://h", "--json", *rest)
-    assert where == Where("c", "doc", "http://h", True, "./a2a-canvas")
+    assert where == ArtifactTarget("c", "doc", "http://h", True, "./a2a-canvas")
 
 
 @pytest.mark.parametrize(

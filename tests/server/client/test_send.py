@@ -25,9 +25,11 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from a2a_canvas.server.client.fold import TURN, Seen, events, fold
-from a2a_canvas.server.client.send import SendOptions, send
-from a2a_canvas.server.client.shown import ArtifactUpdate, Data, File, Reply, Status
+from a2a_canvas.server.client.display import ArtifactParts, DataLabel, FileLabel, ReplyText, StatusText
+from a2a_canvas.server.client.fold import SeenTask, events, fold
+from a2a_canvas.server.client.requests import SendRequest
+from a2a_canvas.server.client.send import send
+from a2a_canvas.server.wire import TURN
 from tests.property_examples import examples
 from tests.server.app_server import serving as serving_canvas
 from tests.server.client.client_harness import (
@@ -53,7 +55,7 @@ async def run(url: str, text: str = "go", **options: Any) -> Result:
     async def pause(seconds: float) -> None:
         waited.append(seconds)
 
-    code = await send(SendOptions(text, url, **options), out, err, pause=pause)
+    code = await send(SendRequest(text, url, **options), out, err, pause=pause)
     return Result(code, out.getvalue(), err.getvalue())
 
 
@@ -148,7 +150,7 @@ async def test_statuses_are_lines_on_err_when_out_is_no_terminal() -> None:
 async def test_on_a_terminal_statuses_overwrite_each_other() -> None:
     out = Screen(tty=True)
     async with serving(sdk_app(jsonrpc)) as url:
-        assert await send(SendOptions("go", url), out, StringIO()) == 0
+        assert await send(SendRequest("go", url), out, StringIO()) == 0
     working, wipe = "\x1b[2mWorking…\x1b[0m", "\r\x1b[K"
     assert out.getvalue().startswith(f"{working}{wipe}{REPORT}# T\n{working}{wipe}one ")
 
@@ -222,7 +224,7 @@ async def test_an_unknown_task_is_refused_with_the_way_to_go_on() -> None:
 async def test_an_interrupt_says_that_the_task_goes_on() -> None:
     out, err = Screen("Hanging…", tty=True), StringIO()
     async with serving(sdk_app(jsonrpc)) as url:
-        options = SendOptions("hang", url, context="c1", program=".venv/bin/a2a-canvas")
+        options = SendRequest("hang", url, context="c1", program=".venv/bin/a2a-canvas")
         sending = asyncio.create_task(send(options, out, err))
         await out.written.wait()
         sending.cancel()
@@ -532,7 +534,7 @@ async def test_escape_sequences_of_a_server_do_not_reach_the_screen() -> None:
     assert "\x1b" not in plain.out + plain.err
     assert "\x9b" not in plain.out
     async with serving(Script([spoken]).app) as url:
-        await send(SendOptions("go", url, json=True), lines, StringIO())
+        await send(SendRequest("go", url, json=True), lines, StringIO())
     assert "\x1b" not in lines.getvalue()
     assert "\x9b" not in lines.getvalue()
 
@@ -544,7 +546,7 @@ async def test_a_reader_that_goes_away_ends_it_quietly() -> None:
 
     err = StringIO()
     async with serving(sdk_app(jsonrpc)) as url:
-        assert await send(SendOptions("go", url), Gone(), err) == 1
+        assert await send(SendRequest("go", url), Gone(), err) == 1
     assert err.getvalue() == "Working…\n"
 
 
@@ -555,7 +557,7 @@ async def test_output_that_cannot_be_written_is_not_blamed_on_the_server() -> No
 
     err = StringIO()
     async with serving(sdk_app(jsonrpc)) as url:
-        assert await send(SendOptions("go", url, json=True), Full(), err) == 1
+        assert await send(SendRequest("go", url, json=True), Full(), err) == 1
     assert err.getvalue().startswith("The output cannot be written: No space left on device (task ")
 
 
@@ -630,34 +632,34 @@ def test_every_kind_of_part_is_told() -> None:
         ParseDict({"data": {"k": "é"}}, pb.Part()),
     ]
     change = pb.TaskArtifactUpdateEvent(artifact=pb.Artifact(artifact_id="r", parts=parts), append=True)
-    told = ("a", File("f", "image/png", 3), File(url="http://x/f"), Data('{"k":"é"}'))
-    assert events(pb.StreamResponse(artifact_update=change)) == [ArtifactUpdate("r", told, append=True)]
+    told = ("a", FileLabel("f", "image/png", 3), FileLabel(url="http://x/f"), DataLabel('{"k":"é"}'))
+    assert events(pb.StreamResponse(artifact_update=change)) == [ArtifactParts("r", told, append=True)]
 
 
 def test_turn_events_that_are_malformed_show_nothing() -> None:
     for value in ({}, {"event_type": "assistant"}, {"event_type": 7, "data": 1}):
         event = update("WORKING")
         event.status_update.metadata.update({TURN: value})
-        assert events(event) in ([], [Reply("")], [Status("")])
+        assert events(event) in ([], [ReplyText("")], [StatusText("")])
     event.status_update.metadata.update({TURN: "text"})
     assert events(event) == []
 
 
 def test_a_new_thought_does_not_stick_to_the_one_before() -> None:
-    assert events(turn("text_block_start", type="thinking")) == [Status("\n", thinking=True)]
+    assert events(turn("text_block_start", type="thinking")) == [StatusText("\n", thinking=True)]
     assert events(turn("text_block_start", type="text")) == []
 
 
 def test_closing_words_are_no_status() -> None:
     assert events(update("COMPLETED", "Done.")) == []
-    assert events(update("WORKING", "Half")) == [Status("Half")]
+    assert events(update("WORKING", "Half")) == [StatusText("Half")]
     assert events(task("INPUT_REQUIRED", "Which?")) == []
 
 
 @given(st.lists(st.sampled_from([task(), update("WORKING", "x"), written("a"), written("b", append=True)])))
 @settings(max_examples=examples(50))
 def test_ids_once_known_are_never_forgotten(responses: list[pb.StreamResponse]) -> None:
-    seen = Seen()
+    seen = SeenTask()
     for response in responses:
         seen = fold(seen, response)
         assert (seen.task_id, seen.context_id, seen.over) == ("t1", "c1", False)

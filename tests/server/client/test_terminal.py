@@ -9,17 +9,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.client.shown import (
-    ArtifactUpdate,
-    Data,
-    Event,
-    Facts,
-    Failure,
-    File,
+from a2a_canvas.server.client.display import (
+    ArtifactParts,
+    DataLabel,
+    FailureNotice,
+    FileLabel,
     FinalReply,
-    Line,
-    Reply,
-    Status,
+    PlainLine,
+    ReplyText,
+    ScreenEvent,
+    StatusText,
+    TaskFacts,
     advance,
     cells,
     clean,
@@ -45,7 +45,7 @@ class FakeTTY(StringIO):
         return True
 
 
-def on_terminal(*events: Event, columns: int = 80) -> str:
+def on_terminal(*events: ScreenEvent, columns: int = 80) -> str:
     out = FakeTTY()
     terminal = Terminal(out, StringIO(), lambda: columns)
     for event in events:
@@ -65,14 +65,14 @@ class Fed(FakeTTY):
         return super().write(text)
 
 
-def screen(*events: Event, columns: int = 80, rows: int = 24) -> list[str]:
+def screen(*events: ScreenEvent, columns: int = 80, rows: int = 24) -> list[str]:
     """The rows that a person sees, with what has scrolled away."""
     emulator = Emulator(columns, rows)
     emulator.feed(on_terminal(*events, columns=columns))
     return emulator.lines()
 
 
-def in_file(*events: Event) -> tuple[str, str]:
+def in_file(*events: ScreenEvent) -> tuple[str, str]:
     out, err = StringIO(), StringIO()
     terminal = Terminal(out, err, lambda: 80)
     for event in events:
@@ -80,28 +80,28 @@ def in_file(*events: Event) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
-def text_of(*events: Event) -> str:
+def text_of(*events: ScreenEvent) -> str:
     return in_file(*events)[0]
 
 
-def report(*parts: str | File | Data, append: bool = False, name: str = "report.md") -> ArtifactUpdate:
-    return ArtifactUpdate("r1", parts, name, append)
+def report(*parts: str | FileLabel | DataLabel, append: bool = False, name: str = "report.md") -> ArtifactParts:
+    return ArtifactParts("r1", parts, name, append)
 
 
 # ------------------------------------------------------------------ status line
 
 
 def test_a_status_overwrites_the_one_before() -> None:
-    shown = on_terminal(Status("Working…"), Status("Writing report.md…"), Status(""))
+    shown = on_terminal(StatusText("Working…"), StatusText("Writing report.md…"), StatusText(""))
     assert shown == f"{DIM}Working…{PLAIN}{WIPE}{DIM}Writing report.md…{PLAIN}{WIPE}"
 
 
 def test_the_same_status_is_drawn_once() -> None:
-    assert on_terminal(Status("Working…"), Status("Working…")) == f"{DIM}Working…{PLAIN}"
+    assert on_terminal(StatusText("Working…"), StatusText("Working…")) == f"{DIM}Working…{PLAIN}"
 
 
 def test_a_status_is_one_line_and_leaves_the_last_column_free() -> None:
-    assert on_terminal(Status("one\n\ttwo three"), columns=10) == f"{DIM}one two …{PLAIN}"
+    assert on_terminal(StatusText("one\n\ttwo three"), columns=10) == f"{DIM}one two …{PLAIN}"
 
 
 def test_wide_characters_count_two_columns() -> None:
@@ -111,20 +111,20 @@ def test_wide_characters_count_two_columns() -> None:
 
 
 def test_a_status_is_wiped_before_text() -> None:
-    shown = on_terminal(Status("Writing…"), report("# T\n"))
+    shown = on_terminal(StatusText("Writing…"), report("# T\n"))
     assert shown == f"{DIM}Writing…{PLAIN}{WIPE}{REPORT}# T\n{DIM}Writing…{PLAIN}"
 
 
 def test_a_status_in_mid_line_stands_below_and_the_text_goes_on_where_it_was() -> None:
     emulator = Emulator(40, 4)
     terminal = Terminal(Fed(emulator), StringIO(), lambda: 40)
-    steps: list[tuple[Event, list[str], tuple[int, int]]] = [
+    steps: list[tuple[ScreenEvent, list[str], tuple[int, int]]] = [
         (report("# T\nfirst"), ["# T", "first"], (2, 5)),
-        (Status("Writing…"), ["# T", "first", "Writing…"], (2, 5)),
-        (Status("Still writing…"), ["# T", "first", "Still writing…"], (2, 5)),
+        (StatusText("Writing…"), ["# T", "first", "Writing…"], (2, 5)),
+        (StatusText("Still writing…"), ["# T", "first", "Still writing…"], (2, 5)),
         (report(" and\nlast", append=True), ["# T", "first and", "last", "Still writing…"], (3, 4)),
-        (Status(""), ["# T", "first and", "last"], (3, 4)),
-        (Reply("Done"), ["# T", "first and", "last", "─" * 40, "Done"], (5, 4)),
+        (StatusText(""), ["# T", "first and", "last"], (3, 4)),
+        (ReplyText("Done"), ["# T", "first and", "last", "─" * 40, "Done"], (5, 4)),
     ]
     for event, rows, cursor in steps:
         terminal.show(event)
@@ -133,45 +133,49 @@ def test_a_status_in_mid_line_stands_below_and_the_text_goes_on_where_it_was() -
 
 
 def test_a_status_waits_where_the_text_has_just_filled_its_row() -> None:
-    filled = (Status("Writing…"), Reply("0123456789"), Status("Reading…"))
+    filled = (StatusText("Writing…"), ReplyText("0123456789"), StatusText("Reading…"))
     assert on_terminal(*filled, columns=10).endswith("0123456789")
-    assert screen(*filled, Reply("0123456789a"), Status("More…"), columns=10) == ["0123456789", "a", "More…"]
+    assert screen(*filled, ReplyText("0123456789a"), StatusText("More…"), columns=10) == ["0123456789", "a", "More…"]
 
 
 def test_a_status_that_is_over_leaves_nothing_below_the_text() -> None:
-    shown = on_terminal(Reply("Hi"), Status("Writing…"), Status(""))
+    shown = on_terminal(ReplyText("Hi"), StatusText("Writing…"), StatusText(""))
     assert shown == f"Hi{BELOW}{DIM}Writing…{PLAIN}{BACK}{WIPE_BELOW}"
 
 
 def test_pieces_of_thinking_add_up_and_the_end_of_them_is_shown() -> None:
     pieces = ["Plan", "ning an", " outline\non ", "tide pools."]
-    events = [Status(piece, thinking=True) for piece in pieces]
+    events = [StatusText(piece, thinking=True) for piece in pieces]
     assert screen(*events[:2]) == ["Planning an"]
     assert screen(*events) == ["Planning an outline on tide pools."]
     assert screen(*events, columns=16) == ["…on tide pools."]
 
 
-@pytest.mark.parametrize("clear", [Status(""), Status("Writing…"), Status("Working…"), Reply(""), Reply("Hi\n")])
-def test_a_thought_ends_with_the_next_thing_that_is_said(clear: Event) -> None:
-    first, second = Status("first", thinking=True), Status("second", thinking=True)
-    assert screen(Status("Working…"), first, clear, second)[-1] == "second"
+@pytest.mark.parametrize(
+    "clear", [StatusText(""), StatusText("Writing…"), StatusText("Working…"), ReplyText(""), ReplyText("Hi\n")]
+)
+def test_a_thought_ends_with_the_next_thing_that_is_said(clear: ScreenEvent) -> None:
+    first, second = StatusText("first", thinking=True), StatusText("second", thinking=True)
+    assert screen(StatusText("Working…"), first, clear, second)[-1] == "second"
 
 
 def test_a_thought_without_a_word_leaves_the_status_as_it_is() -> None:
-    assert screen(Status("Working…"), Status("\n", thinking=True), Status("", thinking=True)) == ["Working…"]
+    assert screen(StatusText("Working…"), StatusText("\n", thinking=True), StatusText("", thinking=True)) == [
+        "Working…"
+    ]
 
 
 def test_of_a_long_thought_the_end_is_kept() -> None:
-    assert screen(*[Status("word " * 100, thinking=True)] * 100, columns=12) == ["… word word"]
+    assert screen(*[StatusText("word " * 100, thinking=True)] * 100, columns=12) == ["… word word"]
 
 
 def test_thinking_is_a_status_that_the_reply_clears() -> None:
-    shown = on_terminal(Status("hmm", thinking=True), Reply("Hi"), Reply("Hi there\n"))
+    shown = on_terminal(StatusText("hmm", thinking=True), ReplyText("Hi"), ReplyText("Hi there\n"))
     assert shown == f"{DIM}hmm{PLAIN}{WIPE}Hi there\n"
 
 
 def test_a_status_that_repeats_what_was_just_typed_is_left_out() -> None:
-    assert on_terminal(Reply("Let me\nsee.\n"), Status("Let me see.")) == "Let me\nsee.\n"
+    assert on_terminal(ReplyText("Let me\nsee.\n"), StatusText("Let me see.")) == "Let me\nsee.\n"
 
 
 # -------------------------------------------------------------------- artifacts
@@ -195,17 +199,17 @@ def test_any_other_replacement_is_printed_whole_under_a_new_header() -> None:
 
 
 def test_going_on_after_another_artifact_says_so() -> None:
-    other = ArtifactUpdate("r2", ("x",), "b")
+    other = ArtifactParts("r2", ("x",), "b")
     shown = text_of(report("a"), other, report("c\n", append=True))
     assert shown == f"{REPORT}a\n── b {'─' * 35}\nx\n{CONTINUED}c\n"
 
 
 def test_an_artifact_without_a_name_goes_by_its_id() -> None:
-    assert text_of(ArtifactUpdate("r1", ("x\n",))).startswith("── r1 ─")
+    assert text_of(ArtifactParts("r1", ("x\n",))).startswith("── r1 ─")
 
 
 def test_an_append_without_a_name_keeps_the_first() -> None:
-    other = ArtifactUpdate("r2", ("x\n",), "b")
+    other = ArtifactParts("r2", ("x\n",), "b")
     assert CONTINUED in text_of(report("a\n"), other, report("b\n", append=True, name=""))
 
 
@@ -214,22 +218,22 @@ def test_an_append_to_an_unknown_artifact_opens_it() -> None:
 
 
 def test_parts_that_are_not_text_are_one_line_each() -> None:
-    chart = File("chart.png", "image/png", size=12 * 1024)
-    shown = text_of(report("see", chart), report("see", chart, Data('{"n":1}')))
+    chart = FileLabel("chart.png", "image/png", size=12 * 1024)
+    shown = text_of(report("see", chart), report("see", chart, DataLabel('{"n":1}')))
     assert shown == f'{REPORT}see\n[file chart.png image/png 12 KB]\n[data {{"n":1}}]\n'
 
 
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
-        (File("a.bin", size=0), "[file a.bin 0 B]"),
-        (File("", "image/png", size=3 * 1024 * 1024 + 500_000), "[file image/png 3.5 MB]"),
-        (File("a", url="http://x/a"), "[file a http://x/a]"),
-        (Data("1" * 100), f"[data {'1' * 59}…]"),
-        (File("a\x1b]0;b\nc"), "[file a]0;b c]"),
+        (FileLabel("a.bin", size=0), "[file a.bin 0 B]"),
+        (FileLabel("", "image/png", size=3 * 1024 * 1024 + 500_000), "[file image/png 3.5 MB]"),
+        (FileLabel("a", url="http://x/a"), "[file a http://x/a]"),
+        (DataLabel("1" * 100), f"[data {'1' * 59}…]"),
+        (FileLabel("a\x1b]0;b\nc"), "[file a]0;b c]"),
     ],
 )
-def test_labels(part: File | Data, expected: str) -> None:
+def test_labels(part: FileLabel | DataLabel, expected: str) -> None:
     assert label(part) == expected
 
 
@@ -237,33 +241,33 @@ def test_labels(part: File | Data, expected: str) -> None:
 
 
 def test_a_reply_types_out_below_the_artifact() -> None:
-    shown = text_of(report("# T"), Reply("I wr"), Reply("I wrote it."), FinalReply("I wrote it."))
+    shown = text_of(report("# T"), ReplyText("I wr"), ReplyText("I wrote it."), FinalReply("I wrote it."))
     assert shown == f"{REPORT}# T\n{RULE}I wrote it.\n"
 
 
 def test_a_reply_that_does_not_extend_the_last_starts_a_new_line() -> None:
-    assert text_of(Reply("First round"), Reply("Second"), FinalReply("Second")) == "First round\nSecond\n"
+    assert text_of(ReplyText("First round"), ReplyText("Second"), FinalReply("Second")) == "First round\nSecond\n"
 
 
 def test_the_final_reply_is_not_repeated_when_only_its_edges_differ() -> None:
-    assert text_of(Reply("Done. \n"), FinalReply("Done.")) == "Done. \n"
+    assert text_of(ReplyText("Done. \n"), FinalReply("Done.")) == "Done. \n"
 
 
 def test_the_final_reply_adds_what_was_not_typed_yet() -> None:
-    assert text_of(Reply("Done"), FinalReply("Done, all of it.")) == "Done, all of it.\n"
+    assert text_of(ReplyText("Done"), FinalReply("Done, all of it.")) == "Done, all of it.\n"
 
 
 def test_the_final_reply_stands_whole_when_something_else_was_typed() -> None:
-    assert text_of(Reply("Let me see"), FinalReply("Done.")) == "Let me see\nDone.\n"
+    assert text_of(ReplyText("Let me see"), FinalReply("Done.")) == "Let me see\nDone.\n"
 
 
 def test_an_empty_final_reply_ends_the_line() -> None:
-    assert text_of(Reply("Half"), FinalReply("")) == "Half\n"
+    assert text_of(ReplyText("Half"), FinalReply("")) == "Half\n"
     assert text_of(FinalReply("")) == ""
 
 
 def test_what_was_typed_before_an_artifact_is_not_said_again_after_it() -> None:
-    shown = text_of(Reply("All done."), report("x\n"), FinalReply("All done."))
+    shown = text_of(ReplyText("All done."), report("x\n"), FinalReply("All done."))
     assert shown == f"All done.\n{REPORT}x\n"
 
 
@@ -271,7 +275,7 @@ def test_what_was_typed_before_an_artifact_is_not_said_again_after_it() -> None:
 
 
 def test_a_rule_is_no_wider_than_the_window() -> None:
-    shown = on_terminal(report("x\n"), Reply("Hi\n"), columns=22)
+    shown = on_terminal(report("x\n"), ReplyText("Hi\n"), columns=22)
     assert shown == f"── report.md ─────────\nx\n{'─' * 22}\nHi\n"
 
 
@@ -290,53 +294,53 @@ def test_a_name_too_long_for_the_window_is_cut_and_what_is_said_of_it_is_not() -
 
 
 def test_ids_come_last_and_dim() -> None:
-    facts = Facts("c1", "t1", (("r1", "report.md"), ("r2", "")))
+    facts = TaskFacts("c1", "t1", (("r1", "report.md"), ("r2", "")))
     lines = ["context   c1", "task      t1", "artifact  r1  report.md", "artifact  r2"]
-    assert on_terminal(Status("Working…"), facts) == (
+    assert on_terminal(StatusText("Working…"), facts) == (
         f"{DIM}Working…{PLAIN}{WIPE}" + "".join(f"{DIM}{line}{PLAIN}\n" for line in lines)
     )
-    assert text_of(Reply("Hi"), facts) == "Hi\n" + "".join(f"{line}\n" for line in lines)
+    assert text_of(ReplyText("Hi"), facts) == "Hi\n" + "".join(f"{line}\n" for line in lines)
 
 
 def test_ids_that_are_not_known_are_left_out() -> None:
-    assert text_of(Facts(context_id="c1")) == "context   c1\n"
+    assert text_of(TaskFacts(context_id="c1")) == "context   c1\n"
 
 
 def test_an_id_cannot_pass_for_a_row_of_ours() -> None:
-    facts = Facts("c1\ntask      t2", "\u202et1\u2028x", (("r1\n", "a\u2066\nb"), ("\x1b", "")))
+    facts = TaskFacts("c1\ntask      t2", "\u202et1\u2028x", (("r1\n", "a\u2066\nb"), ("\x1b", "")))
     assert text_of(facts) == "context   c1 task t2\ntask      t1 x\nartifact  r1  a b\n"
 
 
 def test_a_line_of_our_own_stands_alone() -> None:
-    assert text_of(report("a"), Line("Answer with: x")) == REPORT + "a\nAnswer with: x\n"
+    assert text_of(report("a"), PlainLine("Answer with: x")) == REPORT + "a\nAnswer with: x\n"
 
 
 def test_a_failure_is_one_line_on_err_after_the_screen_is_tidy() -> None:
     out, err = FakeTTY(), StringIO()
     terminal = Terminal(out, err, lambda: 80)
-    for event in (Status("Working…"), Failure("Task failed: a\nb")):
+    for event in (StatusText("Working…"), FailureNotice("Task failed: a\nb")):
         terminal.show(event)
     assert out.getvalue() == f"{DIM}Working…{PLAIN}{WIPE}"
     assert err.getvalue() == "Task failed: a b\n"
-    assert in_file(report("a"), Failure("x")) == (REPORT + "a\n", "x\n")
+    assert in_file(report("a"), FailureNotice("x")) == (REPORT + "a\n", "x\n")
 
 
 def test_what_can_be_done_stands_below_a_failure() -> None:
-    assert in_file(Failure("x", ("Do\nthis", "or that"))) == ("", "x\nDo this\nor that\n")
+    assert in_file(FailureNotice("x", ("Do\nthis", "or that"))) == ("", "x\nDo this\nor that\n")
 
 
 # -------------------------------------------------------------- not a terminal
 
 
 def test_in_a_file_statuses_are_lines_on_err_and_thinking_is_left_out() -> None:
-    shown = in_file(Status("Working…"), Status("Working…"), Status("hmm", thinking=True), Reply("Hi\n"))
+    shown = in_file(StatusText("Working…"), StatusText("Working…"), StatusText("hmm", thinking=True), ReplyText("Hi\n"))
     assert shown == ("Hi\n", "Working…\n")
 
 
 def test_what_the_encoding_lacks_is_replaced() -> None:
     raw = BytesIO()
     terminal = Terminal(TextIOWrapper(raw, encoding="ascii"), StringIO(), lambda: 80)
-    terminal.show(Reply("caf\u00e9 \ud800"))
+    terminal.show(ReplyText("caf\u00e9 \ud800"))
     assert raw.getvalue() == b"caf? ?"
 
 
@@ -348,15 +352,15 @@ ANYTHING = st.text(alphabet=st.one_of(st.sampled_from("\x1b\r\n\t\x07\x9b\x7f\u2
 @given(ANYTHING, ANYTHING)
 @settings(max_examples=examples(200))
 def test_no_control_character_of_a_server_gets_through(text: str, name: str) -> None:
-    events: list[Event] = [
-        Status(text),
-        report(text, File(text, name), Data(text), name=name),
+    events: list[ScreenEvent] = [
+        StatusText(text),
+        report(text, FileLabel(text, name), DataLabel(text), name=name),
         report(name, append=True),
-        Reply(text),
+        ReplyText(text),
         FinalReply(name),
-        Facts(text, name, ((text, name),)),
-        Line(text),
-        Failure(text),
+        TaskFacts(text, name, ((text, name),)),
+        PlainLine(text),
+        FailureNotice(text),
     ]
     shown = in_file(*events)
     assert all(c in "\n\t" or c == clean(c) for c in "".join(shown))
@@ -401,8 +405,8 @@ def test_however_text_is_cut_into_appends_the_plain_output_has_it_once(text: str
 
 @given(ANYTHING, st.lists(st.integers(0, 1000), max_size=8))
 def test_however_often_a_reply_is_told_it_is_typed_once(text: str, places: list[int]) -> None:
-    told = [Reply(text[: place % (len(text) + 1)]) for place in sorted(p % (len(text) + 1) for p in places)]
-    shown = text_of(*told, Reply(text), FinalReply(text))
+    told = [ReplyText(text[: place % (len(text) + 1)]) for place in sorted(p % (len(text) + 1) for p in places)]
+    shown = text_of(*told, ReplyText(text), FinalReply(text))
     assert shown.rstrip("\n") == clean(text).encode("utf-8", "replace").decode().rstrip("\n")
 
 
@@ -415,11 +419,11 @@ STATUSES = st.sampled_from(["Hm", "報告書", "x" * 50])
 @example("0123456789", [8, 8, 9], "Writing…", 8)
 def test_statuses_leave_no_trace_in_the_text(text: str, places: list[int], status: str, columns: int) -> None:
     pieces = [report(piece, append=True) for piece in cut(text, places)]
-    among = [event for piece in pieces for event in (piece, Status(status), Status("t", thinking=True))]
-    assert screen(*among, Status(""), columns=columns, rows=3) == screen(*pieces, columns=columns, rows=3)
-    told = [Reply(text[:end]) for end in sorted(place % (len(text) + 1) for place in places)]
-    between = [event for reply in told for event in (reply, Status(status))]
-    assert screen(*between, Status(""), columns=columns, rows=3) == screen(*told, columns=columns, rows=3)
+    among = [event for piece in pieces for event in (piece, StatusText(status), StatusText("t", thinking=True))]
+    assert screen(*among, StatusText(""), columns=columns, rows=3) == screen(*pieces, columns=columns, rows=3)
+    told = [ReplyText(text[:end]) for end in sorted(place % (len(text) + 1) for place in places)]
+    between = [event for reply in told for event in (reply, StatusText(status))]
+    assert screen(*between, StatusText(""), columns=columns, rows=3) == screen(*told, columns=columns, rows=3)
 
 
 @given(CELLS, st.integers(2, 30), st.integers(0, 30))

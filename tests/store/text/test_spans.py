@@ -1,4 +1,4 @@
-"""Places in a text (`store/text.py`): units, lines, splices, and finding again, each against a naive model."""
+"""`store/text/spans.py`: units, lines, splices and finding again, each against a naive model."""
 
 from __future__ import annotations
 

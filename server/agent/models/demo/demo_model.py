@@ -22,7 +22,6 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal, assert_never
 
-from a2a_canvas.server.agent.edit.edit_prompt import deletion_mark
 from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText, Thinking, ToolUse
 from a2a_canvas.server.agent.models.demo.commands import (
     AddCommand,
@@ -46,11 +45,19 @@ from a2a_canvas.server.agent.models.demo.conversation_state import (
     named,
     was_said,
 )
-from a2a_canvas.server.agent.models.demo.demo_answers import call, listing, say
 from a2a_canvas.server.agent.models.demo.editing import edited
 from a2a_canvas.server.agent.models.demo.find_passages import PassageEdit, read_edit
 from a2a_canvas.server.agent.models.demo.revising import revise
-from a2a_canvas.server.agent.models.demo.writing import addressed, outline, section, slug, substituted
+from a2a_canvas.server.agent.models.demo.writing import (
+    addressed,
+    call,
+    listing,
+    outline,
+    say,
+    section,
+    slug,
+    substituted,
+)
 from a2a_canvas.server.agent.models.playback import AssistantBlock, NewId, Sleep, answer, fresh_tool_id, paced
 
 NOTICE = (
@@ -122,7 +129,7 @@ class Rehearsal:
 def plan(request: ModelRequest) -> tuple[AssistantBlock, ...]:
     """What comes next in the conversation. Calls have no id yet: that is given when they are said."""
     if request.edit is not None:
-        return say(edited(request.edit) or deletion_mark(request.edit))
+        return say(edited(request.edit) or request.edit.deletion_mark)
     text, steps = conversation_state(request.messages)
     blocks = _next(*looked_at(text), steps, frozenset(tool.name for tool in request.tools))
     if was_said(NOTICE, request.messages):

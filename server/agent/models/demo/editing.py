@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from a2a_canvas.server.agent.language import is_markdown
 from a2a_canvas.server.agent.model import EditPrompt
 from a2a_canvas.server.agent.models.demo.commands import AddCommand, DraftCommand, ReplaceCommand, read_command
 from a2a_canvas.server.agent.models.demo.writing import capital, section, substituted
+from a2a_canvas.server.agent.text.language import is_markdown
 
 QUOTED: Final = re.compile(r'"([^"]*)"|“([^”]*)”|(?<!\w)\'([^\']*)\'(?!\w)|‘([^’]*)’|`([^`]*)`|«([^»]*)»')
 _IT: Final = re.compile(

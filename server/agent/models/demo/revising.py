@@ -11,9 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from a2a_canvas.server.agent.edit.edit_prompt import edit_prompt
-from a2a_canvas.server.agent.language import is_markdown, language_of
-from a2a_canvas.server.agent.model import ModelText
+from a2a_canvas.server.agent.model import EditPrompt, ModelText
 from a2a_canvas.server.agent.models.demo.conversation_state import (
     CompletedCall,
     entries_in,
@@ -22,10 +20,11 @@ from a2a_canvas.server.agent.models.demo.conversation_state import (
     name_of,
     named,
 )
-from a2a_canvas.server.agent.models.demo.demo_answers import call, listing, say
 from a2a_canvas.server.agent.models.demo.editing import QUOTED, edited
 from a2a_canvas.server.agent.models.demo.find_passages import PassageEdit, find
+from a2a_canvas.server.agent.models.demo.writing import call, listing, say
 from a2a_canvas.server.agent.models.playback import AssistantBlock
+from a2a_canvas.server.agent.text.language import is_markdown, language_of
 from a2a_canvas.store.text.spans import Span
 
 _KIND: Final = r"(?:document|file|artifact|text|note|page)"
@@ -83,7 +82,7 @@ def _edit(edit: PassageEdit, entries: _Entries, artifact: Mapping[str, Any]) -> 
     if span is None or not span.of(text).strip():
         return say(f"“{name}” has no {edit.passage}." if span is None else f"The {edit.passage} of “{name}” is blank.")
     instruction = without_mentions(edit.instruction, entries)
-    passage = edit_prompt(text, span, name=name, language=language, instruction=instruction, strategy="replace")
+    passage = EditPrompt(name, language, "", span.of(text), "", instruction, "replace")
     new = edited(passage)
     if new == passage.selected:
         return say(f"The {edit.passage} of “{name}” is like that already.")

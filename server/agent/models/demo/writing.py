@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from typing import Any
+
+from a2a_canvas.server.agent.model import ModelText, ToolUse
+from a2a_canvas.server.agent.models.playback import AssistantBlock
 
 _SECTIONS = (
     ("What it is", ("{topic} in one plain sentence", "What belongs to it, and what does not", "A first example")),
@@ -81,3 +85,23 @@ def _section(title: str, points: tuple[str, ...], topic: str) -> str:
 
 def _seed(topic: str) -> int:
     return int.from_bytes(hashlib.sha256(topic.encode("utf-8", "replace")).digest()[:8], "big")
+
+
+# ------------------------------------------------------------------- the blocks of a round
+
+LISTING = "Let me see which documents there are."
+
+
+def say(text: str) -> tuple[AssistantBlock, ...]:
+    """The last words of a turn."""
+    return (ModelText(text),)
+
+
+def call(name: str, **given: Any) -> ToolUse:
+    """A call of a tool, its input in this order."""
+    return ToolUse("", name, given)
+
+
+def listing() -> tuple[AssistantBlock, ...]:
+    """A look at the documents, which comes first where one is needed."""
+    return ModelText(LISTING), call("artifact_list")

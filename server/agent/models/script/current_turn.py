@@ -17,10 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from a2a_canvas.server.agent.model import EditPrompt, ModelMessage, ModelText, ToolResult, ToolUse
+from a2a_canvas.server.agent.model import UNANSWERED, EditPrompt, ModelMessage, ModelText, ToolResult, ToolUse
 from a2a_canvas.server.agent.models.script.rules import ScriptRound, ScriptRule
 from a2a_canvas.server.agent.models.script.values import Groups, fill
-from a2a_canvas.server.agent.turn.history import UNANSWERED
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,12 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic.alias_generators import to_camel
 
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
-from a2a_canvas.server.agent.intent import CANVAS
-from a2a_canvas.server.agent.operations import InvalidOperation, SelectionEdit
+from a2a_canvas.server.agent.intent import InvalidOperation, SelectionEdit
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.agui.input import RunInput, check_id, parse, run_input
 from a2a_canvas.server.protocols.agui.older.state import TEXT_FIELD, content_json
 from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import Change, EditText, ReplaceParts, Undo
 from a2a_canvas.store.models import Artifact, Content, JsonValue, TextPart, Version, text_of, text_part
 from a2a_canvas.store.text.spans import difference

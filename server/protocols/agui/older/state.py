@@ -16,11 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from a2a_canvas.server.agent.events import ArtifactChanged, TurnEvent, UserMessage
-from a2a_canvas.server.agent.intent import intent_of
-from a2a_canvas.server.agent.language import is_markdown, language_of
-from a2a_canvas.server.agent.operations import SelectionEdit
+from a2a_canvas.server.agent.intent import SelectionEdit, intent_of
+from a2a_canvas.server.agent.text.language import is_markdown, language_of
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, remove, replace
-from a2a_canvas.server.protocols.agui.state import CanvasState, VersionsByArtifact
+from a2a_canvas.server.protocols.agui.state import RESEND_GROWTH, CanvasState, VersionsByArtifact
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.edits import EditAborted, EditStarted
 from a2a_canvas.store.models import Content, TextPart, text_of, text_part
@@ -62,7 +61,7 @@ class _Sent:
         return cls(_head(number, content), len(_text(content).body))
 
     def is_due(self, content: Content) -> bool:
-        return len(_text(content).body) > self.length * 9 / 8
+        return len(_text(content).body) > self.length * (1 + RESEND_GROWTH)
 
 
 class OlderState:

@@ -9,7 +9,7 @@ Rule 3 (contexts): a context goes with all it has, when none of its tasks or art
         a task that works, or that waits for an answer, is kept, however long it waits. A large one is thinned out
         first, as by rules 1 and 2: who comes back to it in that moment finds its artifacts as they were last.
 Rule 4: an artifact that a living replica holds is left for the next time. On SQLite no row says so, and whoever is
-        alone with the file asks its own memory (`store/sql/holding.py`, rule 4).
+        alone with the file asks its own memory (`store/sql/artifact_lease.py`, rule 4).
 Rule 5: what has no use after a day goes, too: which task a message went to, and post that nobody has taken.
 """
 

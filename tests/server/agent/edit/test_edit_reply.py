@@ -9,11 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.edit.edit_prompt import deletion_mark
-from a2a_canvas.server.agent.edit.edit_reply import EditReply
-from a2a_canvas.server.agent.edit.fences import FENCE_LINE, inside_fence
-from a2a_canvas.server.agent.edit.leading_thinking import OPENING
+from a2a_canvas.server.agent.edit.edit_reply import HEAD, EditReply
 from a2a_canvas.server.agent.model import EditPrompt
+from a2a_canvas.server.agent.text.markdown import FENCE_LINE, inside_fence
 from tests.property_examples import examples
 
 
@@ -101,7 +99,7 @@ def unthought(of: EditPrompt, reply: str) -> tuple[str, bool]:
     """The reply without its thinking, and whether that has ended."""
     tag = r"(?is)[ \t\r\n]*<(think|thinking)>"
     begun = re.match(tag, reply)
-    if not begun or begun.end() > OPENING or re.match(tag, of.selected):
+    if not begun or begun.end() > HEAD or re.match(tag, of.selected):
         return reply, True
     _, closing, rest = re.sub(rf"(?i)</{begun[1]}>", "\0", reply[begun.end() :], count=1).partition("\0")
     return re.sub(r"^[ \t]*(\r?\n([ \t]*\r?\n)*)?", "", rest), bool(closing)
@@ -603,7 +601,7 @@ def test_where_nothing_can_be_deleted_or_the_document_has_such_words_they_are_te
 
 def test_a_document_that_has_the_mark_gets_another_one() -> None:
     of = passage("<delete/>-1")
-    assert deletion_mark(of) == "<delete-2/>"
+    assert of.deletion_mark == "<delete-2/>"
     assert emptied(of, "<delete-2/>") == ("", False)
 
 

@@ -17,8 +17,8 @@ from a2a_canvas.server.agent.events import (
     TextAdded,
     ThinkingAdded,
 )
+from a2a_canvas.server.agent.intent import SelectionEdit, SelectionRequest
 from a2a_canvas.server.agent.model import InputDelta, ModelError, SignatureDelta
-from a2a_canvas.server.agent.operations import SelectionEdit, SelectionRequest
 from a2a_canvas.store.changes import AppendParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, Limits, text_part

@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.edit.run import check_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from a2a_canvas.server.agent.events import ArtifactChanged, AssistantOutput, State, StatusChanged, TranscriptAppended
+from a2a_canvas.server.agent.intent import (
+    InvalidOperation,
+    Operation,
+    SelectionEdit,
+    SelectionRequest,
+)
 from a2a_canvas.server.agent.model import ModelText
-from a2a_canvas.server.agent.operations import InvalidOperation, Operation, SelectionEdit, SelectionRequest
 from a2a_canvas.store.changes import AppendParts, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import DataPart, FilePart, Limits, text_part

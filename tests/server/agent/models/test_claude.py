@@ -41,7 +41,8 @@ from a2a_canvas.server.agent.model import (
     Usage,
 )
 from a2a_canvas.server.agent.models import claude as llm
-from a2a_canvas.server.agent.models.claude import ClaudeModel, available
+from a2a_canvas.server.agent.models.claude import ClaudeModel
+from a2a_canvas.server.agent.models.claude_params import available
 from tests.property_examples import examples
 from tests.server.agent.models.strict_messages_api import Answer, MessagesApi, says
 

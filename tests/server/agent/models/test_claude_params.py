@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_canvas.server.agent.attachments import without_media
 from a2a_canvas.server.agent.model import (
     Attachment,
     ModelContent,
@@ -20,7 +21,7 @@ from a2a_canvas.server.agent.model import (
     ToolSpec,
     ToolUse,
 )
-from a2a_canvas.server.agent.models.claude_params import to_params, without_media, without_thinking
+from a2a_canvas.server.agent.models.claude_params import to_params, without_thinking
 
 CACHED = {"type": "ephemeral"}
 EMPTY = {"type": "text", "text": "(The message was empty.)"}

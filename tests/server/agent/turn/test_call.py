@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.blocks import BlockError
+from a2a_canvas.server.agent.blocks import BlockError, Progress
 from a2a_canvas.server.agent.events import (
     AssistantOutput,
     BlockPosition,
@@ -23,7 +23,6 @@ from a2a_canvas.server.agent.events import (
     ToolInputCompleted,
     ToolSucceeded,
     ToolUseStarted,
-    Transcript,
     TranscriptAppended,
 )
 from a2a_canvas.server.agent.model import (
@@ -43,7 +42,6 @@ from a2a_canvas.server.agent.model import (
     Usage,
 )
 from a2a_canvas.server.agent.phases import Phase
-from a2a_canvas.server.agent.progress import Progress
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.store.evented import EventedArtifactStore
@@ -55,18 +53,20 @@ from tests.property_examples import examples
 from tests.server.agent.turn.turn_harness import TurnHarness
 
 
+class Unlabelled(TurnOutput):
+    async def label(self, label: str) -> None: ...
+
+
 def call_of(
     told: EventRecorder, mode: Literal["delta", "accumulated"] = "delta", progress: Progress | None = None
 ) -> ModelCall:
     async def ignore(thing: object) -> None: ...
 
-    async def remember(items: Transcript) -> None:
-        await told(TranscriptAppended(items))
-
     store = EventedArtifactStore(InMemoryArtifactStore(), ignore)
     tools = {tool.name: tool for tool in TOOLS}
-    voice = TurnOutput(told, ignore, remember)
-    return ModelCall(progress or Progress(round=1), tools, Workspace(store, "context", "task"), voice, mode)
+    return ModelCall(
+        progress or Progress(round=1), tools, Workspace(store, "context", "task"), Unlabelled(told, lambda: "id"), mode
+    )
 
 
 async def play(call: ModelCall, *steps: ModelEvent | list[ModelEvent]) -> ModelCall:

@@ -29,8 +29,8 @@ from a2a_canvas.server.agent.events import (
     TurnEvent,
     UserMessage,
 )
+from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit, SelectionRequest
 from a2a_canvas.server.agent.models.claude import ClaudeModel
-from a2a_canvas.server.agent.operations import Operation, Put, SelectionEdit, SelectionRequest
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, reclaim
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import AssistantOutput, UserInput, UserMessage
-from a2a_canvas.server.agent.model import Attachment, ModelMessage, ModelText, Thinking, ToolResult, ToolUse
-from a2a_canvas.server.agent.turn.history import TASK_ENDED, UNANSWERED, to_messages, to_user_input
+from a2a_canvas.server.agent.model import UNANSWERED, Attachment, ModelMessage, ModelText, Thinking, ToolResult, ToolUse
+from a2a_canvas.server.agent.turn.history import TASK_ENDED, to_messages, to_user_input
 from a2a_canvas.store.models import DataPart, FilePart, text_part
 from tests.server.agent.turn.turn_harness import check_request, results_of
 

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import AssistantOutput, UserInput, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.agent.intent import Converse, Focus, Put, SelectionEdit, SelectionRequest, VersionStep
 from a2a_canvas.server.agent.model import ModelMessage, ModelText
-from a2a_canvas.server.agent.operations import Converse, Focus, Put, SelectionEdit, SelectionRequest, VersionStep
-from a2a_canvas.server.agent.turn.history import TASK_ENDED, to_messages, to_user_input
-from a2a_canvas.server.agent.turn.notes import MAX_EXCERPT, note_of
+from a2a_canvas.server.agent.turn.history import MAX_EXCERPT, TASK_ENDED, note_of, to_messages, to_user_input
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import text_part
 from tests.server.agent.turn.turn_harness import check_request

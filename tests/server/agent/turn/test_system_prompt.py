@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from a2a_canvas.server.agent.operations import Converse, Focus, SelectionRequest
-from a2a_canvas.server.agent.turn.notes import note_of
-from a2a_canvas.server.agent.turn.system_prompt import SYSTEM
+from a2a_canvas.server.agent.intent import Converse, Focus, SelectionRequest
+from a2a_canvas.server.agent.turn.history import note_of
+from a2a_canvas.server.agent.turn.requests import SYSTEM
 from a2a_canvas.tools.registry import TOOLS
 
 WORDS = " ".join(SYSTEM.split())

@@ -17,7 +17,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import BlockStop, ModelText, ToolResult, ToolUse
 from a2a_canvas.server.agent.turn.history import to_user_input
-from a2a_canvas.server.agent.turn.system_prompt import SYSTEM
+from a2a_canvas.server.agent.turn.requests import SYSTEM
 from a2a_canvas.server.agent.turn.turn import INTERNAL_ERROR, NOT_ASKED, TurnLimits
 from a2a_canvas.store.changes import AppendParts
 from a2a_canvas.store.memory import InMemoryArtifactStore

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import AssistantOutput, Transcript, UserInput
-from a2a_canvas.server.agent.model import Attachment, ModelText, Thinking, ToolResult, ToolSpec, ToolUse
+from a2a_canvas.server.agent.model import Attachment, ModelText, Thinking, ToolResult, ToolSpec, ToolUse, window_of
 from a2a_canvas.server.agent.models.claude import ClaudeModel
 from a2a_canvas.server.agent.models.demo import Rehearsal
-from a2a_canvas.server.agent.models.frames import FramedLLM
+from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.history import to_messages
-from a2a_canvas.server.agent.turn.system_prompt import SYSTEM
+from a2a_canvas.server.agent.turn.requests import SYSTEM
 from a2a_canvas.server.agent.turn.window import (
     BLOCK_TOKENS,
     MAX_SCALE,
@@ -29,7 +29,6 @@ from a2a_canvas.server.agent.turn.window import (
     prefix_tokens,
     token_budget,
     tokens,
-    window_of,
 )
 from tests.fakes import FakeLLM, answer, text, tool
 from tests.property_examples import examples

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.agent.intent import AGENTSTACK
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
-from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED, activated_header
-from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED, ActivatedExtensions, activated_header
+from a2a_canvas.server.protocols.a2a_v1.projection import TaskProjection, to_task
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.server.wire import AGENTSTACK, CANVAS, TURN
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 from a2a_canvas.store.models import text_part
 from tests.property_examples import examples
@@ -203,7 +203,7 @@ def test_who_joins_with_turn_events_alone_has_the_beginning_of_every_edit_too(
 
 
 def fields_of(event: Any) -> dict[str, Any]:
-    fields: dict[str, Any] = MessageToDict(event.metadata).get(turn_ext.URI, {})
+    fields: dict[str, Any] = MessageToDict(event.metadata).get(TURN, {})
     return fields
 
 
@@ -213,7 +213,7 @@ def test_every_event_says_which_entry_it_comes_from(steps: list[tuple[str, str, 
     for entry in entries(*story(steps)):
         for event in projection.project(entry):
             for uri, fields in MessageToDict(event.metadata).items():
-                assert uri in (canvas_ext.URI, turn_ext.URI)
+                assert uri in (CANVAS, TURN)
                 assert (fields["epoch"], fields["generation"]) == (2, entry.generation)
 
 
@@ -221,11 +221,11 @@ def test_every_event_says_which_entry_it_comes_from(steps: list[tuple[str, str, 
 
 
 def test_canvas_is_supported_under_both_names() -> None:
-    assert {canvas_ext.URI, AGENTSTACK} < SUPPORTED
-    assert activated_header([f"urn:x, {AGENTSTACK}", canvas_ext.URI]) == f"{AGENTSTACK}, {canvas_ext.URI}"
+    assert {CANVAS, AGENTSTACK} < SUPPORTED
+    assert activated_header([f"urn:x, {AGENTSTACK}", CANVAS]) == f"{AGENTSTACK}, {CANVAS}"
 
 
 def test_only_our_own_name_asks_for_our_events() -> None:
     assert ActivatedExtensions.of({AGENTSTACK}) == ActivatedExtensions()
-    assert ActivatedExtensions.of({canvas_ext.URI}) == ActivatedExtensions(canvas=True)
-    assert ActivatedExtensions.of({turn_ext.URI, canvas_ext.URI}) == ActivatedExtensions(turn=True, canvas=True)
+    assert ActivatedExtensions.of({CANVAS}) == ActivatedExtensions(canvas=True)
+    assert ActivatedExtensions.of({TURN, CANVAS}) == ActivatedExtensions(turn=True, canvas=True)

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from a2a_canvas.server.agent.models.demo import Rehearsal
-from a2a_canvas.server.app import build_app
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings import Settings
 
 
@@ -12,7 +12,7 @@ async def send(part: dict[str, str]) -> dict[str, object]:
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [part]}
     params = {"message": message, "configuration": {"returnImmediately": True}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}
-    app = build_app(Settings(database="memory"), Rehearsal(delay=0))
+    app = create_app(Settings(database="memory"), Rehearsal(delay=0))
     async with (
         app.router.lifespan_context(app),
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://localhost") as client,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.protocols.a2a_v1 import handler, list_tasks
+from a2a_canvas.server.protocols.a2a_v1 import list_tasks
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import READ_BYTES, can_match, next_page_token, to_query
 from a2a_canvas.server.protocols.a2a_v1.projection import STATES
 from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, count_fitting, list_position, make_page
@@ -169,7 +169,7 @@ def test_what_fits_is_as_much_as_can_be_and_one_at_least(sizes: list[int], most:
 async def test_pages_of_few_bytes_give_every_task_once_in_order(
     way: tuple[str, str], kept: str, limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handler if limit == "PAGE_BYTES" else list_tasks, limit, 3000)
+    monkeypatch.setattr(list_tasks, limit, 3000)
     async with serving(database="memory" if kept == "memory" else f"sqlite:///{tmp_path}/x.db") as served:
         client = served.client(*way)
         sizes = [0, 1000, 0, 5000, 500]
@@ -195,7 +195,7 @@ async def test_pages_of_few_bytes_give_every_task_once_in_order(
 async def test_a_history_that_is_left_out_takes_no_room_on_a_page(
     kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handler, "PAGE_BYTES", 5000)
+    monkeypatch.setattr(list_tasks, "PAGE_BYTES", 5000)
     monkeypatch.setattr(list_tasks, "READ_BYTES", 5000)
     way = WAYS[0]
     async with serving(database="memory" if kept == "memory" else f"sqlite:///{tmp_path}/x.db") as served:

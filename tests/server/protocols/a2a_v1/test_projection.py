@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.protocols.a2a_v1.canvas_ext import URI as CANVAS
+from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection import (
     STATES,
-    ActivatedExtensions,
-    StreamEvent,
+    A2AEvent,
     TaskProjection,
     to_task,
 )
-from a2a_canvas.server.protocols.a2a_v1.turn_ext import URI
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.server.wire import TURN as URI
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, text_part
 
@@ -45,9 +45,7 @@ def at(*events: ev.TurnEvent) -> TaskRecord:
     return list(accumulate(entries(*events), fold, initial=BEGIN))[-1]
 
 
-def told(
-    *events: ev.TurnEvent, turn: bool = True, pause: bool = True, snapshot: TaskRecord = BEGIN
-) -> list[StreamEvent]:
+def told(*events: ev.TurnEvent, turn: bool = True, pause: bool = True, snapshot: TaskRecord = BEGIN) -> list[A2AEvent]:
     projection = TaskProjection(snapshot, ActivatedExtensions(turn), ends_at_pause=pause)
     return [event for each in entries(*events) for event in projection.project(each)]
 
@@ -57,7 +55,7 @@ def turn_fields(event: Any) -> dict[str, Any]:
     return fields
 
 
-def kinds(events: list[StreamEvent]) -> list[str]:
+def kinds(events: list[A2AEvent]) -> list[str]:
     return [turn_fields(event).get("event_type", type(event).__name__) for event in events]
 
 
@@ -215,7 +213,7 @@ def test_without_turn_events_the_snapshot_has_no_metadata() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), min_size=1))
 def test_who_lags_is_spared_stale_replies_but_never_the_newest(pieces: list[tuple[str, bool]]) -> None:
     projection = TaskProjection(BEGIN, ActivatedExtensions(turn=True), ends_at_pause=True)
-    events: list[StreamEvent] = []
+    events: list[A2AEvent] = []
     for number, (text, behind) in enumerate(pieces, 2):
         events += projection.project(entry(number, ev.TextAdded(PLACE, text)), behind=behind)
     events += projection.project(entry(len(pieces) + 2, ev.BlockStopped(PLACE)))
@@ -260,21 +258,21 @@ PHASES = ["start", "chunk", "abort", "start", "chunk", "chunk", "complete"]
 COMPLETED = pb.TASK_STATE_COMPLETED
 
 
-def seen(activated: ActivatedExtensions, *events: ev.TurnEvent) -> list[StreamEvent]:
+def seen(activated: ActivatedExtensions, *events: ev.TurnEvent) -> list[A2AEvent]:
     projection = TaskProjection(BEGIN, activated, ends_at_pause=True)
     return [*projection.begin(), *(event for each in entries(*events) for event in projection.project(each))]
 
 
-def fields_of(event: StreamEvent, uri: str) -> dict[str, Any]:
+def fields_of(event: A2AEvent, uri: str) -> dict[str, Any]:
     fields: dict[str, Any] = MessageToDict(event.metadata).get(uri, {})
     return fields
 
 
-def phases(events: list[StreamEvent]) -> list[str]:
+def phases(events: list[A2AEvent]) -> list[str]:
     return [fields["edit"]["phase"] for event in events if "edit" in (fields := fields_of(event, CANVAS))]
 
 
-def ours(events: list[StreamEvent]) -> set[str]:
+def ours(events: list[A2AEvent]) -> set[str]:
     return {uri for event in events for uri in MessageToDict(event.metadata)}
 
 

@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
+from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.parts import to_part
-from a2a_canvas.server.protocols.a2a_v1.projection import ActivatedExtensions, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.projection import TaskProjection, to_task
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -87,7 +88,7 @@ def folded(record: TaskRecord, entries: Iterable[Entry]) -> pb.Task:
 
 
 def joined(parts: Iterable[pb.Part]) -> list[pb.Part]:
-    """Parts as the README tells clients to join them: all text is one part, files and data stand where they stand."""
+    """Parts as docs/a2a.md tells clients to join them: all text is one part, files and data stand where they stand."""
     kept: list[pb.Part] = []
     for part in parts:
         text = next((other for other in kept if other.HasField("text")), None)

@@ -8,7 +8,9 @@ from a2a.types import a2a_pb2 as pb
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.server.protocols.a2a_v1 import turn_ext
+from a2a_canvas.server.wire import TURN
 from a2a_canvas.store.models import text_part
+from a2a_canvas.store.text.rope import Rope
 
 PLACE = ev.BlockPosition(index=2, round=1, llm_index=0)
 AT = {"index": 2, "round": 1, "llm_index": 0}
@@ -87,5 +89,23 @@ def test_the_deepest_input_that_is_sent_survives_protobuf() -> None:
     wire = turn_ext.to_turn_event(ev.ToolInputCompleted(0, "T1", nested(27)))
     assert wire is not None
     event = pb.StreamResponse()
-    event.status_update.metadata.update({turn_ext.URI: wire})
+    event.status_update.metadata.update({TURN: wire})
     assert pb.StreamResponse.FromString(event.SerializeToString()) == event
+
+
+def test_a_reply_is_sent_again_when_it_has_grown_enough_and_when_it_is_due() -> None:
+    reply = turn_ext.ReplySoFar(Rope("x" * 80), growth=1 / 8)
+    assert [*reply.send(), *reply.send_if_due()] == [turn_ext.assistant("x" * 80)]
+    sent = [list(reply.follow(ev.TextAdded(PLACE, "y" * 5), behind=False)) for _ in range(3)]
+    assert sent == [[], [], [turn_ext.assistant("x" * 80 + "y" * 15)]]
+    assert list(reply.follow(ev.TextAdded(PLACE, "z" * 50), behind=True)) == []
+    assert list(reply.send_if_due()) == [turn_ext.assistant("x" * 80 + "y" * 15 + "z" * 50)]
+    assert list(reply.send_if_due()) == []
+
+
+def test_a_round_that_begins_anew_owes_nothing() -> None:
+    reply = turn_ext.ReplySoFar(Rope())
+    assert list(reply.follow(ev.TextAdded(PLACE, "a"), behind=True)) == []
+    assert list(reply.follow(ev.MessageStarted(2), behind=False)) == []
+    assert [*reply.send_if_due(), *reply.send()] == []
+    assert list(reply.follow(ev.TextAdded(PLACE, "b"), behind=False)) == [turn_ext.assistant("b")]

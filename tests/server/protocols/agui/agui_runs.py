@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from a2a_canvas.server.agent.events import State, StatusChanged, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.protocols.agui.older.state import OlderState
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
@@ -18,6 +17,7 @@ from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, Limits, Ref, text_part

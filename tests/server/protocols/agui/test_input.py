@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import AGENTSTACK, CANVAS, intent_of
-from a2a_canvas.server.agent.operations import Converse, Focus, InvalidOperation, Put, SelectionEdit, VersionStep
+from a2a_canvas.server.agent.intent import Converse, Focus, InvalidOperation, Put, SelectionEdit, VersionStep, intent_of
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
 from a2a_canvas.server.protocols.agui.input import RUN_METADATA, RunInput, in_forwarded_props, run_input
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
+from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Undo
 from a2a_canvas.store.models import FilePart, TextPart, text_part
 from tests.property_examples import examples

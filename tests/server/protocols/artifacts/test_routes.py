@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from a2a_canvas.server.protocols.artifacts import routes
 from a2a_canvas.server.protocols.artifacts.raw_content import NoRawContent, RawContent, raw_content
-from a2a_canvas.server.protocols.edge.conditional import conditional_response
+from a2a_canvas.server.protocols.edge.http_requests import conditional_response
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, Restore, Undo
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_of, text_part
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness
@@ -210,7 +210,7 @@ async def test_what_cannot_be_given_is_refused_with_406_and_what_to_do(harness: 
     assert (await harness.get("ctx/files")).status_code == 200
     names = "application/json, application/a2a+json, text/markdown; charset=utf-8, text/plain; charset=utf-8"
     other = await harness.get("ctx/doc", Accept="image/png")
-    assert error_of(other)[::2] == (406, f"This is to be had as {names}.")
+    assert error_of(other)[::2] == (406, f"This is available as {names}.")
 
 
 @pytest.mark.parametrize(
@@ -284,32 +284,36 @@ async def test_head_is_get_without_the_body(harness: ArtifactHarness, path: str)
 
 
 @pytest.mark.parametrize(
-    ("path", "says"),
+    ("path", "says", "reason"),
     [
-        ("none", "There is no context 'none'"),
-        ("none/doc", "There is no context 'none'"),
-        ("none/events", "There is no context 'none'"),
-        ("ctx/none", "no artifact 'none'"),
-        ("ctx/none/versions", "no artifact 'none'"),
-        ("ctx/none/versions/1", "no artifact 'none'"),
-        ("ctx/none/versions/1/diff", "no artifact 'none'"),
-        ("ctx/doc/versions/4", "it has the versions 1 to 3"),
-        ("ctx/doc/versions/0", "it has the versions 1 to 3"),
-        ("ctx/doc/versions/4/diff", "it has the versions 1 to 3"),
-        ("ctx/doc/versions/01", "is no number of a version"),
-        ("ctx/doc/versions/-1", "is no number of a version"),
-        ("ctx/doc/versions/latest", "is no number of a version"),
-        ("ctx/doc/versions/%D9%A1", "is no number of a version"),
-        ("ctx/doc/draft", "No such path"),
-        ("ctx/", "No such path"),
-        ("", "No such path"),
-        ("%FF", "No such path"),
+        ("none", "There is no context 'none'", "CONTEXT_NOT_FOUND"),
+        ("none/doc", "There is no context 'none'", "CONTEXT_NOT_FOUND"),
+        ("none/events", "There is no context 'none'", "CONTEXT_NOT_FOUND"),
+        ("ctx/none", "no artifact 'none'", "ARTIFACT_NOT_FOUND"),
+        ("ctx/none/versions", "no artifact 'none'", "ARTIFACT_NOT_FOUND"),
+        ("ctx/none/versions/1", "no artifact 'none'", "ARTIFACT_NOT_FOUND"),
+        ("ctx/none/versions/1/diff", "no artifact 'none'", "ARTIFACT_NOT_FOUND"),
+        ("ctx/doc/versions/4", "it has the versions 1 to 3", "VERSION_NOT_FOUND"),
+        ("ctx/doc/versions/0", "it has the versions 1 to 3", "VERSION_NOT_FOUND"),
+        ("ctx/doc/versions/4/diff", "it has the versions 1 to 3", "VERSION_NOT_FOUND"),
+        ("ctx/doc/versions/01", "is no number of a version", "VERSION_NOT_FOUND"),
+        ("ctx/doc/versions/-1", "is no number of a version", "VERSION_NOT_FOUND"),
+        ("ctx/doc/versions/latest", "is no number of a version", "VERSION_NOT_FOUND"),
+        ("ctx/doc/versions/%D9%A1", "is no number of a version", "VERSION_NOT_FOUND"),
+        ("ctx/doc/draft", "No such path", "PATH_NOT_FOUND"),
+        ("ctx/", "No such path", "PATH_NOT_FOUND"),
+        ("", "No such path", "PATH_NOT_FOUND"),
+        ("%FF", "No such path", "PATH_NOT_FOUND"),
     ],
 )
-async def test_what_is_not_there_is_404_with_a_sentence(harness: ArtifactHarness, path: str, says: str) -> None:
-    code, status, message = error_of(await harness.get(path))
+async def test_what_is_not_there_is_404_with_a_sentence(
+    harness: ArtifactHarness, path: str, says: str, reason: str
+) -> None:
+    answer = await harness.get(path)
+    code, status, message = error_of(answer)
     assert (code, status) == (404, "NOT_FOUND")
     assert says in message
+    assert answer.json()["error"]["details"][0]["reason"] == reason
 
 
 @pytest.mark.parametrize("wrong", ["4", "-1", "x", "", "1.0", "99999999999999999999"])

@@ -4,7 +4,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from a2a_canvas.server.protocols.edge.health import health_route, ready_route
+from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
 
 
 async def get(path: str, reason: str | None = None, method: str = "GET") -> httpx.Response:

@@ -153,7 +153,7 @@ async def test_a_runtime_that_does_not_close_in_time_is_given_up(caplog: pytest.
     await Shutdown(close, 0.02)()
     assert ends == ["cancelled"]
     assert [record.getMessage() for record in caplog.records] == [
-        "The server did not stop within its 0.01 seconds; what it was doing is left undone."
+        "The runtime did not stop within 0.01 seconds; running turns were abandoned."
     ]
 
 

@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import QueryParams
 
-from a2a_canvas.server.protocols.guard.calls import RejectedCall, RpcCall, check_jsonrpc, check_legacy_proto
 from a2a_canvas.server.protocols.guard.checks import (
     MAX_JSON_DEPTH,
     MAX_VALUES,
@@ -26,10 +25,11 @@ from a2a_canvas.server.protocols.guard.checks import (
     Refusal,
     check_content_type,
     check_json,
-    check_message,
     check_version,
 )
+from a2a_canvas.server.protocols.guard.proto_messages import check_message
 from a2a_canvas.server.protocols.guard.rest import RestRoute, allowed_methods, check_rest, find_rest_route
+from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, RpcCall, check_jsonrpc, check_legacy_proto
 
 LIMITS = BodyLimits()
 JSON = st.recursive(
@@ -227,7 +227,7 @@ def call(method: object = "GetTask", version: str | None = "1.0", **members: obj
 
 @pytest.mark.parametrize("id_", ["a", 7, -1, None, 10**30])
 def test_a_call_keeps_its_id(id_: object) -> None:
-    assert call(id=id_) == RpcCall(id_, "GetTask", False)
+    assert call(id=id_) == RpcCall(id_, "GetTask", pb.GetTaskRequest())
 
 
 @pytest.mark.parametrize(
@@ -255,8 +255,8 @@ def test_one_object_is_a_request_and_nothing_else(body: bytes) -> None:
     [
         ({"message": 5}, "message"),
         ({"message": {"parts": "x"}}, "message.parts"),
-        ({"message": {"parts": [{"text": 5}]}}, "message.parts.text"),
-        ({"message": {"parts": [{"text": "a"}, {"raw": "a"}]}}, "message.parts.raw"),
+        ({"message": {"parts": [{"text": 5}]}}, "message.parts[0].text"),
+        ({"message": {"parts": [{"text": "a"}, {"raw": "a"}]}}, "message.parts[1].raw"),
         ({"message": {"parts": [{"text": "a"}, None]}}, "message.parts[1]"),
         ({"message": {"parts": [{"text": "a", "url": "b"}]}}, "message.parts[0]"),
         ({"message": {"parts": [{"text": "a", "metadata": [1]}]}}, "message.parts[0].metadata"),
@@ -281,7 +281,7 @@ def test_params_are_an_object(params: object) -> None:
 
 
 def test_an_unknown_method_is_left_to_the_sdk_and_an_unknown_version_is_not() -> None:
-    assert call("Nope") == RpcCall(7, "Nope", False)
+    assert call("Nope") == RpcCall(7, "Nope")
     for method in ("Nope", "GetTask", "tasks/get"):
         rejected = call(method, "9.9")
         assert isinstance(rejected, RejectedCall)

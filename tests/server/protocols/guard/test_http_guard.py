@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.rest import find_rest_route
@@ -49,14 +50,16 @@ async def half(request: Request) -> Response:
     return StreamingResponse(events(), media_type=request.query_params["type"])
 
 
-def routes() -> list[Any]:
+def routes(*, ours: bool = True) -> list[Any]:
+    """Routes with our JSON-RPC, which has to stand behind the guard, or with the SDK's."""
     handler = Echo()
+    jsonrpc = [jsonrpc_route(handler)] if ours else create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True)
     return [
         Route("/healthz", health),
         Route("/own", broken),
         Route("/rest/broken", broken, methods=["GET", "POST"]),
         Route("/rest/half", half),
-        *create_jsonrpc_routes(handler, "/", enable_v0_3_compat=True),
+        *jsonrpc,
         *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix="/rest"),
     ]
 
@@ -123,6 +126,15 @@ def assert_rest_error(response: httpx.Response) -> dict[str, Any]:
         ("POST", "/", V1, rpc("SendStreamingMessage", {"message": MESSAGE})),
         ("POST", "/", V1, rpc("GetTask", {"id": "x"}, id=None)),
         ("POST", "/", {**V1, "content-type": "application/a2a+json; charset=utf-8"}, rpc("ListTasks", {})),
+        ("POST", "/", V1, rpc("ListTasks", {"includeArtifacts": True}, id="a")),
+        ("POST", "/", V1, rpc("CancelTask", {"id": "x"})),
+        ("POST", "/", V1, rpc("SubscribeToTask", {"id": "x"})),
+        *(("POST", "/", V1, rpc(method, {"id": "none"})) for method in ("GetTask", "CancelTask", "SubscribeToTask")),
+        ("POST", "/", V1, rpc("GetExtendedAgentCard", {})),
+        *(("POST", "/", V1, rpc(f"{verb}TaskPushNotificationConfig", {})) for verb in ("Create", "Get", "Delete")),
+        ("POST", "/", V1, rpc("ListTaskPushNotificationConfigs", {})),
+        ("POST", "/", V1, rpc("Nope", {}, id=None)),
+        ("POST", "/", JSON, rpc("tasks/get", {"id": "none"})),
         ("POST", "/", JSON, rpc("message/send", {"message": MESSAGE_03})),
         ("POST", "/", {**JSON, "a2a-version": "0.3.0"}, rpc("message/stream", {"message": MESSAGE_03})),
         ("POST", "/", JSON, rpc("tasks/get", {"id": "x", "historyLength": 0})),
@@ -144,7 +156,7 @@ async def test_what_the_sdk_answers_it_still_answers_the_same(
     method: str, path: str, headers: Any, body: bytes
 ) -> None:
     through = await ask(method, path, headers, body)
-    bare = await ask(method, path, headers, body, Starlette(routes=routes()))
+    bare = await ask(method, path, headers, body, Starlette(routes=routes(ours=False)))
     assert through.status_code == bare.status_code == 200
     assert (through.content, through.headers) == (bare.content, bare.headers)
 
@@ -165,7 +177,7 @@ async def test_what_the_sdk_answers_it_still_answers_the_same(
 async def test_refusals_that_the_sdk_makes_too_have_its_codes(method: str, params: object, version: str | None) -> None:
     headers = JSON if version is None else {**JSON, "a2a-version": version}
     through = await ask("POST", "/", headers, rpc(method, params))
-    bare = await ask("POST", "/", headers, rpc(method, params), Starlette(routes=routes()))
+    bare = await ask("POST", "/", headers, rpc(method, params), Starlette(routes=routes(ours=False)))
     assert assert_jsonrpc_error(through)["code"] == bare.json()["error"]["code"]
     assert through.json()["id"] == 1
 

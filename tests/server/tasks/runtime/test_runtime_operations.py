@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
+from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.agent.model import ModelText
-from a2a_canvas.server.agent.operations import InvalidOperation
 from a2a_canvas.server.tasks.errors import TaskFinished, TaskNotCancelable, TaskTakesNoMessages
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.runtime.turns import unread_messages
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 from a2a_canvas.store.models import Ref, text_part

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from a2a_canvas.server.agent.events import AgentMessage, MessageReceived, State, StatusChanged, UserMessage
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.agent.model import ModelText, ToolResult
 from a2a_canvas.server.tasks.errors import QueueFull
 from a2a_canvas.server.tasks.incoming import Incoming
@@ -15,6 +14,7 @@ from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, fold
 from a2a_canvas.server.tasks.runtime.admission import Admission
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.models import Ref, text_part
 from tests.fakes import Hold, answer, ask, broken, text

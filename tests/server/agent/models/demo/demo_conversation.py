@@ -5,8 +5,8 @@ import json
 from a2a_canvas.server.agent.model import ModelMessage, ModelRequest, ModelText, ToolResult, ToolSpec, ToolUse
 from a2a_canvas.server.agent.models.demo import plan
 from a2a_canvas.store.text.spans import Span, splice
-from a2a_canvas.tools.artifact_edit_input import ArtifactEditInput
-from a2a_canvas.tools.artifact_input import ArtifactUpdateInput
+from a2a_canvas.tools.artifact_edit import ArtifactEditInput
+from a2a_canvas.tools.artifact_update import ArtifactUpdateInput
 from a2a_canvas.tools.find_quote import find_once
 
 TOOLS = (

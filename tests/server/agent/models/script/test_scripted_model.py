@@ -9,6 +9,7 @@ import pytest
 from a2a_canvas.server.agent.edit.edit_prompt import edit_request
 from a2a_canvas.server.agent.model import (
     LLM,
+    UNANSWERED,
     Attachment,
     BlockStart,
     BlockStop,
@@ -29,7 +30,6 @@ from a2a_canvas.server.agent.model import (
     ToolUse,
 )
 from a2a_canvas.server.agent.models.script import ScriptError, load_script
-from a2a_canvas.server.agent.turn.history import UNANSWERED
 
 SCRIPT = """
 rules:

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import CANVAS, intent_of
-from a2a_canvas.server.agent.operations import Converse, Focus, InvalidOperation, SelectionEdit, SelectionRequest
+from a2a_canvas.server.agent.intent import Converse, Focus, InvalidOperation, SelectionEdit, SelectionRequest, intent_of
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
 from a2a_canvas.server.protocols.agui.older.request import (
     ARTIFACT_ID,
@@ -30,6 +29,7 @@ from a2a_canvas.server.protocols.agui.older.request import (
 from a2a_canvas.server.protocols.agui.older.state import OlderState
 from a2a_canvas.server.protocols.agui.state import CanvasState
 from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import AppendParts, Change, EditText, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import VersionConflict
 from a2a_canvas.store.memory import InMemoryArtifactStore

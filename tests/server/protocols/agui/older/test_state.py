@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.agent.intent import CANVAS
 from a2a_canvas.server.protocols.agui.older.state import OlderState
 from a2a_canvas.server.protocols.agui.state import CanvasState
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import EditAborted, EditCompleted, EditStarted
 from a2a_canvas.store.models import Artifact, Version, text_part
 from tests.property_examples import examples

@@ -1,0 +1,126 @@
+"""A2A over JSON-RPC, `POST /`: 1.0 is answered here, 0.3 by the SDK's adapter.
+
+Rules:
+1. The guard stands in front (`guard/http_guard.py`): it has parsed and checked the call, and left it in the scope.
+2. An answer has HTTP status 200, the request's id, and `result` or `error`.
+3. What fails before a stream's first event has an ordinary answer. What fails later is the stream's last event, with
+   `event: error`.
+4. Errors have the form of the SDK's `build_error_response`. The handler raises only `A2AError`; any other exception is
+   a bug, and the guard answers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
+from a2a.server.jsonrpc_models import MethodNotFoundError
+from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.server.request_handlers.response_helpers import build_error_response
+from a2a.server.routes.common import (
+    DefaultServerCallContextBuilder,
+    create_event_source_response,
+    serialize_list_tasks_response,
+)
+from a2a.types import a2a_pb2 as pb
+from a2a.utils import json_utils
+from a2a.utils.errors import A2AError
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from a2a_canvas.server.protocols.guard.rpc_calls import RpcCall, take_from_scope
+
+Json = dict[str, Any]
+
+_ALTERNATIVES: Mapping[type[Message], str] = {
+    pb.Task: "task",
+    pb.Message: "message",
+    pb.TaskStatusUpdateEvent: "statusUpdate",
+    pb.TaskArtifactUpdateEvent: "artifactUpdate",
+}
+"""The members of `SendMessageResponse` and `StreamResponse`."""
+
+
+def jsonrpc_route(handler: RequestHandler, grace: float = 0) -> Route:
+    """`POST /`.
+
+    Args:
+        grace: seconds that streams have to end when the server stops.
+    """
+    return Route("/", _JsonRpcEndpoint(handler, grace).answer, methods=["POST"])
+
+
+class _JsonRpcEndpoint:
+    def __init__(self, handler: RequestHandler, grace: float) -> None:
+        self._grace = grace
+        self._contexts = DefaultServerCallContextBuilder()
+        self._legacy = JSONRPC03Adapter(handler, shutdown_grace_period=grace)
+        self._streams: Mapping[str, Callable[..., AsyncIterator[Any]]] = {
+            "SendStreamingMessage": handler.on_message_send_stream,
+            "SubscribeToTask": handler.on_subscribe_to_task,
+        }
+        self._methods: Mapping[str, Callable[..., Awaitable[Any]]] = {
+            "SendMessage": handler.on_message_send,
+            "GetTask": handler.on_get_task,
+            "ListTasks": handler.on_list_tasks,
+            "CancelTask": handler.on_cancel_task,
+            "CreateTaskPushNotificationConfig": handler.on_create_task_push_notification_config,
+            "GetTaskPushNotificationConfig": handler.on_get_task_push_notification_config,
+            "ListTaskPushNotificationConfigs": handler.on_list_task_push_notification_configs,
+            "DeleteTaskPushNotificationConfig": handler.on_delete_task_push_notification_config,
+            "GetExtendedAgentCard": handler.on_get_extended_agent_card,
+        }
+
+    async def answer(self, request: Request) -> Response:
+        call = take_from_scope(request.scope)
+        if call.legacy_request is not None:
+            return await self._legacy.handle_request(call.id, call.method, call.legacy_request, request)
+        if call.params is None:
+            return JSONResponse(build_error_response(call.id, MethodNotFoundError()))
+        try:
+            context = self._contexts.build(request)
+            context.state.update(method=call.method, request_id=call.id)
+            if call.method in self._streams:
+                return await self._stream(call, self._streams[call.method](call.params, context))
+            result = await self._methods[call.method](call.params, context)
+        except A2AError as error:
+            return JSONResponse(build_error_response(call.id, error))
+        return JSONResponse(_response(call, _result(call, result)))
+
+    async def _stream(self, call: RpcCall, events: AsyncIterator[Message]) -> Response:
+        first = await anext(events, None)
+        return create_event_source_response(_sse(call, first, events), shutdown_grace_period=self._grace)
+
+
+async def _sse(call: RpcCall, first: Message | None, events: AsyncIterator[Message]) -> AsyncIterator[dict[str, str]]:
+    try:
+        if first is not None:
+            yield {"data": json_utils.dumps(_response(call, _alternative(first)))}
+        async for event in events:
+            yield {"data": json_utils.dumps(_response(call, _alternative(event)))}
+    except A2AError as error:
+        yield {"event": "error", "data": json_utils.dumps(build_error_response(call.id, error))}
+
+
+def _response(call: RpcCall, result: Json | None) -> Json:
+    return {"result": result, "id": call.id, "jsonrpc": "2.0"}
+
+
+def _alternative(message: Message) -> Json:
+    return {_ALTERNATIVES[type(message)]: MessageToDict(message)}
+
+
+def _result(call: RpcCall, message: Message | None) -> Json | None:
+    match call.params, message:
+        case _, None:
+            return None
+        case pb.SendMessageRequest(), Message():
+            return _alternative(message)
+        case pb.ListTasksRequest(), pb.ListTasksResponse():
+            return serialize_list_tasks_response(message, call.params.include_artifacts)
+        case _:
+            return MessageToDict(message)

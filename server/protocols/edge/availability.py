@@ -1,0 +1,81 @@
+"""When the server cannot serve a request now: the errors that say "try again", `/healthz` and `/readyz`.
+
+Rules:
+1. HTTP answers 503 with `Retry-After`, gRPC UNAVAILABLE (RESOURCE_EXHAUSTED if there is no room) with the same delay
+   as `RetryInfo`. JSON-RPC has no code for it: it is -32603, with `retryable` in the error's data.
+2. A stream that had begun has the error as its last event, in the form of its binding.
+3. The message is our own sentence. The reason, such as the database's own error, goes to the log for the operator.
+4. `/healthz` says that the process answers; `/readyz` whether it can be sent requests.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from a2a.utils.errors import A2A_ERROR_MAPPING, A2A_ERROR_REASONS, A2AError, ErrorMapping
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from a2a_canvas.store.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+
+DATABASE_UNAVAILABLE: Final = "The database cannot be used just now. Try again in a moment."
+
+RETRY_AFTER_SECONDS: Final = 1
+RETRY_AFTER: Final[Mapping[str, str]] = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+"""The header of every 503."""
+
+NO_STORE: Final = {"Cache-Control": "no-store"}
+
+ReadinessCheck = Callable[[], Awaitable[str | None]]
+"""Why the server cannot be used now, in words for an operator; None if it can."""
+
+
+class UnavailableError(A2AError):
+    """A retry of the request may succeed. Its data is always `{"retryable": true}`."""
+
+    message = DATABASE_UNAVAILABLE
+
+    def __init__(self, message: str | None = None, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, {**(data or {}), "retryable": True})
+
+
+class OverloadedError(UnavailableError):
+    """There is no room for the request now; nothing of it was stored."""
+
+
+# The SDK looks up an error's form in each binding by its class, in these tables alone. A2A has no reason for it.
+for _kind, _status in ((UnavailableError, "UNAVAILABLE"), (OverloadedError, "RESOURCE_EXHAUSTED")):
+    A2A_ERROR_REASONS[_kind] = "INTERNAL_ERROR"
+    A2A_ERROR_MAPPING[_kind] = ErrorMapping(503, _status, A2A_ERROR_REASONS[_kind])
+
+
+def unavailable_error(error: Unavailable) -> UnavailableError:
+    """The client's error; the reason is logged (rule 3)."""
+    logger.warning("A request could not be answered. %s", error)
+    return UnavailableError(DATABASE_UNAVAILABLE)
+
+
+def health_route() -> Route:
+    """`GET /healthz`: always 200 and `{"status": "ok"}`."""
+    return Route("/healthz", _healthy, methods=["GET"])
+
+
+def ready_route(check: ReadinessCheck) -> Route:
+    """`GET /readyz`: 200 and `{"status": "ok"}`, or 503 and `{"status": "unavailable", "reason": …}`."""
+
+    async def ready(request: Request) -> Response:
+        reason = await check()
+        if reason is None:
+            return JSONResponse({"status": "ok"}, headers=NO_STORE)
+        return JSONResponse({"status": "unavailable", "reason": reason}, 503, {**NO_STORE, **RETRY_AFTER})
+
+    return Route("/readyz", ready, methods=["GET"])
+
+
+async def _healthy(request: Request) -> Response:
+    return JSONResponse({"status": "ok"})

@@ -1,0 +1,18 @@
+"""Constants of the wire that the server and its clients share. Imports nothing.
+
+The extensions are specified in docs/extensions.md.
+"""
+
+TURN = "urn:a2a-canvas:turn:v1"
+"""The events of a turn while it runs."""
+
+CANVAS = "urn:a2a-canvas:canvas:v1"
+"""Edits of a selection while they are written, versions, undo, redo, restore, put."""
+
+AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"
+"""The canvas extension of another project; its edit requests are accepted as they are."""
+
+VERSION_HEADER = "A2A-Version"
+
+EXTENSIONS_HEADERS = ("A2A-Extensions", "X-A2A-Extensions")
+"""The header that activates extensions in A2A 1.0 and the one in 0.3; a 0.3 request may use either."""

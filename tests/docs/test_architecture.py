@@ -1,0 +1,52 @@
+"""docs/architecture.md: every station of a walk is in the file that the page names."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.pages import ROOT, page, rows, section
+
+PAGE = page("architecture")
+WALKS = re.findall(r"^## (Walk .*)$", PAGE, re.MULTILINE)
+STATIONS = [(walk, *row[:2]) for walk in WALKS for row in rows(PAGE, walk)]
+
+
+def test_there_are_four_walks() -> None:
+    assert len(WALKS) == 4
+
+
+@pytest.mark.parametrize(("walk", "station", "file"), STATIONS, ids=[f"{walk[5]}-{name}" for walk, name, _ in STATIONS])
+def test_every_station_is_in_the_file_that_is_named(walk: str, station: str, file: str) -> None:
+    code = [(ROOT / path).read_text() for path in re.findall("`([^`]+)`", file)]
+    names = re.findall("`([^`]+)`", station)
+    assert names
+    for number, name in enumerate(names):
+        if name.endswith(".py"):
+            assert file.split(", ")[number].strip("`").endswith(f"/{name}")
+            continue
+        for part in name.split("."):
+            assert re.search(rf"^ *(?:class|(?:async )?def) {part}\b", code[min(number, len(code) - 1)], re.MULTILINE)
+
+
+def test_the_folders_are_all_that_there_are() -> None:
+    named = {row[0].strip("`") for row in rows(PAGE, "Folders")}
+    top = {"store/", "tools/", "server/agent/", "server/tasks/", "server/protocols/"}
+    rooms = {f"{path.parent.relative_to(ROOT)}/" for parent in top for path in (ROOT / parent).rglob("__init__.py")}
+    assert all(any(room.startswith(name) for name in named) for room in rooms)
+    assert top <= named
+
+
+def test_the_glossary_is_short_and_says_each_term_once() -> None:
+    terms = [row[0] for row in rows(PAGE, "Glossary")]
+    assert len(terms) <= 25
+    assert len(set(terms)) == len(terms)
+
+
+def test_every_line_of_imports_is_that_of_the_linter() -> None:
+    layers = re.findall(
+        r'"a2a_canvas\.(?:server\.)?(\w+)",', (ROOT / "pyproject.toml").read_text().split("layers = [")[1]
+    )
+    drawn = section(PAGE, "The drawing").split("`app -> ")[1].split("`")[0].split(" -> ")
+    assert [layer for layer in layers if layer in drawn][: len(drawn)] == drawn

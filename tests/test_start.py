@@ -1,0 +1,100 @@
+"""What a command imports, in a process of its own: start-up is quick because nothing is imported before it is used.
+
+`make bench ARGS="--only start"` measures the CPU time.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import a2a_canvas
+
+ROOT = Path(__file__).parent.parent
+LIBRARIES = ["a2a", "anthropic", "asyncio", "google.protobuf", "grpc", "httpx", "pydantic", "sqlalchemy", "starlette"]
+SQL = ["sqlalchemy", "alembic", "asyncpg", "aiosqlite"]
+
+
+def imported(program: str, *names: str) -> str:
+    """Those of the modules, and of those below them, that a program has imported when it ends, by `names`."""
+    check = f"""
+import sys
+try:
+    exec({program!r})
+except SystemExit:
+    pass
+found = {{name for name in {names!r} if any(module == name or module.startswith(name + ".") for module in sys.modules)}}
+print("imported:", *sorted(found))
+"""
+    done = subprocess.run([sys.executable, "-c", check], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1].removeprefix("imported:").strip()
+
+
+def test_the_package_alone_imports_none_of_its_modules() -> None:
+    assert imported("import a2a_canvas", "a2a_canvas.server", "a2a_canvas.store", "a2a_canvas.tools", *LIBRARIES) == ""
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["send", "--help"], ["diff", "--help"]])
+def test_version_and_help_import_no_library(arguments: list[str]) -> None:
+    assert imported(f"from a2a_canvas.server.cli import main\nmain({arguments!r})", *LIBRARIES) == ""
+
+
+@pytest.mark.parametrize("arguments", [["send", "hi"], ["edit", "doc", "shorter", "--lines", "3", "--context", "c"]])
+def test_the_arguments_of_the_client_import_no_library(arguments: list[str]) -> None:
+    program = f"from a2a_canvas.server.cli import parser\nassert parser().parse_args({arguments!r}).command"
+    assert imported(program, *LIBRARIES) == ""
+
+
+@pytest.mark.parametrize("module", ["send", "edit", "artifacts"])
+def test_the_client_imports_nothing_of_the_server(module: str) -> None:
+    server = ["a2a_canvas.store", "a2a_canvas.tools", "a2a_canvas.server.app", "a2a_canvas.server.settings"]
+    program = f"import a2a_canvas.server.client.{module}"
+    assert imported(program, *server, "a2a.server", "anthropic", "pydantic_settings", "uvicorn", *SQL) == ""
+
+
+SERVED = """
+import asyncio, sys
+# The SDK imports grpc and SQLAlchemy if it can, and works without them: so shall we.
+for name in ("anthropic", "grpc", "sqlalchemy", "alembic", "asyncpg", "aiosqlite"):
+    sys.modules[name] = None
+from a2a_canvas import Settings, create_app
+
+async def main():
+    app = create_app(Settings(database="memory", model="rehearsal"))
+    import httpx
+    async with app.router.lifespan_context(app):
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as http:
+            card = (await http.get("/.well-known/agent-card.json")).json()
+            assert card["name"] == "a2a-canvas", card
+            message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Write a haiku."}]}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+            answer = (await http.post("/", json=call, headers={"A2A-Version": "1.0"})).json()
+            assert answer["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED", answer
+
+asyncio.run(main())
+for name in ("anthropic", "grpc", "sqlalchemy", "alembic", "asyncpg", "aiosqlite"):
+    del sys.modules[name]
+"""
+
+
+def test_an_app_in_memory_runs_without_claude_grpc_and_sql() -> None:
+    ours = [
+        "a2a_canvas.store.sql",
+        "a2a_canvas.server.tasks.sql",
+        "a2a_canvas.server.migrations",
+        "a2a_canvas.server.client",
+    ]
+    assert imported(SERVED, *ours, "anthropic", *SQL) == ""
+
+
+def test_the_public_surface_is_small() -> None:
+    assert a2a_canvas.__all__ == ["Settings", "__version__", "create_app"]
+    assert {name for name in dir(a2a_canvas) if not name.startswith("_")} >= {"Settings", "create_app"}
+    for name in a2a_canvas.__all__:
+        assert getattr(a2a_canvas, name)
+    with pytest.raises(AttributeError, match="has no attribute 'Runtime'"):
+        _ = a2a_canvas.Runtime
