@@ -33,7 +33,7 @@ OBSERVED_SECONDS = 5.0
 TAKEOVER_TIMEOUT = 60.0
 MAX_TAKEOVER_SECONDS, MAX_HEARTBEAT_GAP = 6.0, 2.0
 
-SELECT_HEARTBEATS = "SELECT replica_id, beat FROM replicas"
+SELECT_HEARTBEATS = "SELECT replica_id, heartbeat_at FROM replicas"
 SELECT_TASKS = "SELECT task_id, generation, epoch, resumptions FROM tasks"
 SELECT_PIECES = (
     f"SELECT sum(length(content) - length(replace(content, '{PIECE}', ''))) AS n FROM drafts GROUP BY context_id"
@@ -168,7 +168,7 @@ async def _kill(connection: Any, victim: Server, survivors: set[str], plan: Plan
 
 
 async def _heartbeats(connection: Any) -> dict[str, float]:
-    return {row["replica_id"]: row["beat"] for row in await connection.fetch(SELECT_HEARTBEATS)}
+    return {row["replica_id"]: row["heartbeat_at"] for row in await connection.fetch(SELECT_HEARTBEATS)}
 
 
 def _taken_over(tasks: Sequence[Mapping[str, Any]], before: Mapping[str, int]) -> bool:

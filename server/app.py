@@ -45,7 +45,6 @@ from a2a_canvas.tools.registry import TOOLS
 
 SCRIPT = "script:"
 
-
 PACKAGED_CARD = Path(__file__).parents[1] / "agent_card.json"
 
 
@@ -61,14 +60,12 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
     """The model that the settings name; by default Claude if the environment has a key, else the rehearsal.
 
     Raises:
-        SettingsError: a Claude model is named and there is no key for it, or `ANTHROPIC_BASE_URL` is not an address.
-        ScriptError: the script is broken.
+        SettingsError: a Claude model is named and there is no key for it, `ANTHROPIC_BASE_URL` is not an address,
+            or the script is broken.
     """
     name = settings.model
     if name and name.startswith(SCRIPT):
-        from a2a_canvas.server.agent.models.script import load_script
-
-        return load_script(Path(name.removeprefix(SCRIPT)))
+        return _script(Path(name.removeprefix(SCRIPT)))
     has_key = available(environ)
     if name == "rehearsal" or (name is None and not has_key):
         return Rehearsal()
@@ -78,6 +75,15 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
             "Without a key there are --model rehearsal and --model script:FILE.yaml."
         )
     return _claude(name, settings)
+
+
+def _script(path: Path) -> LLM:
+    from a2a_canvas.server.agent.models.script import ScriptError, load_script
+
+    try:
+        return load_script(path)
+    except ScriptError as error:
+        raise SettingsError(str(error)) from error
 
 
 def _claude(name: str | None, settings: Settings) -> LLM:
@@ -111,7 +117,6 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
 
     Raises:
         SettingsError: the model cannot be used.
-        ScriptError: the model's script is broken.
         CardError: the agent card cannot be served.
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()

@@ -18,7 +18,6 @@ import uvicorn
 
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.demo import NOTICE, Rehearsal
-from a2a_canvas.server.agent.models.script import ScriptError
 from a2a_canvas.server.app import choose_llm, create_app
 from a2a_canvas.server.protocols.a2a_v1.card import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
@@ -37,7 +36,7 @@ CUT_OFF_SECONDS = 1
 """After so long beyond its grace period, a stopping server closes connections that do not even read the end of an
 answer."""
 
-REFUSALS = (SettingsError, CardError, ScriptError)
+REFUSALS = (SettingsError, CardError)
 """What `serve` raises if it cannot start as it was asked to; `str()` is one line that says what to do."""
 
 
@@ -83,10 +82,12 @@ def serve(options: argparse.Namespace) -> int:
 
 async def _check_database(settings: Settings) -> None:
     """Raises `SettingsError` if the server could not use its database. A SQLite file is created and upgraded."""
-    from a2a_canvas.server.database import DatabaseError, open_database
+    from a2a_canvas.server.database import DatabaseError, make_database, prepare_database
 
+    database = make_database(settings.database)
     try:
-        await (await open_database(settings)).close()
+        await prepare_database(database)
+        await database.close()
     except DatabaseError as error:
         raise SettingsError(str(error)) from error
 

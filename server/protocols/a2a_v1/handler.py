@@ -25,7 +25,6 @@ from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
 P = ParamSpec("P")
@@ -35,7 +34,7 @@ M = TypeVar("M", bound=Message)
 
 def _unary(
     method: Callable[Concatenate[A2AHandler, M, P], Awaitable[T]],
-) -> Callable[Concatenate[A2AHandler, M, P], Any]:
+) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs) -> T:
         check_required(params)
@@ -50,7 +49,7 @@ def _unary(
 
 def _stream(
     method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[A2AEvent, None]],
-) -> Callable[Concatenate[A2AHandler, M, P], Any]:
+) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(
         self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs
@@ -91,7 +90,7 @@ class A2AHandler(RequestHandler):
         following = await self._send(params, context)
         record = following.snapshot
         if not params.configuration.return_immediately:
-            record = await self._settled(following)
+            record = await following.settled()
         return apply_history_length(to_task(record, _activated(context)), params.configuration)
 
     @_stream
@@ -133,15 +132,6 @@ class A2AHandler(RequestHandler):
                     f"Media type {bare} is not supported. Send text, or one of {', '.join(sorted(taken))}."
                 )
 
-    async def _settled(self, following: TaskSubscription) -> TaskRecord:
-        """The task when it has ended or asks for input."""
-        record = following.snapshot
-        if not record.state.settled:
-            async for entry in following:
-                if isinstance(entry.event, StatusChanged) and entry.event.state.settled:
-                    break
-        return await self._runtime.get(record.task_id, record.owner)
-
     async def _events(
         self, following: TaskSubscription, context: ServerCallContext, *, ends_at_pause: bool
     ) -> AsyncGenerator[A2AEvent, None]:
@@ -177,28 +167,13 @@ class A2AHandler(RequestHandler):
     # -------------------------------------------------------------------- not offered
 
     @_unary
-    async def on_create_task_push_notification_config(
-        self, params: pb.TaskPushNotificationConfig, context: ServerCallContext
-    ) -> pb.TaskPushNotificationConfig:
+    async def _no_push_notifications(self, params: Message, context: ServerCallContext) -> Any:
         raise PushNotificationNotSupportedError
 
-    @_unary
-    async def on_get_task_push_notification_config(
-        self, params: pb.GetTaskPushNotificationConfigRequest, context: ServerCallContext
-    ) -> pb.TaskPushNotificationConfig:
-        raise PushNotificationNotSupportedError
-
-    @_unary
-    async def on_list_task_push_notification_configs(
-        self, params: pb.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
-    ) -> pb.ListTaskPushNotificationConfigsResponse:
-        raise PushNotificationNotSupportedError
-
-    @_unary
-    async def on_delete_task_push_notification_config(
-        self, params: pb.DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
-    ) -> None:
-        raise PushNotificationNotSupportedError
+    on_create_task_push_notification_config = _no_push_notifications
+    on_get_task_push_notification_config = _no_push_notifications
+    on_list_task_push_notification_configs = _no_push_notifications
+    on_delete_task_push_notification_config = _no_push_notifications
 
     @_unary
     async def on_get_extended_agent_card(

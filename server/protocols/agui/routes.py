@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from a2a_canvas.server.agent.events import State, UserMessage
-from a2a_canvas.server.agent.intent import Converse, InvalidOperation, intent_of
+from a2a_canvas.server.agent.intent import Converse, InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.parts import check_text
 from a2a_canvas.server.protocols.agui.input import RunInput, in_forwarded_props, last_message_field, run_input
@@ -47,7 +47,7 @@ from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.listing import TaskQuery
+from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.base import ArtifactStore
@@ -238,7 +238,7 @@ class _RunEndpoint:
 
 def _is_conversation(task: TaskRecord) -> bool:
     first = next(message for message in task.history if isinstance(message, UserMessage))
-    return isinstance(intent_of(first), Converse)
+    return isinstance(first.intent, Converse)
 
 
 def _refusal(error: Exception) -> Refusal:

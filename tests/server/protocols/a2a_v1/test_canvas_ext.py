@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
-from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED, ActivatedExtensions, activated_header
+from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection import TaskProjection, to_task
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.server.wire import AGENTSTACK, CANVAS, TURN
+from a2a_canvas.server.wire import CANVAS, TURN
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 from a2a_canvas.store.models import text_part
 from tests.property_examples import examples
@@ -215,17 +215,3 @@ def test_every_event_says_which_entry_it_comes_from(steps: list[tuple[str, str, 
             for uri, fields in MessageToDict(event.metadata).items():
                 assert uri in (CANVAS, TURN)
                 assert (fields["epoch"], fields["generation"]) == (2, entry.generation)
-
-
-# ---------------------------------------------------------------------- activating it
-
-
-def test_canvas_is_supported_under_both_names() -> None:
-    assert {CANVAS, AGENTSTACK} < SUPPORTED
-    assert activated_header([f"urn:x, {AGENTSTACK}", CANVAS]) == f"{AGENTSTACK}, {CANVAS}"
-
-
-def test_only_our_own_name_asks_for_our_events() -> None:
-    assert ActivatedExtensions.of({AGENTSTACK}) == ActivatedExtensions()
-    assert ActivatedExtensions.of({CANVAS}) == ActivatedExtensions(canvas=True)
-    assert ActivatedExtensions.of({TURN, CANVAS}) == ActivatedExtensions(turn=True, canvas=True)

@@ -17,6 +17,7 @@ from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, fold
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
+from a2a_canvas.server.tasks.sql.journal import sql_journal
 from a2a_canvas.server.tasks.sql.replica.lease import LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT
 from tests.database_fixtures import postgresql_url, sqlite_url
@@ -141,7 +142,7 @@ async def test_alone_what_waited_is_taken_up_in_the_order_in_which_it_came(tmp_p
         await first.crash()
         second = await started.start(*[HELLO] * (count + 1), admission=Admission(1, 0, interval=0))
         async with asyncio.timeout(30):
-            await second.runtime._turns.ended()
+            await second.runtime.idle()
         asked = [request.messages[-1].content[-1].text for request in second.llm.requests]
         assert asked == ["Busy busy", *map(str, range(count))]
 
