@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.edit.edit_reply import HEAD, EditReply
 from a2a_canvas.server.agent.model import EditPrompt
 from a2a_canvas.server.agent.text.markdown import FENCE_LINE, inside_fence
+from tests.property_examples import examples
 
 
 def passage(
@@ -255,7 +256,7 @@ def cut(reply: str, places: list[int]) -> list[str]:
     return [reply[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600))
 @given(
     st.sampled_from(PASSAGES),
     REPLIES | WRAPPED | THOUGHT | MARKED | DELETION,
