@@ -154,7 +154,7 @@ async def stoppable(
         port, grpc_port = listener.getsockname()[1], free_port() if grpc else None
         app = create_app(Settings(**{"port": port, "grpc_port": grpc_port, "frame_ms": 0} | settings), watched)
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
-        server = GracefulServer(config, app.state.stop)
+        server = GracefulServer(config, app.state.shutdown)
         running = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             async with clients(port, grpc_port, watched, gate) as served:
