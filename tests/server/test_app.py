@@ -62,6 +62,7 @@ async def written(served: Served, stream: Stream, deltas: int) -> None:
 
 
 @every_way
+@pytest.mark.transports
 async def test_a_message_is_answered_with_the_finished_task(served: Served, way: Way) -> None:
     task = await sent(served, way, asking("write report"))
     assert task.status.state == pb.TASK_STATE_COMPLETED
@@ -86,6 +87,7 @@ async def test_return_immediately_answers_before_the_model_does(served: Served, 
 
 
 @every_way
+@pytest.mark.transports
 async def test_a_stream_is_the_task_then_the_artifact_as_it_grows_then_the_final_message(
     served: Served, way: Way
 ) -> None:

@@ -174,6 +174,7 @@ async def test_a_client_without_the_extension_sees_one_clean_replacement_and_no_
 
 
 @every_way
+@pytest.mark.transports
 async def test_a_client_with_the_extension_sees_the_chunks_at_their_place_then_the_whole(
     served: Served, way: Way
 ) -> None:

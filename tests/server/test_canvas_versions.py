@@ -52,6 +52,7 @@ async def refused(doc: Doc, op: str, way: Way = WAYS[0], **fields: Any) -> str:
 
 
 @every_way
+@pytest.mark.transports
 async def test_undo_walks_back_and_redo_forward_again(served: Served, way: Way) -> None:
     doc = await three(served)
     assert await done(doc, "undo", way) == ("Undone: doc.md is at version 2 again.", 2, "two")

@@ -166,6 +166,7 @@ async def test_every_call_gets_its_result_after_its_whole_input(served: Served, 
 
 
 @every_way
+@pytest.mark.transports
 async def test_every_binding_and_version_carries_the_same_turn_events(served: Served, way: Way) -> None:
     reference = await sending(served, "tools").rest()
     stream = await sending(served, "tools", way).rest()

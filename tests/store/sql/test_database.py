@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,16 +17,11 @@ from tests.database_fixtures import cut_connections, postgresql_url, private_pos
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    others = threading.enumerate()
     opened = Database(sqlite_url(tmp_path) if request.param == "sqlite" else postgresql_url())
     async with opened.write() as connection:
         await connection.execute(text("CREATE TABLE words (word TEXT PRIMARY KEY)"))
     yield opened
     await opened.close()
-    # The thread of a connection that was cut off ends later, and answers to the event loop: that must still run.
-    for thread in set(threading.enumerate()).difference(others):
-        if "_connection_worker_thread" in thread.name:
-            await asyncio.to_thread(thread.join)
 
 
 async def put(database: Database, *words: str) -> None:
