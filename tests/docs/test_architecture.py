@@ -45,7 +45,7 @@ def test_the_glossary_is_short_and_says_each_term_once() -> None:
     assert len(set(terms)) == len(terms)
 
 
-def test_every_line_of_imports_is_that_of_the_linter() -> None:
+def test_the_layers_are_those_of_the_linter() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     [contract] = [contract for contract in contracts if contract["name"] == "Imports go one way"]
     layers = [name.strip().rpartition(".")[2] for layer in contract["layers"] for name in layer.split("|")]
