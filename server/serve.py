@@ -98,7 +98,9 @@ def banner(settings: Settings, llm: LLM) -> Iterator[str]:
     yield f"a2a-canvas {version('a2a-canvas')} listens on {address}{grpc} with {llm.name}"
     if isinstance(llm, Rehearsal):
         yield NOTICE
-    open_to_all = "" if _is_loopback(settings.host) else " There is no authentication: whoever reaches it can use it."
+    open_to_all = (
+        "" if _is_loopback(settings.host) else " There is no authentication: anyone who reaches it can use it."
+    )
     if settings.public_url:
         yield f"Its card says {settings.url}.{open_to_all}"
     elif settings.host in ALL_ADDRESSES:

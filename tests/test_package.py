@@ -71,7 +71,8 @@ def test_the_wheel_has_one_package_and_nothing_else_at_its_top(wheel: Path) -> N
 def test_the_wheel_has_every_module_the_revisions_and_the_agent_card(wheel: Path) -> None:
     folders = ("server", "store", "tools")
     modules = {f"a2a_canvas/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.py")}
-    wanted = {"a2a_canvas/__init__.py", "a2a_canvas/__main__.py", "a2a_canvas/agent_card.json", *modules}
+    surface = {f"a2a_canvas/{name}" for name in ("__init__.py", "__main__.py", "agent_card.json", "py.typed")}
+    wanted = surface | modules
     assert {name for name in names_in(wheel) if ".dist-info/" not in name} == wanted
     assert "a2a_canvas/server/migrations/versions/revision_0001.py" in wanted
     with zipfile.ZipFile(wheel) as archive:

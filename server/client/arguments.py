@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -30,10 +30,6 @@ from a2a_canvas.server.client.requests import (
     restore,
 )
 
-Running = Coroutine[Any, Any, int]
-"""To be awaited for the exit code."""
-Command = Callable[[argparse.Namespace, str, TextIO, TextIO], Running]
-
 
 def add_commands(commands: Any) -> None:
     """Add the commands of the client to `argparse`'s subparsers."""
@@ -53,8 +49,42 @@ def run_command(options: argparse.Namespace, program: str, out: TextIO, err: Tex
     """
     import asyncio
 
-    command: Command = options.run
-    return asyncio.run(command(options, program, out, err))
+    return asyncio.run(_command(options, program, out, err))
+
+
+def _command(given: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Coroutine[Any, Any, int]:
+    from a2a_canvas.server.client import artifacts, send
+
+    if given.command == "send":
+        request = SendRequest(given.text, given.url, given.context, given.task, given.json, program)
+        return send.send(request, out, err)
+    target = ArtifactTarget(given.context, getattr(given, "artifact", ""), given.url, given.json, program)
+    match given.command:
+        case "artifacts":
+            return artifacts.artifacts(target, out, err)
+        case "show":
+            return artifacts.show(target, given.version, out, err)
+        case "versions":
+            return artifacts.versions(target, out, err)
+        case "diff":
+            return artifacts.diff(target, given.version, given.since, out, err)
+        case _:
+            from a2a_canvas.server.client.edit import operate
+
+            return operate(target, _operation(given), out, err)
+
+
+def _operation(given: argparse.Namespace) -> ArtifactOperation | EditRequest:
+    match given.command:
+        case "edit":
+            return EditRequest(given.instruction, given.place, given.strategy, given.base)
+        case "restore":
+            return restore(given.version)
+        case "put":
+            return put(_text_of(given.file), given.base)
+        case _:
+            operation: ArtifactOperation = given.operation
+            return operation
 
 
 def _add_send(commands: Any) -> None:
@@ -64,11 +94,10 @@ def _add_send(commands: Any) -> None:
     send.add_argument("--context", default="", metavar="ID", help="go on with a conversation")
     send.add_argument("--task", default="", metavar="ID", help="answer a task that asked, or add to one that works")
     send.add_argument("--json", action="store_true", help="print each event as one line of JSON")
-    send.set_defaults(run=_send)
 
 
 def _add_operations(commands: Any) -> None:
-    edit = _add(commands, "edit", "have a passage of an artifact rewritten", _edit)
+    edit = _add(commands, "edit", "have a passage of an artifact rewritten")
     edit.add_argument("instruction", metavar="INSTRUCTION", help="what is to be done with the passage")
     place = edit.add_mutually_exclusive_group(required=True)
     place.add_argument("--lines", dest="place", type=_lines, metavar="N[-M]", help="the passage: these lines")
@@ -86,36 +115,33 @@ def _add_operations(commands: Any) -> None:
         )
     edit.set_defaults(strategy="replace")
     _add_base(edit, "the version you have seen, if others may have changed it since")
-    _add_step(
-        _add(commands, "undo", "undo everything that the newest task made of an artifact", _step), UNDO, UNDO_STEP
-    )
-    _add_step(_add(commands, "redo", "redo what was undone", _step), REDO, REDO_STEP)
-    old = _add(commands, "restore", "make a new version with the content of an old one", _restore)
+    _add_step(_add(commands, "undo", "undo everything that the newest task made of an artifact"), UNDO, UNDO_STEP)
+    _add_step(_add(commands, "redo", "redo what was undone"), REDO, REDO_STEP)
+    old = _add(commands, "restore", "make a new version with the content of an old one")
     old.add_argument("version", metavar="VERSION", type=_count)
-    own = _add(commands, "put", "save your own text as a new version", _put)
+    own = _add(commands, "put", "save your own text as a new version")
     own.add_argument("file", metavar="FILE", nargs="?", default="-", help="the text; - is the standard input (default)")
     _add_base(own, "save only if this is still the current version")
 
 
 def _add_readings(commands: Any) -> None:
-    _add(commands, "artifacts", "list the artifacts of a conversation", _artifacts, one=False)
-    show = _add(commands, "show", "print an artifact", _show)
+    _add(commands, "artifacts", "list the artifacts of a conversation", one=False)
+    show = _add(commands, "show", "print an artifact")
     show.add_argument("--version", metavar="N", type=_count, help="this version of it, not the current one")
-    _add(commands, "versions", "list the versions of an artifact", _versions)
-    diff = _add(commands, "diff", "print what a version of an artifact changed", _diff)
+    _add(commands, "versions", "list the versions of an artifact")
+    diff = _add(commands, "diff", "print what a version of an artifact changed")
     diff.add_argument("version", metavar="VERSION", nargs="?", type=_count, help="the current one if left out")
     since = "compare with this version, 0 is the empty text (default: the version that it was made of)"
     diff.add_argument("--from", dest="since", metavar="M", type=_number, help=since)
 
 
-def _add(commands: Any, name: str, does: str, run: Command, *, one: bool = True) -> argparse.ArgumentParser:
+def _add(commands: Any, name: str, does: str, *, one: bool = True) -> argparse.ArgumentParser:
     added: argparse.ArgumentParser = commands.add_parser(name, help=does, description=f"{does.capitalize()}.")
     if one:
         added.add_argument("artifact", metavar="ARTIFACT", type=_given, help="the artifact's id")
     added.add_argument("--context", required=True, type=_given, metavar="ID", help="the conversation it belongs to")
     added.add_argument("--url", default=DEFAULT_URL, help="the server (default: %(default)s)")
     added.add_argument("--json", action="store_true", help="print what the server says as JSON")
-    added.set_defaults(run=run)
     return added
 
 
@@ -126,67 +152,6 @@ def _add_base(command: argparse.ArgumentParser, meaning: str) -> None:
 def _add_step(command: argparse.ArgumentParser, group: ArtifactOperation, step: ArtifactOperation) -> None:
     help = "by one version, not by all that one task made"
     command.add_argument("--step", dest="operation", action="store_const", const=step, default=group, help=help)
-
-
-# --------------------------------------------------------------------- commands
-
-
-def _send(given: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Running:
-    from a2a_canvas.server.client.send import send
-
-    return send(SendRequest(given.text, given.url, given.context, given.task, given.json, program), out, err)
-
-
-def _edit(given: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Running:
-    return _operate(EditRequest(given.instruction, given.place, given.strategy, given.base), given, program, out, err)
-
-
-def _step(given: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Running:
-    return _operate(given.operation, given, program, out, err)
-
-
-def _restore(given: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Running:
-    return _operate(restore(given.version), given, program, out, err)
-
-
-def _put(given: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Running:
-    return _operate(put(_text_of(given.file), given.base), given, program, out, err)
-
-
-def _operate(
-    request: ArtifactOperation | EditRequest, given: argparse.Namespace, program: str, out: TextIO, err: TextIO
-) -> Running:
-    from a2a_canvas.server.client.edit import operate
-
-    return operate(_target(given, program), request, out, err)
-
-
-def _artifacts(given: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Running:
-    from a2a_canvas.server.client.artifacts import artifacts
-
-    return artifacts(_target(given, program), out, err)
-
-
-def _show(given: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Running:
-    from a2a_canvas.server.client.artifacts import show
-
-    return show(_target(given, program), given.version, out, err)
-
-
-def _versions(given: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Running:
-    from a2a_canvas.server.client.artifacts import versions
-
-    return versions(_target(given, program), out, err)
-
-
-def _diff(given: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Running:
-    from a2a_canvas.server.client.artifacts import diff
-
-    return diff(_target(given, program), given.version, given.since, out, err)
-
-
-def _target(given: argparse.Namespace, program: str) -> ArtifactTarget:
-    return ArtifactTarget(given.context, getattr(given, "artifact", ""), given.url, given.json, program)
 
 
 def _text_of(file: str) -> str:

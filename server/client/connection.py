@@ -60,7 +60,7 @@ def client(http: httpx.AsyncClient, card: pb.AgentCard) -> Client:
     """A client for a transport that the agent offers: HTTP is preferred to gRPC.
 
     Raises:
-        SendError: it offers none that is spoken here.
+        ClientError: it offers none that this client speaks.
     """
     web = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
     offered = {interface.protocol_binding for interface in card.supported_interfaces}

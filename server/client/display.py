@@ -151,7 +151,7 @@ def advance(column: int, text: str, columns: int) -> int:
 
 
 def label(part: FileLabel | DataLabel) -> str:
-    """The one line that stands for a part that is not text."""
+    """The one line that represents a part that is not text."""
     match part:
         case FileLabel():
             size = "" if part.size is None else size_of(part.size)

@@ -10,11 +10,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from a2a.utils.errors import A2A_ERROR_MAPPING
+from starlette.applications import Starlette
 
+import a2a_canvas
 from a2a_canvas.server.cli import main, parser
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError
 from a2a_canvas.server.settings import PREFIX, load
@@ -31,6 +34,15 @@ def test_an_unavailable_database_is_answered_with_the_codes_of_the_server() -> N
     told = section(PAGE, "When the database is unavailable")
     codes = ("-32603", str(mapping.http_code), mapping.grpc_status, "`{}: {}`".format(*retry_after))
     assert all(code in told for code in codes)
+
+
+def test_the_application_can_be_made_as_shown() -> None:
+    names: dict[str, Any] = {}
+    [code] = blocks(PAGE, "python")
+    exec(code, names)
+    assert isinstance(names["app"], Starlette)
+    told = re.findall(r"`(\w+)`", section(PAGE, "As a Python package").split("public names are")[1].split(";")[0])
+    assert set(told) == set(a2a_canvas.__all__)
 
 
 def test_the_load_balanced_servers_are_those_of_the_compose_file() -> None:

@@ -166,7 +166,7 @@ def test_the_help_of_serve_tells_which_numbers_an_option_takes(capsys: pytest.Ca
     assert "port for gRPC; off unless given; 1 to 65535" in said
 
 
-OPEN = "There is no authentication: whoever reaches it can use it."
+OPEN = "There is no authentication: anyone who reaches it can use it."
 
 
 @pytest.mark.parametrize(
