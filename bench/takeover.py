@@ -33,9 +33,9 @@ OBSERVED_SECONDS = 5.0
 TAKEOVER_TIMEOUT = 60.0
 MAX_TAKEOVER_SECONDS, MAX_HEARTBEAT_GAP = 6.0, 2.0
 
-BEATS = "SELECT replica_id, beat FROM replicas"
-TASKS = "SELECT task_id, generation, epoch, resumptions FROM tasks"
-WRITTEN = (
+SELECT_HEARTBEATS = "SELECT replica_id, heartbeat_at FROM replicas"
+SELECT_TASKS = "SELECT task_id, generation, epoch, resumptions FROM tasks"
+SELECT_PIECES = (
     f"SELECT sum(length(content) - length(replace(content, '{PIECE}', ''))) AS n FROM drafts GROUP BY context_id"
 )
 
@@ -114,7 +114,7 @@ async def measure(plan: Plan, survivors: int, database: str) -> Result:
         async with AsyncExitStack() as stack:
             for _ in range(survivors):
                 await stack.enter_async_context(running(paced(SHIPPED_FRAME_MS, database), signal.SIGKILL))
-            theirs = await _beats(connection)
+            theirs = await _heartbeats(connection)
             victim = await stack.enter_async_context(running(paced(0, database), signal.SIGKILL))
             await _start_turns(connection, victim, plan)
             return await _kill(connection, victim, set(theirs), plan)
@@ -132,8 +132,8 @@ async def _start_turns(connection: Any, server: Server, plan: Plan) -> None:
     written: list[int] = []
     while len(written) < plan.turns or min(written) < plan.order.count * SIZE:
         await asyncio.sleep(1)
-        written = [row["n"] for row in await connection.fetch(WRITTEN)]
-        if any(row["epoch"] > 1 for row in await connection.fetch(TASKS)):
+        written = [row["n"] for row in await connection.fetch(SELECT_PIECES)]
+        if any(row["epoch"] > 1 for row in await connection.fetch(SELECT_TASKS)):
             raise RuntimeError("the server has lost its lease before it was killed: this machine is too busy")
 
 
@@ -146,29 +146,29 @@ async def _kill(connection: Any, victim: Server, survivors: set[str], plan: Plan
     """Kill a server, and wait until the survivors have taken its turns over."""
     load = os.getloadavg()[0]
     beats = HeartbeatGaps()
-    beats.take(await _beats(connection))
+    beats.take(await _heartbeats(connection))
     os.kill(victim.pid, signal.SIGKILL)
     begun = time.monotonic()
-    before = {row["task_id"]: row["generation"] for row in await connection.fetch(TASKS)}
+    before = {row["task_id"]: row["generation"] for row in await connection.fetch(SELECT_TASKS)}
     entries = sum(before.values()) / len(before)
     seconds = math.inf
     with suppress(TimeoutError):
         async with asyncio.timeout(TAKEOVER_TIMEOUT):
-            while not _taken_over(await connection.fetch(TASKS), before):
-                beats.take(await _beats(connection))
+            while not _taken_over(await connection.fetch(SELECT_TASKS), before):
+                beats.take(await _heartbeats(connection))
                 await asyncio.sleep(POLL_SECONDS)
             seconds = time.monotonic() - begun
     until = time.monotonic() + OBSERVED_SECONDS
     while time.monotonic() < until:
-        beats.take(await _beats(connection))
+        beats.take(await _heartbeats(connection))
         await asyncio.sleep(POLL_SECONDS)
-    lost = survivors - set(await _beats(connection))
-    once = sum(row["resumptions"] == 1 for row in await connection.fetch(TASKS))
+    lost = survivors - set(await _heartbeats(connection))
+    once = sum(row["resumptions"] == 1 for row in await connection.fetch(SELECT_TASKS))
     return Result(seconds, max(beats.gaps[replica] for replica in survivors), len(lost), once, entries, load)
 
 
-async def _beats(connection: Any) -> dict[str, float]:
-    return {row["replica_id"]: row["beat"] for row in await connection.fetch(BEATS)}
+async def _heartbeats(connection: Any) -> dict[str, float]:
+    return {row["replica_id"]: row["heartbeat_at"] for row in await connection.fetch(SELECT_HEARTBEATS)}
 
 
 def _taken_over(tasks: Sequence[Mapping[str, Any]], before: Mapping[str, int]) -> bool:

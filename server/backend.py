@@ -8,14 +8,14 @@ from typing import Protocol
 
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
-from a2a_canvas.server.tasks.ownership import Ownership, TaskRunner
+from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
 
 
 class Backend(Protocol):
-    """Where a server keeps what it has.
+    """Where a server stores tasks and artifacts.
 
     Attributes:
         ownership: None if nothing outlives the process.
@@ -28,8 +28,8 @@ class Backend(Protocol):
     @property
     def ownership(self) -> Ownership | None: ...
 
-    async def start(self, owner: TaskRunner) -> None:
-        """Get ready for use, and take up what was left lying.
+    async def start(self, runner: TaskRunner) -> None:
+        """Open it, and take over the tasks that no replica runs.
 
         Raises:
             DatabaseError: it cannot be used.
@@ -37,16 +37,16 @@ class Backend(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Let everything go."""
+        """Close it."""
         ...
 
     async def ready(self) -> str | None:
-        """Why it cannot be used just now; None if it can."""
+        """Why it cannot be used now; None if it can."""
         ...
 
 
 def make_backend(settings: Settings, now: Callable[[], datetime]) -> Backend:
-    """What the settings name; nothing is opened yet."""
+    """The backend that the settings name; it is not opened yet."""
     limits = Limits(settings.max_artifact_bytes, settings.max_parts)
     if settings.database == "memory":
         return MemoryBackend(now, limits)
@@ -56,14 +56,14 @@ def make_backend(settings: Settings, now: Callable[[], datetime]) -> Backend:
 
 
 class MemoryBackend:
-    """Everything is gone when the process ends."""
+    """A `Backend` whose data end with the process."""
 
     def __init__(self, now: Callable[[], datetime], limits: Limits) -> None:
         self.journal: Journal = InMemoryJournal(now)
         self.store: ArtifactStore = InMemoryArtifactStore(limits)
         self.ownership: Ownership | None = None
 
-    async def start(self, owner: TaskRunner) -> None:
+    async def start(self, runner: TaskRunner) -> None:
         pass
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Opening a database for a server or for one of the commands, or saying in one line why it cannot be done."""
+"""Opens a database for a server or for one of the commands, or says in one line why that is not possible."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from a2a_canvas.server.migrations import SchemaError, prepare
-from a2a_canvas.server.settings import Settings, without_password
+from a2a_canvas.server.settings import without_password
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.sqlite_file import DatabaseInUse, FileLock
 
 
 class DatabaseError(Exception):
-    """A database cannot be opened or reached, or is not of this server; `str()` is one line that says what to do."""
+    """A database cannot be opened or reached, or has another schema; `str()` is one line that says what to do."""
 
 
 class LockedDatabase(Database):
-    """A SQLite file that nobody else opens from `lock` until it is closed."""
+    """A SQLite file that no other process can open from `lock` until it is closed."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -35,29 +35,15 @@ class LockedDatabase(Database):
 
 
 def make_database(url: str) -> Database:
-    """A database that is not opened yet; of a SQLite file one that will be nobody else's."""
+    """A database that is not opened yet; a SQLite file will be locked."""
     return LockedDatabase(url) if url.startswith("sqlite:") else Database(url)
 
 
-async def open_database(settings: Settings) -> Database:
-    """The database of a server, ready for use; on SQLite nobody else can open it before it is closed.
-
-    Args:
-        settings: those of a server that keeps what it has; not in memory.
-
-    Raises:
-        DatabaseError: it cannot be opened or reached, is open in another server, or is of another schema.
-    """
-    database = make_database(settings.database)
-    await prepare_database(database)
-    return database
-
-
 async def prepare_database(database: Database) -> None:
-    """Open a database for a server, as `open_database` does.
+    """Open a database for a server; a SQLite file is locked until it is closed.
 
     Raises:
-        DatabaseError: it cannot be opened or reached, is open in another server, or is of another schema; it is closed.
+        DatabaseError: it cannot be opened or reached, is open in another server, or has another schema; it is closed.
     """
     async with close_on_failure(database):
         await _open(database, new=True)
@@ -65,11 +51,11 @@ async def prepare_database(database: Database) -> None:
 
 
 async def connect(url: str, *, shared: bool = False, new: bool = False) -> Database:
-    """A database that answers, of whatever schema.
+    """A database that answers, with any schema.
 
     Args:
-        shared: a SQLite file may be open in a server.
-        new: a SQLite file that is not there is made.
+        shared: do not lock a SQLite file.
+        new: create a SQLite file that is not there.
 
     Raises:
         DatabaseError: it cannot be opened or reached, or is open in another server.
@@ -88,14 +74,14 @@ async def _open(database: Database, *, new: bool) -> None:
     if database.file and new:
         database.file.create()
     async with database.read():
-        pass  # it answers
+        pass  # raises `Unavailable`
     if database.file:
         database.file.opened()
 
 
 @asynccontextmanager
 async def close_on_failure(database: Database) -> AsyncIterator[None]:
-    """What `translated_errors` does, and closes the database if anything fails."""
+    """Closes the database and raises `DatabaseError` if anything fails."""
     try:
         with translated_errors(database.name):
             yield
@@ -106,7 +92,7 @@ async def close_on_failure(database: Database) -> AsyncIterator[None]:
 
 @contextmanager
 def translated_errors(url: str) -> Iterator[None]:
-    """Raises `DatabaseError` in place of what a database is refused for."""
+    """Raises `DatabaseError` in place of the errors of opening a database."""
     try:
         yield
     except (DatabaseInUse, SchemaError) as error:
@@ -114,7 +100,7 @@ def translated_errors(url: str) -> Iterator[None]:
     except (Unavailable, OSError) as error:
         raise _unusable(url, error.reason if isinstance(error, Unavailable) else error.strerror or "") from error
     except Exception as error:
-        # A file that is no database, a wrong password, no permission: the driver's own words say it.
+        # A file that is no database, a wrong password, no permission: the driver's message says it.
         if original := getattr(error, "orig", None):
             raise _unusable(url, str(original)) from error
         raise
@@ -127,7 +113,7 @@ def _unusable(url: str, reason: str) -> DatabaseError:
 
 
 def _fault_of_file(path: Path, new: bool) -> str:
-    """What is wrong with a SQLite file, where SQLite itself would not say it."""
+    """What is wrong with a SQLite file, where SQLite's own message would not say it."""
     if path.is_dir():
         return "it is a folder"
     if not path.parent.is_dir():

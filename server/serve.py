@@ -83,10 +83,12 @@ def serve(options: argparse.Namespace) -> int:
 
 async def _check_database(settings: Settings) -> None:
     """Raises `SettingsError` if the server could not use its database. A SQLite file is created and upgraded."""
-    from a2a_canvas.server.database import DatabaseError, open_database
+    from a2a_canvas.server.database import DatabaseError, make_database, prepare_database
 
+    database = make_database(settings.database)
     try:
-        await (await open_database(settings)).close()
+        await prepare_database(database)
+        await database.close()
     except DatabaseError as error:
         raise SettingsError(str(error)) from error
 

@@ -1,10 +1,13 @@
-"""A model's answer while it streams in: its blocks, and what watchers are told of any answer, whoever asked for it.
+"""A model's answer while it streams in: its blocks, and the events that every answer has, of a turn or of an edit.
 
-Rule 1: here an answer's places are given, and here it is said that it has begun, that blocks of text and thinking begin
-        and end, what is thought, and once that the call is over.
-Rule 2: text and tool input are for who asked: a subclass takes them. What it does not take is not told.
-Rule 3: a piece is for an open block of its own kind; anything else is an error, and never guessed.
-Rule 4: a provider may leave blocks open: they end with the answer. Those of a stream that broke do not end.
+Rule 1: an `Answer` numbers the blocks and emits that it has begun, that blocks of text and thinking begin and end, the
+        thinking, and exactly once that the call is completed.
+Rule 2: text and tool input are handled by a subclass; without one they are ignored.
+Rule 3: a delta is for an open block of its own kind; anything else is an error, and never guessed.
+Rule 4: blocks that the provider leaves open end with the answer. Those of a broken stream do not end.
+Rule 5: thinking is emitted as deltas, whatever the adapter sends (docs/extensions.md). An `accumulated` adapter sends
+        all of the block so far: a text that begins with the previous one loses that prefix (A, AB, ABC -> A, B, C);
+        any other is emitted whole. The previous text is forgotten when a block begins.
 """
 
 from __future__ import annotations
@@ -37,8 +40,8 @@ BlockKind = Literal["text", "thinking", "tool_use"]
 
 @dataclass(slots=True)
 class AnswerBlock:
-    """A block of an answer. If it is thinking, `signature` and `redacted` are what has sealed it, and one that is
-    `altered` is not what was sealed any more."""
+    """A block of an answer. `signature` and `redacted` seal a thinking block; if it is `altered`, its text had
+    surrogates that were replaced, and the seal does not fit any more."""
 
     place: ev.BlockPosition
     kind: BlockKind
@@ -48,11 +51,7 @@ class AnswerBlock:
 
 
 class ThinkingDeltas:
-    """Turns what an adapter sends as thinking into its newest pieces.
-
-    Args:
-        mode: what the adapter declares (`LLM.thinking`).
-    """
+    """The newest pieces of thinking (rule 5). `mode` is `LLM.thinking`."""
 
     __slots__ = ("_mode", "_previous")
 
@@ -61,13 +60,13 @@ class ThinkingDeltas:
         self._previous = ""
 
     def begin_block(self) -> None:
-        """A thinking block begins: what the last one said no longer counts."""
+        """Forget the previous block."""
         self._previous = ""
 
     def feed(self, content: str) -> str:
         """The newest piece in `content`; empty if there is nothing to emit."""
         if self._mode == "delta" or not content:
-            # Empty content says nothing; taken for the previous content, it would double all that follows.
+            # As the previous text, an empty one would repeat everything that follows.
             return content
         piece = content.removeprefix(self._previous)
         self._previous = content
@@ -78,17 +77,17 @@ B = TypeVar("B", bound=AnswerBlock)
 
 
 class Answer(Generic[B]):
-    """Takes a model's events one after the other.
+    """Takes the events of one model call in order.
 
     Args:
-        progress: where the turn stood before the call.
-        thinking: what the adapter declares (`LLM.thinking`).
-        new_block: makes the block of a place and a kind.
+        progress: that of the turn before the call.
+        thinking: `LLM.thinking`.
+        new_block: makes a block.
 
     Attributes:
         stop_reason: why the model stopped.
-        usage: the tokens of the call, when it has ended well.
-        ended: whether it has been said that the call is over.
+        usage: the tokens of a completed call.
+        ended: whether the end of the call was emitted.
     """
 
     def __init__(
@@ -109,14 +108,14 @@ class Answer(Generic[B]):
 
     @property
     def progress(self) -> Progress:
-        """Where the turn stands."""
+        """That of the turn, with this call."""
         return self._progress
 
     async def take(self, event: ModelEvent) -> None:
-        """Act on the next event.
+        """Handle the next event.
 
         Raises:
-            BlockError: it is for a block that never started, or of another kind.
+            BlockError: it is for a block that is not open, or of another kind.
         """
         match event:
             case TextDelta():
@@ -146,17 +145,17 @@ class Answer(Generic[B]):
                 assert_never(event)
 
     async def end(self, reason: StopReason, usage: Usage) -> None:
-        """Say that the model call is over, once."""
+        """Emit the end of the call, once."""
         if not self.ended:
             self.ended = True
             await self._emit(ev.LlmCallCompleted(self._progress.round, reason, usage))
 
     def check_ended(self) -> None:
-        """Raises `ModelError` if the stream ended without the model having said so."""
+        """Raises `ModelError` if the stream ended without `MessageStop`."""
         if not self.ended:
             raise ModelError("The connection to the model ended in the middle of its answer.", retryable=True)
 
-    # ------------------------------------------------------- what a subclass may take
+    # ------------------------------------------------------- what a subclass handles
 
     async def _text(self, block: B, delta: str) -> None:
         """Text was added to a block."""
@@ -170,13 +169,13 @@ class Answer(Generic[B]):
             await self._emit(ev.ThinkingAdded(block.place, piece))
 
     async def _begin_block(self, block: B, event: BlockStart) -> None:
-        """A block has begun. Nothing is told of a tool call."""
+        """A block has begun. Nothing is emitted for a tool call."""
         if event.kind != "tool_use":
             self._thinking.begin_block()
             await self._emit(ev.TextBlockStarted(block.place, event.kind))
 
     async def _end_block(self, block: B) -> None:
-        """A block has ended. Nothing is told of a tool call."""
+        """A block has ended. Nothing is emitted for a tool call."""
         if block.kind != "tool_use":
             await self._emit(ev.BlockStopped(block.place))
 

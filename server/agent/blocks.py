@@ -14,11 +14,11 @@ from a2a_canvas.server.agent.phases import Phase
 
 
 class BlockError(Exception):
-    """A model's stream names a block that is not there.
+    """A model's stream names a block that is not open.
 
     Args:
-        llm_index: the block's number, as the provider sent it.
-        what: what is wrong with it, as the end of a sentence.
+        llm_index: the provider's number of the block.
+        what: the problem, as the end of a sentence.
     """
 
     def __init__(self, llm_index: int, what: str) -> None:
@@ -29,10 +29,12 @@ class BlockError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The blocks of one turn so far. `Blocks()` is a turn that has none yet.
+    """The blocks of one turn so far.
 
-    `count` is how many were started in the turn; `open` holds the pairs (llm_index, index) of this call
-    that have not stopped, oldest first; `started` holds every llm_index that this call has used.
+    Attributes:
+        count: of the blocks started in the turn.
+        open: the pairs (llm_index, index) of this call's open blocks, oldest first.
+        started: every llm_index that this call has used.
     """
 
     count: int = 0
@@ -40,12 +42,12 @@ class Blocks:
     started: frozenset[int] = frozenset()
 
     def start(self, llm_index: int) -> tuple[Blocks, int]:
-        """A block begins: it gets the turn's next index, also when its number was used before."""
+        """Start a block; it gets the turn's next index, even if its number was used before."""
         index = self.count
         return Blocks(index + 1, (*self.open, (llm_index, index)), self.started | {llm_index}), index
 
     def index_of(self, llm_index: int) -> int:
-        """The turn's index of the block that a delta means.
+        """The turn's index of the open block with this number.
 
         Raises:
             BlockError: no block of that number is open in this call.
@@ -57,7 +59,7 @@ class Blocks:
         raise BlockError(llm_index, what)
 
     def stop(self, llm_index: int) -> tuple[Blocks, int]:
-        """A block ends; its index comes back with what is left.
+        """Stop a block; returns its index too.
 
         Raises:
             BlockError: no block of that number is open in this call.
@@ -66,7 +68,7 @@ class Blocks:
         return replace(self, open=tuple(pair for pair in self.open if pair[1] != index)), index
 
     def next_call(self) -> Blocks:
-        """A model call begins: the provider's numbers mean new blocks, the turn's indices go on."""
+        """The blocks when the next model call begins (rule 4)."""
         return Blocks(self.count)
 
 

@@ -1,4 +1,4 @@
-"""What follows from a tool call's outcome and from a model call's end, for the model, watchers and the turn. Pure."""
+"""What follows from the outcome of a tool call and from the end of a model call: results, endings, retries. Pure."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ INTERNAL_ERROR = "Something went wrong in this server; the operator's log has th
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a turn ends, or pauses. `metadata` goes with the text."""
+    """How a turn ends, or pauses. `metadata` is that of the message with the text."""
 
     state: State
     text: str = ""
     metadata: Metadata = field(default_factory=lambda: NO_METADATA)
 
     def status(self, new_id: Callable[[], str]) -> StatusChanged:
-        """What the task is told to be."""
-        said = AgentMessage(new_id(), self.text, metadata=self.metadata) if self.text else None
-        return StatusChanged(self.state, said)
+        """The status event."""
+        message = AgentMessage(new_id(), self.text, metadata=self.metadata) if self.text else None
+        return StatusChanged(self.state, message)
 
 
 def with_closing_text(ending: Ending, rounds: int, saved: Iterable[Applied]) -> Ending:
-    """`ending` with words of this server's, if the model's last answer had none after it had called tools.
+    """`ending`, with a text of this server if the model called tools and its last answer has none.
 
     Args:
-        rounds: how many answers of the model there were.
-        saved: what the turn has made of artifacts.
+        rounds: the number of model calls.
+        saved: the artifacts that the turn has written.
     """
     if ending.state is not State.COMPLETED or ending.text or rounds < 2:
         return ending
@@ -45,7 +45,7 @@ def with_closing_text(ending: Ending, rounds: int, saved: Iterable[Applied]) -> 
 def to_tool_result(
     index: int, tool_use_id: str, outcome: Outcome
 ) -> tuple[ToolResult | None, ToolSucceeded | ToolFailed]:
-    """The result that the model is given, and the event. No result yet for a question: it will be the answer."""
+    """The result for the model, and the event. A question has no result yet: the user's answer will be its result."""
     match outcome:
         case Done(content=content):
             return ToolResult(tool_use_id, content), ToolSucceeded(index, tool_use_id, content)
@@ -61,7 +61,7 @@ def to_tool_result(
 
 
 def ending_from_tools(outcomes: Iterable[Outcome]) -> Ending | None:
-    """The ending or pause that tools asked for: to decline wins over to ask."""
+    """The ending or pause that tools asked for: declining wins over asking."""
     questions: list[str] = []
     for outcome in outcomes:
         match outcome:
@@ -77,7 +77,7 @@ def ending_from_tools(outcomes: Iterable[Outcome]) -> Ending | None:
 
 
 def ending_from_stop_reason(reason: StopReason) -> Ending | None:
-    """The ending that the model's reason to stop brings about."""
+    """The ending that the model's stop reason causes, if any."""
     match reason:
         case "max_tokens":
             return Ending(State.FAILED, "The answer was cut off at the model's output limit. Ask for less at a time.")
@@ -88,31 +88,31 @@ def ending_from_stop_reason(reason: StopReason) -> Ending | None:
 
 
 MAX_TRIES = 3
-"""A model call is made once, and again at most twice."""
+"""Attempts of a model call, the first one included."""
 RETRY_DELAYS = (0.5, 2.0)
-"""Seconds, about, before the second and the third try."""
+"""Seconds before the second and the third attempt, before jitter."""
 MAX_RETRY_DELAY = 30.0
-"""Seconds that a provider may ask for."""
+"""The most seconds that a provider's `retry-after` may cause."""
 
 
 def is_retryable(error: ModelError | BlockError) -> bool:
-    """Whether the model may be asked again."""
+    """Whether the model call may be retried."""
     return isinstance(error, BlockError) or error.retryable
 
 
 def retry_delay(tries_left: int, error: ModelError | BlockError, jitter: float) -> float:
-    """The seconds to wait before the model is asked again.
+    """The seconds to wait before a retry.
 
     Args:
-        tries_left: how many there are, with the one that is waited for.
-        jitter: 0 to 1, at random, so that turns which broke together do not come back together.
+        tries_left: the attempts that are left, the next one included.
+        jitter: 0 to 1, at random, so that turns that failed together do not retry together.
     """
     wanted = error.retry_after if isinstance(error, ModelError) and error.retry_after else 0
     return min(max(RETRY_DELAYS[-tries_left] * (0.75 + jitter / 2), wanted), MAX_RETRY_DELAY)
 
 
 def failure_reason(error: ModelError | BlockError) -> str:
-    """What a user is told of a model call that failed."""
+    """The sentence for the user about a failed model call."""
     if isinstance(error, ModelError):
         return error.reason
     return "The model's answer was not understood; the operator's log has the details."

@@ -1,7 +1,7 @@
-"""Everything a turn has to say: the one internal vocabulary, and `Emit`, the waist it all passes.
+"""The events of a turn, and `Emit`, through which all of them pass.
 
-The streaming events and those of edits (`store/edits.py`) are in docs/extensions.md. Three more are the turn's word on
-what lasts: `ArtifactChanged`, `StatusChanged` and `TranscriptAppended`. The runtime emits
+The streaming events and those of edits (`store/edits.py`) are specified in docs/extensions.md. Three more are durable:
+`ArtifactChanged`, `StatusChanged` and `TranscriptAppended`. The runtime emits
 `MessageReceived`.
 """
 
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, Literal
 
+from a2a_canvas.server.agent.intent import Intent, intent_of
 from a2a_canvas.server.agent.model import ModelContent, ModelText, StopReason, Thinking, ToolResult, ToolUse, Usage
 from a2a_canvas.store.edits import EditEvent
 from a2a_canvas.store.models import NO_METADATA, Author, Metadata, Parts
@@ -34,16 +36,16 @@ class State(StrEnum):
 
     @property
     def settled(self) -> bool:
-        """Whether nothing goes on: the task has ended, or waits for the user."""
+        """Whether the task has ended or waits for the user."""
         return self.terminal or self is State.INPUT_REQUIRED
 
 
-# --------------------------------------------------------------- said by either side
+# ---------------------------------------------------------------------- messages
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UserMessage:
-    """A message as it came in; `parts` are not grouped: history shows them as they were sent."""
+    """A user's message. `parts` are not grouped: history shows them as they were sent."""
 
     message_id: str
     parts: Parts
@@ -51,10 +53,19 @@ class UserMessage:
     extensions: tuple[str, ...] = ()
     reference_task_ids: tuple[str, ...] = ()
 
+    @cached_property
+    def intent(self) -> Intent:
+        """What the message asks for: its metadata is parsed once, and every layer reads this.
+
+        Raises:
+            InvalidOperation: the metadata name an operation that cannot be read.
+        """
+        return intent_of(self.metadata, self.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class AgentMessage:
-    """What the agent says. A `label` tells what is going on and is not part of the history."""
+    """A message of the agent. A `label` describes the current activity and is not part of the history."""
 
     message_id: str
     text: str
@@ -62,12 +73,12 @@ class AgentMessage:
     metadata: Metadata = field(default_factory=lambda: NO_METADATA)
 
 
-# ------------------------------------------------------------- what the model must see again
+# -------------------------------------------------------------------- transcripts
 
 
 @dataclass(frozen=True, slots=True)
 class UserInput:
-    """A user message at the place where the model got to see it."""
+    """A user's message, at the point of the conversation where the model was given it."""
 
     message_id: str
     content: tuple[ModelContent, ...]
@@ -90,7 +101,7 @@ Transcript = tuple[TranscriptItem, ...]
 
 @dataclass(frozen=True, slots=True)
 class BlockPosition:
-    """Where a block stands: `index` is unique in the turn, `llm_index` is the provider's own number."""
+    """The position of a block: `index` is unique in the turn, `llm_index` is the provider's number."""
 
     index: int
     round: int
@@ -123,7 +134,7 @@ class TextAdded:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingAdded:
-    """The newest piece of thinking, and only that."""
+    """The newest piece of thinking."""
 
     place: BlockPosition
     content: str
@@ -150,7 +161,7 @@ class BlockStopped:
 
 @dataclass(frozen=True, slots=True)
 class ToolInputCompleted:
-    """The call's input is whole, and JSON."""
+    """The call's input is complete and valid JSON."""
 
     index: int
     tool_use_id: str
@@ -185,7 +196,7 @@ class FinalMessageStarted:
     """Once per turn, before its first visible text."""
 
 
-# ------------------------------------------------------------------------ what lasts
+# ----------------------------------------------------------------- durable events
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +227,7 @@ class StatusChanged:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptAppended:
-    """What the model has finished saying, and what it was told: the next request carries it."""
+    """Completed output of the model and new input for it: later model requests contain it."""
 
     items: Transcript
 
@@ -246,8 +257,9 @@ StreamEvent = (
 TurnEvent = StreamEvent | EditEvent | ArtifactChanged | StatusChanged | TranscriptAppended | MessageReceived
 
 Emit = Callable[[TurnEvent], Awaitable[None]]
-"""Says it. It never waits: what is said between two waits of the event loop is kept together or not at all.
+"""Appends an event to the task's journal. It never suspends: events emitted in one event-loop step are committed
+together or not at all.
 
-It raises `asyncio.CancelledError`, and does so ever after, once the task is not for this process to run any more.
-Whoever hears that stops at once: what it would still say is not heard, and it must not change anything.
+Once this process has lost the task it raises `asyncio.CancelledError`, on every call. The turn must then stop without
+another change: its events are discarded.
 """

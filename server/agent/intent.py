@@ -15,11 +15,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.edits import Strategy
-from a2a_canvas.store.models import TextPart
+from a2a_canvas.store.models import Metadata, Parts, TextPart
 from a2a_canvas.store.text.spans import Unit
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 
@@ -106,23 +105,23 @@ Intent = Operation | Converse
 # ------------------------------------------------------------------------ reading a message
 
 
-def intent_of(message: UserMessage) -> Intent:
-    """What the message asks for.
+def intent_of(metadata: Metadata, parts: Parts) -> Intent:
+    """What a message of these metadata and parts asks for (`UserMessage.intent`).
 
     Raises:
         InvalidOperation: it has an operation in its metadata that cannot be read.
     """
-    ours, agentstack = message.metadata.get(CANVAS), message.metadata.get(AGENTSTACK)
+    ours, agentstack = metadata.get(CANVAS), metadata.get(AGENTSTACK)
     if ours is not None:
-        return _intent(_object(CANVAS, ours), message)
+        return _intent(_object(CANVAS, ours), parts)
     if agentstack is not None:
-        return _read(_AgentStackForm, _object(AGENTSTACK, agentstack)).intent(message)
+        return _read(_AgentStackForm, _object(AGENTSTACK, agentstack)).intent(parts)
     return Converse()
 
 
-def instruction_of(message: UserMessage) -> str:
-    """What the message says in words."""
-    return "\n".join(part.text for part in message.parts if isinstance(part, TextPart) and part.text.strip())
+def instruction_of(parts: Parts) -> str:
+    """The texts of a message."""
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart) and part.text.strip())
 
 
 def _object(uri: str, given: Any) -> Mapping[str, Any]:
@@ -131,16 +130,16 @@ def _object(uri: str, given: Any) -> Mapping[str, Any]:
     return given
 
 
-def _intent(given: Mapping[str, Any], message: UserMessage) -> Intent:
+def _intent(given: Mapping[str, Any], parts: Parts) -> Intent:
     if "op" not in given:
         return Converse(_read(_FocusForm, given).focus())
     op = given["op"]
     if not isinstance(op, str) or op not in _OPERATIONS:
         raise InvalidOperation("op", f"must be one of {', '.join(_OPERATIONS)}")
-    return _read(_OPERATIONS[op], given).intent(message)
+    return _read(_OPERATIONS[op], given).intent(parts)
 
 
-# ------------------------------------------------------------------ what is on the wire
+# ------------------------------------------------------------------------ the wire format
 
 
 class _Form(BaseModel):
@@ -189,8 +188,8 @@ class _EditForm(_Form):
     selection: _SelectionForm
     strategy: Strategy = "replace"
 
-    def intent(self, message: UserMessage) -> SelectionEdit:
-        return _edit(self.artifact_id, self.selection.to_request(), self.strategy, message, self.base_version)
+    def intent(self, parts: Parts) -> SelectionEdit:
+        return _edit(self.artifact_id, self.selection.to_request(), self.strategy, parts, self.base_version)
 
 
 class _StepForm(_Form):
@@ -199,7 +198,7 @@ class _StepForm(_Form):
     base_version: int | None = None
     group: bool = False
 
-    def intent(self, message: UserMessage) -> VersionStep:
+    def intent(self, parts: Parts) -> VersionStep:
         step = Undo if self.op == "undo" else Redo
         return VersionStep(self.artifact_id, step(self.base_version, self.group))
 
@@ -210,7 +209,7 @@ class _RestoreForm(_Form):
     base_version: int | None = None
     version: int
 
-    def intent(self, message: UserMessage) -> VersionStep:
+    def intent(self, parts: Parts) -> VersionStep:
         return VersionStep(self.artifact_id, Restore(self.version, self.base_version))
 
 
@@ -220,12 +219,12 @@ class _PutForm(_Form):
     base_version: int | None = None
     text: str
 
-    def intent(self, message: UserMessage) -> Put:
+    def intent(self, parts: Parts) -> Put:
         return Put(self.artifact_id, self.text, self.base_version)
 
 
 class _AgentStackForm(BaseModel):
-    """Offsets are UTF-16; what else it may come to hold is none of ours."""
+    """Offsets are UTF-16; further fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -234,12 +233,12 @@ class _AgentStackForm(BaseModel):
     end_index: int
     description: str = ""
 
-    def intent(self, message: UserMessage) -> SelectionEdit:
+    def intent(self, parts: Parts) -> SelectionEdit:
         return _edit(
             self.artifact_id,
             SelectionRequest(self.start_index, self.end_index, fields=("start_index", "end_index")),
             "replace",
-            message,
+            parts,
             None,
             self.description,
         )
@@ -249,11 +248,11 @@ def _edit(
     artifact_id: str,
     selection: SelectionRequest,
     strategy: Strategy,
-    message: UserMessage,
+    parts: Parts,
     base_version: int | None,
     description: str = "",
 ) -> SelectionEdit:
-    said = dict.fromkeys(words for words in (description.strip(), instruction_of(message)) if words)
+    said = dict.fromkeys(words for words in (description.strip(), instruction_of(parts)) if words)
     if not said:
         raise InvalidOperation("message.parts", "must say in a text what is to be changed")
     return SelectionEdit(artifact_id, selection, strategy, "\n".join(said), base_version)

@@ -1,7 +1,7 @@
-"""From what a store tells of artifacts to the events of a turn, and how a last word is said whole.
+"""Maps the notifications of an evented store to events of the turn, and shields final steps from cancellation.
 
-Rule: an edit that was announced ends, and its artifact is shown, whenever a cancel comes. A change needs no such care:
-it is told in the step that makes it, and there a cancel cannot come.
+An announced edit must end, and its artifact must be shown, even if a cancel comes: hence `shielded`. A change needs no
+shield: its event is emitted in the event-loop step that applies it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 
 async def shielded(step: Awaitable[T]) -> T:
-    """The result of `step`. A cancel that comes meanwhile comes too late: it is not raised.
+    """The result of `step`; a cancel that arrives meanwhile is ignored.
 
-    The loop runs between the step's end and what the caller does next.
+    The event loop runs between the end of the step and the caller's next action.
 
     Raises:
         asyncio.CancelledError: the step itself did.
@@ -35,16 +35,16 @@ async def shielded(step: Awaitable[T]) -> T:
 
 
 def listener(emit: Emit) -> Listen:
-    """Passes on to `emit` what an evented store tells."""
+    """The listener of an evented store that emits its notifications."""
 
-    async def listen(told: Applied | EditEvent) -> None:
-        await emit(artifact_changed(told) if isinstance(told, Applied) else told)
+    async def listen(notified: Applied | EditEvent) -> None:
+        await emit(artifact_changed(notified) if isinstance(notified, Applied) else notified)
 
     return listen
 
 
 def artifact_changed(applied: Applied) -> ArtifactChanged:
-    """What watchers are told of an applied change."""
+    """The event of an applied change."""
     artifact = applied.artifact
     return ArtifactChanged(
         artifact_id=artifact.artifact_id,

@@ -1,8 +1,8 @@
-"""What a language model is to the rest of the house: one method, and the closed union of what it says.
+"""The interface to language models: `LLM`, its requests, and the closed union of its events.
 
-Every adapter (`llm.py`, `rehearsal`, `script`) turns a `ModelRequest` into a stream of `ModelEvent`.
-An adapter either ends its stream with exactly one `MessageStop` or raises `ModelError`; a stream that
-ends in any other way counts as broken, and so does a delta or stop for a block that never started.
+Every adapter (`models/claude.py`, `models/script`, `models/demo`) turns a `ModelRequest` into a stream of `ModelEvent`.
+An adapter either ends its stream with exactly one `MessageStop` or raises `ModelError`; a stream that ends in any other
+way is broken, and so is one with a delta or stop for a block that never started.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, Final, Literal, Protocol
 
 from a2a_canvas.store.edits import Strategy
 
-# ---------------------------------------------------------------- what goes in
+# ----------------------------------------------------------------------- requests
 
 
 @dataclass(frozen=True, slots=True)
 class ModelText:
-    """Text said by either side.
+    """Text of the user, the model or this server.
 
     Attributes:
-        note: this server's own message between two model calls (`others.py`); the offline models do not take it for
-            the user's.
+        note: a message of this server between two model calls (`turn/sibling_changes.py`), which the offline models do
+            not take for the user's.
     """
 
     text: str
@@ -52,7 +52,7 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A finished call. `input` is what the model wrote, as far as it was JSON."""
+    """A finished call. `input` is empty if the model did not write a JSON object."""
 
     id: str
     name: str
@@ -61,7 +61,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The answer to one `ToolUse`, matched by id."""
+    """The result of one `ToolUse`, matched by id."""
 
     tool_use_id: str
     content: str
@@ -86,7 +86,7 @@ class ModelMessage:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What the model is told of a tool. `eager` asks for its input as it is generated."""
+    """A tool as the model is offered it. `eager`: its input streams as it is generated."""
 
     name: str
     description: str
@@ -142,9 +142,9 @@ class EditPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One model call. Everything that decides the answer is in here: adapters keep no conversation.
+    """One model call, complete: adapters keep no conversation.
 
-    `edit` is set if the call asks for the new text of a passage; `messages` says the same in words.
+    `edit` is set if the call asks for the new text of a selection; `messages` then ask for the same in words.
     """
 
     system: str
@@ -162,12 +162,12 @@ def map_content(request: ModelRequest, change: Callable[[ModelContent], ModelCon
     return replace(request, messages=tuple(map(changed, request.messages)))
 
 
-# --------------------------------------------------------------- what comes out
+# ------------------------------------------------------------------------- events
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call, as far as the provider tells."""
+    """Tokens of one call, as far as the provider reports them."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -176,7 +176,7 @@ class Usage:
 
     @property
     def sent(self) -> int:
-        """Those of the request, wherever they came from; 0 if the provider does not tell."""
+        """Those of the request, cached or not; 0 if the provider does not report them."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
@@ -236,14 +236,14 @@ class BlockStop:
 
 @dataclass(frozen=True, slots=True)
 class StopReasonDelta:
-    """The model tells why it stops; more usage may follow with `MessageStop`."""
+    """The reason why the model stops; usage may follow with `MessageStop`."""
 
     stop_reason: StopReason
 
 
 @dataclass(frozen=True, slots=True)
 class MessageStop:
-    """The model has ended its answer: always the last event of a whole stream."""
+    """The end of the answer: the last event of every complete stream."""
 
     stop_reason: StopReason
     usage: Usage = field(default_factory=Usage)
@@ -266,9 +266,9 @@ class ModelError(Exception):
     """A model call failed.
 
     Args:
-        reason: what went wrong, in words a user of the server understands (it may reach them).
-        retryable: whether asking again could help.
-        retry_after: seconds that the provider wants to pass before that; None if it does not tell.
+        reason: a sentence for the user: it may be sent to clients.
+        retryable: whether a retry may succeed.
+        retry_after: seconds that the provider asks to wait first; None if it does not.
     """
 
     def __init__(self, reason: str, *, retryable: bool, retry_after: float | None = None) -> None:
@@ -279,10 +279,10 @@ class ModelError(Exception):
 
 
 class TooLong(ModelError):
-    """The request is longer than the model or its provider takes: asking again with less could help.
+    """The request is longer than the model or its provider accepts: a shorter one may succeed.
 
     Args:
-        tokens: those of the request, as the provider counts them; None if it does not tell.
+        tokens: those of the request, by the provider's count; None if it does not report it.
     """
 
     def __init__(self, reason: str, tokens: int | None = None) -> None:
@@ -295,24 +295,24 @@ class LLM(Protocol):
 
     @property
     def name(self) -> str:
-        """What operators call it, e.g. `claude-sonnet-5-5`, `rehearsal`."""
+        """The name that operators use, e.g. `claude-sonnet-5-5`, `rehearsal`."""
         ...
 
     @property
     def thinking(self) -> Literal["delta", "accumulated"]:
-        """Whether a `ThinkingDelta` carries only what is new or everything so far (docs/extensions.md)."""
+        """Whether a `ThinkingDelta` carries the new text only, or all of the block so far (docs/extensions.md)."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Ask the model. Closing the iterator ends the call at once.
+        """Call the model. Closing the iterator ends the call at once.
 
         Raises:
-            ModelError: the call could not be made, or its stream broke.
+            ModelError: the call failed, or its stream broke.
         """
         ...
 
 
 def window_of(llm: LLM) -> int | None:
-    """The tokens that a request may have; None if the model does not tell. What wraps a model passes `window` on."""
+    """The most tokens of a request, from the model's optional `window`; None if unknown."""
     window: int | None = getattr(llm, "window", None)
     return window

@@ -1,10 +1,10 @@
 """The phases in which a turn is presented, as a table (docs/extensions.md).
 
-Rule 1: `final_message_start` is said once per turn, just before the first visible text. It clears thinking.
+Rule 1: `final_message_start` is emitted once per turn, just before the first visible text. It clears thinking.
 Rule 2: thinking may come again after text (in a later round); the text after it starts no second message.
 Rule 3: a turn without visible text has no `final_message_start`.
-Rule 4: END is the real end of the turn. A pause for `ask_user` is no signal: the answer goes on from there.
-Rule 5: nothing comes after the end.
+Rule 4: END is the end of the turn. A pause for `ask_user` is no signal: the turn continues with the answer.
+Rule 5: after the end there is no further signal.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 
 class Phase(StrEnum):
-    """What the reader is being shown."""
+    """What a reader is shown."""
 
     WORKING = "working"
     THINKING = "thinking"
@@ -26,7 +26,7 @@ class Phase(StrEnum):
 
 
 class Signal(StrEnum):
-    """What happened: a piece of thinking, a piece of visible text, the turn's end."""
+    """A piece of thinking, a piece of visible text, or the end of the turn."""
 
     THINKING = "thinking"
     TEXT = "text"

@@ -1,9 +1,11 @@
-"""The schema of the database: what it is now, and how an older one becomes it.
+"""The schema of the database, and its upgrade from an older revision.
 
-Rule 1: a SQLite file is brought up to date by whoever opens it; PostgreSQL, which several servers share, only when an
-        operator says so (`a2a-canvas db upgrade`). A server that finds another schema there does not start.
-Rule 2: an upgrade is one transaction: it is done, or nothing is. Of two at once the second finds nothing to do.
-Rule 3: a revision is never altered once it was released. It names its tables itself, because those of the code move on.
+Rule 1: a server upgrades its SQLite file when it opens it. PostgreSQL, which several replicas share, is upgraded
+        only by an operator (`a2a-canvas db upgrade`). A server does not start on another revision than its own.
+Rule 2: an upgrade is one transaction. Of two at once, the second finds nothing to do.
+Rule 3: a revision that was released is never changed. It names its tables itself, because those of the code change.
+Rule 4: no revision is compatible with servers of an older version: all replicas stop before an upgrade, and start after
+        it with the new version.
 """
 
 from __future__ import annotations
@@ -15,20 +17,20 @@ from sqlalchemy import Connection, inspect, text
 from a2a_canvas.store.sql.database import Database
 
 REVISIONS = "schema_revision"
-"""The table that says which schema a database has."""
+"""The table that holds the revision."""
 
 FOLDER = Path(__file__).parent
 
 _UPGRADE_LOCK = 0x0A2A_CA45
-"""Key of the advisory lock that an upgrade of PostgreSQL holds until its end."""
+"""Key of the advisory lock that an upgrade holds on PostgreSQL."""
 
 
 class SchemaError(Exception):
-    """The database is of another schema than this server; `str()` is one line that says what to do."""
+    """The database has another schema than this server; `str()` is one line that says what to do."""
 
 
 async def upgrade(database: Database) -> None:
-    """Make the schema what this server needs, in one transaction.
+    """Upgrade the schema to the revision of this server, in one transaction.
 
     Raises:
         SchemaError: it is newer.
@@ -41,7 +43,7 @@ async def upgrade(database: Database) -> None:
 
 
 async def check(database: Database) -> str:
-    """The revision of the schema, if it is what this server needs.
+    """The revision of the schema, if it is the one that this server needs.
 
     Raises:
         SchemaError: it is not.
@@ -60,7 +62,7 @@ async def check(database: Database) -> str:
 
 
 async def prepare(database: Database) -> None:
-    """What a server does before it uses a database: rule 1.
+    """Upgrade or check the schema before a server uses the database (rule 1).
 
     Raises:
         SchemaError: it is of a newer schema, or, on PostgreSQL, of an older one.

@@ -48,7 +48,7 @@ _event_of_json = _CONVERTER.get_structure_hook(TurnEvent)
 
 
 def event_to_json(event: TurnEvent) -> dict[str, Any]:
-    """An event. Those that come with every token are written by hand, because there are so many."""
+    """An event. Those that come with every token are written by hand, for speed."""
     match event:
         case ToolInputAdded(place=place):
             fields = {"tool_use_id": event.tool_use_id, "partial_json": event.partial_json}
@@ -77,18 +77,18 @@ def entries_to_json(entries: Iterable[Entry]) -> str:
 
 
 def entries_of_json(epoch: int, text: str) -> Iterator[Entry]:
-    """The entries again, each when it is asked for."""
+    """The entries, decoded one by one."""
     for generation, at, event in json.loads(text):
         yield Entry(epoch, generation, datetime.fromisoformat(at), _event_of_json(event, TurnEvent))
 
 
 def record_to_json(record: TaskRecord) -> str:
-    """A task."""
+    """A task as JSON."""
     return encode(record, TaskRecord, _CONVERTER)
 
 
 def record_of_json(text: str) -> TaskRecord:
-    """The task again."""
+    """A task from JSON."""
     read: TaskRecord = decode(text, TaskRecord, _CONVERTER)
     return read
 

@@ -1,18 +1,23 @@
 """What can be wrong with a request about a task. Errors carry data; only the edge turns them into codes.
 
 TaskError
-├── TaskNotFound      no such task, or it is somebody else's
-├── TaskFinished      the task is terminal: it takes no more messages and has no more events
+├── TaskNotFound        there is no such task, or it is another owner's
+├── TaskFinished        the task is terminal: it takes no more messages and has no more events
 ├── TaskTakesNoMessages the task is an operation, not a conversation
-├── TaskNotCancelable the task is terminal, or ended before it could be cancelled
-├── ContextMismatch   the message names a context that is not its task's
-├── Unwritable        what was said cannot be stored: a fault of the server
-├── QueueFull         the server has no room for another turn: nothing is wrong with the request
-├── Unreadable        what is kept of the task cannot be decoded
-└── StreamLost        what was followed goes on elsewhere: nothing is wrong with the request
+├── TaskNotCancelable   the task is terminal, or ended before it could be cancelled
+├── ContextMismatch     the message names a context that is not its task's
+├── Unwritable          the message cannot be stored: a fault of the server
+├── QueueFull           the server has no room for another turn: nothing is wrong with the request
+├── Unreadable          the stored task cannot be decoded
+└── StreamLost          the lease was lost: a subscriber must subscribe again
+
+A replica that has lost its lease, or one task of it, is told so in three places: a transaction raises `LeaseLost`
+(`store/sql/commit.py`), a turn is cancelled by `Detached`, a subscriber gets `StreamLost`.
 """
 
 from __future__ import annotations
+
+import asyncio
 
 from a2a_canvas.server.agent.events import State
 
@@ -73,7 +78,7 @@ class QueueFull(TaskError):
 
 
 class Unreadable(TaskError):
-    """Its cause is what the decoder said."""
+    """The cause is the error of the decoder."""
 
     def __init__(self, task_id: str) -> None:
         super().__init__(
@@ -84,7 +89,23 @@ class Unreadable(TaskError):
 
 
 class StreamLost(TaskError):
-    """Another replica has taken over, or the server stops: whoever followed comes back and is sent a new snapshot."""
+    """Another replica has taken over, or the server stops. A subscriber that comes back gets a new snapshot."""
 
     def __init__(self) -> None:
         super().__init__("The connection to the task was lost. Subscribe to it again.")
+
+
+class Detached(asyncio.CancelledError):
+    """The task belongs to another replica now. The turn ends as if cancelled, and nothing that it emits is stored."""
+
+
+class DuplicateMessage(Exception):
+    """Another replica has accepted the same message.
+
+    Args:
+        task_id: the task that the message went to.
+    """
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__(task_id)
+        self.task_id = task_id

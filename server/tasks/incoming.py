@@ -1,4 +1,4 @@
-"""A message as it reaches the runtime. One that is sent again joins the task of the first and does not run again.
+"""Messages as they reach the runtime, and deduplication: one that is sent again joins the task of the first.
 
 Rule 1: the same message has the same caller, `messageId`, `taskId`, `contextId` and content, within 24 hours.
 Rule 2: anonymous callers share an identity, so theirs count only with an explicit `contextId`.
@@ -26,9 +26,9 @@ class Incoming:
 
     Attributes:
         owner: who sends it; empty for anonymous callers, who all share an identity.
-        context_id, task_id: as the sender gave them; empty if not.
-        changes: what the sender has already changed itself, by artifact id: the task stores it, in the user's name,
-            before anything else. Operations that come with changes have been checked by whoever made both.
+        context_id, task_id: as the sender gave them; empty for none.
+        changes: by artifact id, changes that the sender has already made: the task stores them as the user's, before
+            anything else. An operation that comes with changes has been checked by the caller.
     """
 
     message: UserMessage
@@ -39,19 +39,19 @@ class Incoming:
 
     @property
     def key(self) -> str:
-        """What tells this message from others (rule 1); empty if it is always a new one (rule 2)."""
+        """The deduplication key (rule 1); empty if the message is always a new one (rule 2)."""
         return hashlib.sha256(_content(self).encode()).hexdigest() if self.owner or self.context_id else ""
 
 
 def _content(incoming: Incoming) -> str:
-    """All that a message says: alike in every process, and in whatever order the keys of its objects came."""
+    """The whole message as text: the same in every process, and for every order of the keys of its objects."""
     changes = [(where, type(change).__name__, CONVERTER.unstructure(change)) for where, change in incoming.changes]
     message = CONVERTER.unstructure(incoming.message)
     return json.dumps([incoming.owner, incoming.context_id, incoming.task_id, message, changes], sort_keys=True)
 
 
 class RecentMessages:
-    """Remembers, by their keys, which task each message went to.
+    """Stores in memory which task each message went to, by deduplication key.
 
     Args:
         now: the clock.
@@ -62,7 +62,7 @@ class RecentMessages:
         self._seen: OrderedDict[str, tuple[datetime, str]] = OrderedDict()
 
     def task_of(self, key: str) -> str:
-        """The id of the task that a message went to when it first came; empty if it is the first."""
+        """The id of the task that the message went to; empty if it is new."""
         oldest = self._now() - DEDUP_WINDOW
         while self._seen and next(iter(self._seen.values()))[0] < oldest:
             self._seen.popitem(last=False)

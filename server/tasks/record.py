@@ -2,7 +2,9 @@
 
 Rule 1: `record(n) = fold(record(n - 1), entry(n))`, and nothing else ever changes a record.
 Rule 2: a fold costs what its entry brings, not what the task already has (texts are ropes).
-Rule 3: history holds every message once: each of the user's, and what the agent said. Labels are not said.
+Rule 3: history holds every message once: each of the user's, and each of the agent's that is not a label.
+Rule 4: messages, state changes, completed calls and closed versions are durable before anybody sees them. Everything
+        else (text and drafts in progress, labels) is seen at once and written a moment later; a crash may lose the end.
 """
 
 from __future__ import annotations
@@ -26,13 +28,16 @@ from a2a_canvas.server.agent.events import (
     TextAdded,
     TextBlockStarted,
     ThinkingAdded,
+    ToolFailed,
     ToolInputAdded,
+    ToolSucceeded,
     ToolUseStarted,
     Transcript,
     TranscriptAppended,
     TurnEvent,
     UserMessage,
 )
+from a2a_canvas.server.agent.intent import Converse, Intent, Operation
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.store.changes import AppendParts, apply, compact
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
@@ -52,7 +57,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class TaskArtifact:
-    """An artifact as a task left it, or as it stands while the task goes on."""
+    """An artifact as a task left it, or, while the task works, as it is now."""
 
     artifact_id: str
     content: Content
@@ -62,7 +67,7 @@ class TaskArtifact:
 
 @dataclass(frozen=True, slots=True)
 class OpenEdit:
-    """An edit that is being written. `version` is the one that `selection` is a range of."""
+    """An edit in progress. `selection` is a range of version `version`."""
 
     edit_id: str
     artifact_id: str
@@ -81,7 +86,7 @@ class TaskRecord:
         artifacts: those the task has changed, in the order in which it first did.
         transcript: what the model must be shown again.
         reply: the visible text of the round so far.
-        call_open: a model call has begun to be told of, and has not been told to be over.
+        call_open: a model call has started, and has not completed.
         open_edits: by their ids.
     """
 
@@ -101,6 +106,27 @@ class TaskRecord:
     epoch: int = 1
     generation: int = 1
 
+    @property
+    def first_message(self) -> UserMessage:
+        """The message that began the task."""
+        message = self.history[0]
+        assert isinstance(message, UserMessage)
+        return message
+
+    @property
+    def intent(self) -> Intent:
+        """What the first message asks for. A task that cannot be read has no message, and is taken for a conversation.
+
+        Raises:
+            InvalidOperation: an older version accepted an operation that this one cannot read.
+        """
+        return self.first_message.intent if self.history else Converse()
+
+    @property
+    def operation(self) -> Operation | None:
+        """The operation that the task is; None for a conversation."""
+        return None if isinstance(self.intent, Converse) else self.intent
+
 
 def fold(record: TaskRecord, entry: Entry) -> TaskRecord:
     """`record` after `entry`, which must be the next one."""
@@ -109,6 +135,23 @@ def fold(record: TaskRecord, entry: Entry) -> TaskRecord:
     vars(successor).update(vars(record), epoch=entry.epoch, generation=entry.generation)
     vars(successor).update(_changes(record, entry.event, entry.at))
     return successor
+
+
+def is_durable(state: State, event: TurnEvent) -> bool:
+    """Whether an entry must be durable before it is seen (rule 4).
+
+    Args:
+        state: the task's before the entry.
+    """
+    match event:
+        case StatusChanged(message=message):
+            return event.state is not state or (message is not None and not message.label)
+        case ArtifactChanged():
+            return event.last_chunk
+        case MessageReceived() | TranscriptAppended() | ToolSucceeded() | ToolFailed() | EditCompleted():
+            return True
+        case _:
+            return False
 
 
 def _changes(record: TaskRecord, event: TurnEvent, at: datetime) -> dict[str, Any]:
@@ -133,11 +176,11 @@ def _changes(record: TaskRecord, event: TurnEvent, at: datetime) -> dict[str, An
                 "progress": replace(progress, call=max((progress.call, *calls))),
             }
         case _:
-            return _stands(progress, event)
+            return _call_changes(progress, event)
 
 
-def _stands(progress: Progress, event: TurnEvent) -> dict[str, Any]:
-    """Where the turn stands after what is told of a model call."""
+def _call_changes(progress: Progress, event: TurnEvent) -> dict[str, Any]:
+    """What an event of a model call changes."""
     match event:
         case MessageStarted():
             return {"progress": replace(progress, round=event.round), "reply": Rope(), "call_open": True}
@@ -155,7 +198,7 @@ def _status(record: TaskRecord, event: StatusChanged, at: datetime) -> dict[str,
     message = event.message
     said = (message,) if message and not message.label else ()
     changes = {"state": event.state, "message": message, "changed_at": at, "history": record.history + said}
-    # What has been said stands in the history and streams no more; neither does anything at a pause.
+    # A message in the history is not streamed any more; neither is anything at a pause.
     return changes | {"reply": Rope()} if said or event.state is State.INPUT_REQUIRED else changes
 
 
@@ -181,7 +224,7 @@ def _edits(record: TaskRecord, event: EditEvent) -> Mapping[str, OpenEdit]:
             edit = edits[event.edit_id]
             edits[event.edit_id] = replace(edit, text=edit.text + Rope(event.chunk))
         case EditCompleted() | EditAborted():
-            edits.pop(event.edit_id, None)  # one that was cut off while it was being told may be taken back twice
+            edits.pop(event.edit_id, None)  # an edit whose abort was cut off is aborted again
         case _:
             assert_never(event)
     return edits

@@ -275,7 +275,7 @@ def _existing(lease: ArtifactLease) -> Document:
 
 def _artifact(shown: ArtifactRow) -> Artifact:
     head = shown.head
-    never_completed = shown.open and head.draft_kept is None and not head.draft_dirty
+    never_completed = shown.open and head.draft_completed is None and not head.draft_dirty
     return Artifact(shown.artifact_id, shown.content, head.current, shown.open, head.changed_by, never_completed)
 
 

@@ -177,6 +177,11 @@ class GroupCommit:
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="group commit")
 
+    def pause(self) -> None:
+        """Stop writing at once; `start` continues."""
+        if self._task:
+            self._task.cancel()
+
     async def stop(self, *, at_once: bool = False) -> None:
         """Stop writing. Staged work is given up.
 

@@ -64,7 +64,7 @@ def row_changes(stored: StoredDocument, new: Document, changed: int, holder: str
         draft_task=draft.task_id if draft else None,
         draft_author=draft.author if draft else None,
         draft_dirty=draft.dirty if draft else False,
-        draft_kept=completed,
+        draft_completed=completed,
         incarnation=stored.head.incarnation,
     )
     return RowChanges(head, cut, pieces, made, StoredDocument(new, head, count, depths))
@@ -147,8 +147,8 @@ def _points(stored: StoredDocument, new: Document) -> list[_Point]:
     points = []
     if old.draft and (len(old.versions), old.current) == (len(new.versions), new.current):
         points.append(_Point(stored.pieces, old.draft.shown))
-        if old.draft.completed is not None and stored.head.draft_kept is not None:
-            points.append(_Point(stored.head.draft_kept, old.draft.completed))
+        if old.draft.completed is not None and stored.head.draft_completed is not None:
+            points.append(_Point(stored.head.draft_completed, old.draft.completed))
     return [*points, _Point(0, new.current_content)]
 
 

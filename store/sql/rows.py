@@ -3,7 +3,7 @@
 Rule 1 (versions): a version is stored whole or, if an edit made it, as the text that replaced a range of its parent.
         Fewer than `FULL_EVERY` such rows lie between a version and a whole one.
 Rule 2 (drafts): a draft is the current version's content with pieces applied in order: a piece appends parts, or is the
-        whole content. The first `draft_kept` pieces make the content after the last completed call.
+        whole content. The first `draft_completed` pieces make the content after the last completed call.
 Rule 3 (pruning): a version whose row has neither content nor replacement was pruned. The current version is never
         pruned, nor one that another version is stored as an edit of.
 """
@@ -39,7 +39,7 @@ class ArtifactHead:
     draft_task: str | None = None
     draft_author: Author | None = None
     draft_dirty: bool = False
-    draft_kept: int | None = None
+    draft_completed: int | None = None
     incarnation: int = 0
 
     @property
@@ -151,7 +151,7 @@ def _draft(head: ArtifactHead, closed: Content, pieces: Sequence[Piece]) -> Draf
     if head.draft_task is None or head.draft_author is None:
         return None
     contents = [*accumulate(pieces, _with_piece, initial=closed)]
-    completed = None if head.draft_kept is None else contents[head.draft_kept]
+    completed = None if head.draft_completed is None else contents[head.draft_completed]
     return Draft(head.draft_task, head.draft_author, completed, contents[-1], head.draft_dirty)
 
 

@@ -45,7 +45,7 @@ artifacts = Table(
     Column("draft_task", Text),  # null: no draft is open
     Column("draft_author", Text),
     Column("draft_dirty", Boolean, nullable=False),
-    Column("draft_kept", Integer),  # number of pieces up to the last completed call; null: no call completed
+    Column("draft_completed", Integer),  # number of pieces up to the last completed call; null: no call completed
     incarnation(),
 )
 

@@ -25,7 +25,7 @@ from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.listing import TaskQuery
+from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.wire import CANVAS

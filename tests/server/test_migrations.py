@@ -137,7 +137,7 @@ async def test_what_revision_0001_kept_is_kept_and_can_be_changed(url: Url, tmp_
         async with database.read() as connection:
             rows = await connection.execute(text("SELECT context_id, tasks, position, incarnation FROM contexts"))
             assert rows.all() == [("c", 2, 7, 0)]
-            assert await connection.scalar(text("SELECT task_id FROM messages")) == "t"
+            assert await connection.scalar(text("SELECT task_id FROM message_keys")) == "t"
         async with open_store(database, FakeReplica()) as kept:
             assert (await kept.store.get(by("t"))).text == "old"
             await kept.store.apply(by("t"), EditText(Span(0, 3), "new", base=1))

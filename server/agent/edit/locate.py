@@ -1,10 +1,10 @@
-"""Where the selection of an edit stands in an artifact. Pure; `store/text/spans.py` has the rules of
-units, lines and quotes, `store/tracking.py` those of passages that have moved.
+"""Locates the selection of an edit in the current version. Pure; `store/text/spans.py` has the rules of units, lines
+and quotes, `store/tracking.py` those of passages that have moved.
 
-Rule 1: offsets and lines are those of the version that the sender saw, `baseVersion`, or of the current one.
-Rule 2: what the sender can know to be wrong is `InvalidOperation`: a range that the text does not have, lines that do
-        not fit the offsets, a quote that is not what stands there in the current version.
-Rule 3: what only the work of others made wrong is `PassageLost`, unless the passage is found again.
+Rule 1: offsets and lines are those of `baseVersion`, or of the current version if the sender names none.
+Rule 2: what the sender can know to be wrong is `InvalidOperation`: a range outside of the text, lines that contradict
+        the offsets, a quote that differs from the current version's text at the range.
+Rule 3: a selection that a concurrent change made wrong is tracked to the current version, or is `PassageLost`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from a2a_canvas.store.text.spans import Span, length, line_count, lines_of, line
 from a2a_canvas.store.tracking import track
 from a2a_canvas.tools.edit_stream import EditTarget
 
-SHOWN = 80
-"""Characters of the artifact that an error message shows."""
+MAX_SHOWN = 80
+"""Characters of the artifact in an error message."""
 
 
 @dataclass(frozen=True, slots=True)
 class EditBase:
-    """An artifact's text as it stands, and as the sender saw it.
+    """An artifact's current text, and the text that the sender selected in.
 
     Attributes:
         version: the number of the current version.
         base_version: the version that the sender names; None for none.
         base_text: the text of that version, or of the current one.
-        versions: all there are; they tell where a passage has moved.
+        versions: all of the artifact's; their changes are tracked.
     """
 
     artifact_id: str
@@ -43,7 +43,7 @@ class EditBase:
 
 
 def locate(selection: SelectionRequest, edit_base: EditBase) -> EditTarget:
-    """Where a selection stands in the current version.
+    """Where the selection is in the current version.
 
     Raises:
         InvalidOperation, PassageLost: rules 2 and 3.
@@ -55,7 +55,7 @@ def locate(selection: SelectionRequest, edit_base: EditBase) -> EditTarget:
     if quote == there and (is_current or edit_base.base_version is None):
         return _target(edit_base, span, selection)
     if is_current:
-        shown = there if len(there) <= SHOWN else f"{there[:SHOWN]}…"
+        shown = there if len(there) <= MAX_SHOWN else f"{there[:MAX_SHOWN]}…"
         raise InvalidOperation("selection.text", f"does not match: version {edit_base.version} says {shown!r} there")
     base = edit_base.base_version or edit_base.version
     found = track(edit_base.versions, base, edit_base.version, span, quote)

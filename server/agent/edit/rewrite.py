@@ -1,11 +1,11 @@
-"""An edit of a selection by the model: one model call whose reply is the passage's new text.
+"""An edit of a selection by the model: one model call whose reply is the new text of the selection.
 
-Rule 1: the reply streams into an `EditStream`. Nothing but the passage changes, and that only when the reply is whole.
-Rule 2: a stream that breaks is asked for again after a pause, at most twice; each try is an edit of its own.
-Rule 3: so is a reply of which nobody can tell what is the passage and what is not (`rewritten.py`).
-Rule 4: so is one without any text, once: it is no answer, and nothing is deleted without the word for it.
-Rule 5: whatever ends the edit before it is whole aborts it: an error, a cancel, a reply that was cut off. Once the
-        change is made nothing waits any more, to the task's last word.
+Rule 1: the reply streams into an `EditStream`. Only the selection changes, and only when the reply is complete.
+Rule 2: a broken stream is retried after a delay, at most twice; each attempt is an edit of its own.
+Rule 3: a reply in which the passage cannot be told from remarks (`edit_reply.py`) is retried in the same way.
+Rule 4: a reply without text is retried once: nothing is deleted without the deletion mark.
+Rule 5: an error, a cancel or a truncated reply aborts the edit. After the change there is no wait until the final
+        status.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ NOT_ALONE = (
     "The model did not return the passage alone, so nothing was changed. "
     "Ask again, in other words or for less at a time."
 )
-"""Said of a reply in which the passage's end cannot be told from what the model said beside it."""
+"""The failure reason of rule 3."""
 
 NO_TEXT = (
     "The model returned no text, so nothing was changed. "
     "Ask again, in other words; if the passage is to go, ask to delete it."
 )
-"""Said of a reply that is empty: thinking alone, a tool call, nothing at all."""
+"""The failure reason of rule 4: the reply was thinking alone, a tool call, or empty."""
 
 
 class NoText(ModelError):
@@ -60,7 +60,7 @@ class NoText(ModelError):
 
 @dataclass(frozen=True, slots=True)
 class EditContext:
-    """Who writes: the model, the artifacts it works on, whom it tells, and how it waits before another try."""
+    """What an edit works with; `sleep` waits before a retry."""
 
     llm: LLM
     workspace: Workspace
@@ -73,42 +73,42 @@ async def rewrite(
     artifact: Artifact,
     target: EditTarget,
     message_id: str,
-    writer: EditContext,
+    context: EditContext,
     progress: Progress,
 ) -> Ending:
-    """Have the passage at `target` rewritten, and say how that ended.
+    """Let the model rewrite the text at `target`; returns how the task ends.
 
     Args:
-        progress: where the task stood before.
+        progress: that of the task so far.
 
     Raises:
         StoreError: the change was refused; the edit has been aborted.
         asyncio.CancelledError: the edit has been aborted.
     """
-    passage = _passage(edit, artifact, target)
-    request = edit_request(passage, message_id)
-    fenced = is_markdown(passage.language) and inside_fence(target.text[: target.span.start])
+    prompt = _prompt(edit, artifact, target)
+    request = edit_request(prompt, message_id)
+    fenced = is_markdown(prompt.language) and inside_fence(target.text[: target.span.start])
     progress = progress.next_round()
     silent = False
     for tries_left in reversed(range(MAX_TRIES)):
-        stream = EditStream(writer.workspace, target, edit.strategy)
-        rewritten = EditReply(passage, inside_fence=fenced)
-        reply = _EditAnswer(progress, writer, rewritten, stream)
+        stream = EditStream(context.workspace, target, edit.strategy)
+        rewritten = EditReply(prompt, inside_fence=fenced)
+        reply = _EditAnswer(progress, context, rewritten, stream)
         try:
             await stream.start()
-            await _write(request, reply, rewritten, stream, writer.llm)
+            await _write(request, reply, rewritten, stream, context.llm)
             if ending := ending_from_stop_reason(reply.stop_reason):
                 await shielded(stream.abort())
                 return ending
             _check(rewritten, once_more=not silent)
-            return _edited(await stream.complete(), stream.target, passage.name, rewritten.remarks)
+            return _edited(await stream.complete(), stream.target, prompt.name, rewritten.remarks)
         except (ModelError, BlockError) as error:
             again = bool(tries_left) and is_retryable(error)
             silent = silent or isinstance(error, NoText)
             await shielded(stream.abort(again=again))
             if not again:
                 return Ending(ev.State.FAILED, failure_reason(error))
-            await _pause(retry_delay(tries_left, error, random.random()), writer, stream)
+            await _pause(retry_delay(tries_left, error, random.random()), context, stream)
         except BaseException:
             await shielded(stream.abort())
             raise
@@ -117,15 +117,15 @@ async def rewrite(
     raise AssertionError("unreachable")
 
 
-async def _pause(seconds: float, writer: EditContext, stream: EditStream) -> None:
+async def _pause(seconds: float, context: EditContext, stream: EditStream) -> None:
     try:
-        await writer.sleep(seconds)
-    except BaseException:  # there is no other try
+        await context.sleep(seconds)
+    except BaseException:  # there will be no retry
         await shielded(stream.show())
         raise
 
 
-def _passage(edit: SelectionEdit, artifact: Artifact, target: EditTarget) -> EditPrompt:
+def _prompt(edit: SelectionEdit, artifact: Artifact, target: EditTarget) -> EditPrompt:
     text = text_of(artifact.parts)
     assert text  # a passage of it has been selected
     return edit_prompt(
@@ -163,10 +163,10 @@ def _edited(applied: Applied, target: EditTarget, name: str, remarks: str) -> En
 
 
 class _EditAnswer(Answer[AnswerBlock]):
-    """What the model answers: its text goes into the edit. There are no tools."""
+    """The model's answer: its text goes into the edit. There are no tools."""
 
-    def __init__(self, progress: Progress, writer: EditContext, rewritten: EditReply, stream: EditStream) -> None:
-        super().__init__(progress, writer.emit, writer.llm.thinking, AnswerBlock)
+    def __init__(self, progress: Progress, context: EditContext, rewritten: EditReply, stream: EditStream) -> None:
+        super().__init__(progress, context.emit, context.llm.thinking, AnswerBlock)
         self._rewritten = rewritten
         self._stream = stream
 

@@ -1,12 +1,14 @@
-"""A task that is an operation: an edit of a selection, a step through the versions, a person's own edit.
+"""Runs a task that is an operation: an edit of a selection, a version step, or a user's own edit.
 
-Rule 1: what the sender can know to be wrong is refused before there is a task (`check_operation`).
-Rule 2: what others have made impossible meanwhile is `rejected`, with a sentence, and with the current version in the
-        metadata of the message, so that a client can look again.
-Rule 3: an operation ends at once or when its one model call does. It takes no further messages.
-Rule 4: nothing waits between the change, its being told, what is remembered of it, and the task's last status: whoever
-        keeps these keeps all or nothing. So a cancel comes before the change or not at all; and an operation that a
-        crash left unfinished has changed nothing, and simply runs anew.
+Rule 1: an operation that the sender can know to be invalid is refused before there is a task (`check_operation`).
+Rule 2: an operation that a concurrent change made impossible is `rejected`, with a sentence and, in the metadata of the
+        message, the current version, so that a client can read again.
+Rule 3: an operation ends at once, or when its one model call does. It takes no further messages.
+Rule 4: the change, its event, the transcript and the final status are emitted in one event-loop step, so that a journal
+        commits all of them or none. A cancel therefore comes before the change or has no effect, and an operation that
+        a crash interrupted has changed nothing and runs again.
+Rule 5: a selection is located twice, by the same function: before the task is accepted, to refuse an invalid range with
+        an error response, and when the task runs, because the artifact may have changed in between.
 """
 
 from __future__ import annotations
@@ -43,20 +45,20 @@ from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_of
 from a2a_canvas.store.text.spans import difference
 from a2a_canvas.tools.base import Workspace
+from a2a_canvas.tools.edit_stream import EditTarget
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class OperationRequest:
-    """One operation, and the message that asks for it.
+    """One operation and its message.
 
-    The same request is right for one that runs anew after a crash (rule 4), whichever it is: the versions are as it
-    found them, or others have moved on, which it is told as if it had come late. An edit is asked for again, as another
-    edit.
+    After a crash the same request runs again (rule 4). If the artifact has changed in between, the operation is
+    rejected as a late one would be; an edit is announced as another edit.
 
     Attributes:
-        progress: where block indices and rounds stand: an edit that runs anew goes on with them.
+        progress: block indices and rounds so far; an edit that runs again continues from them.
     """
 
     operation: Operation
@@ -71,17 +73,17 @@ class OperationRequest:
 
 
 async def check_operation(operation: Operation, context_id: str, store: ArtifactStore) -> None:
-    """Raises `InvalidOperation` if the operation could not be done even if nobody else changed the artifact."""
+    """Raises `InvalidOperation` if the operation is invalid for the artifact as it is now (rule 1)."""
     ref = Ref(context_id, operation.artifact_id, "")
     try:
         artifact = await store.get(ref)
     except ArtifactNotFound:
         raise InvalidOperation("artifactId", f"is {ref.artifact_id!r}; this context has no such artifact") from None
-    # The version that is being written is already told of: whoever names it is not wrong, but too early.
+    # Watchers know the number of the draft's version already: naming it is not invalid, but too early.
     _check_versions(operation, len(await store.versions(ref)) + artifact.open)
     if isinstance(operation, SelectionEdit) and not artifact.open:
-        with suppress(PassageLost, VersionPruned):  # the task will say so
-            locate(operation.selection, await _edit_base(operation, artifact, ref, store))
+        with suppress(PassageLost, VersionPruned):  # the task will be rejected
+            await _target(operation, artifact, ref, store)
 
 
 def _check_versions(operation: Operation, count: int) -> None:
@@ -109,11 +111,11 @@ async def run_operation(
     """Run an operation to its end; the last event is its status.
 
     Args:
-        sleep: waits before the model is asked again.
+        sleep: waits before a retry.
 
     Raises:
-        asyncio.CancelledError: it was cancelled; the artifact is as it was, the status is for the caller to give.
-        Unavailable: `store` does not wait for its database (`RetryingStore` does); the artifact is as it was.
+        asyncio.CancelledError: it was cancelled; the artifact is unchanged, the caller emits the status.
+        Unavailable: `store` does not retry (`RetryingStore` does); the artifact is unchanged.
     """
     evented = EventedArtifactStore(store, listener(emit))
     run = _OperationRun(request, evented, llm, emit, new_id, sleep)
@@ -125,9 +127,9 @@ async def run_operation(
 async def apply_user_changes(
     changes: Iterable[tuple[str, Change]], context_id: str, task_id: str, store: ArtifactStore, emit: Emit
 ) -> Ending | None:
-    """Store what the user has changed outside of the house; how the task ends if that is not possible.
+    """Store what the user changed in an AG-UI client; the task's ending if that is impossible.
 
-    Whatever has to wait does so before the first change: they are made, and told, all in one step.
+    All waiting precedes the first change: the changes are applied and emitted in one event-loop step.
     """
     evented = EventedArtifactStore(store, listener(emit))
     wanted = [(Ref(context_id, artifact_id, task_id, "user"), change) for artifact_id, change in changes]
@@ -157,7 +159,7 @@ async def _ending(run: _OperationRun, request: OperationRequest, store: Artifact
 
 
 async def _rejection(error: StoreError | InvalidOperation, ref: Ref, store: ArtifactStore) -> Ending:
-    """The ending of what others, or a limit, made impossible."""
+    """The ending of an operation that a concurrent change or a limit made impossible (rule 2)."""
     if isinstance(error, LimitReached):
         return Ending(State.FAILED, str(error))
     now: dict[str, JsonValue] = {"artifactId": ref.artifact_id}
@@ -201,7 +203,7 @@ class _OperationRun:
 
     async def _edit(self, edit: SelectionEdit) -> Ending:
         artifact = await self._without_draft()
-        target = locate(edit.selection, await _edit_base(edit, artifact, self._ref, self._store))
+        target = await _target(edit, artifact, self._ref, self._store)
         label = AgentMessage(self._new_id(), f"Editing {artifact.title}…", label=True)
         await self._emit(StatusChanged(State.WORKING, label))
         workspace = Workspace(self._store, self._request.context_id, self._request.task_id)
@@ -215,7 +217,7 @@ class _OperationRun:
         return artifact
 
     async def _put(self, put: Put) -> Applied:
-        """Only what differs is changed, so that versions share what they have in common."""
+        """Apply only the difference, so that versions share their common text."""
         while True:
             artifact = await self._without_draft()
             if put.base_version not in (None, artifact.version):
@@ -228,13 +230,15 @@ class _OperationRun:
                     raise
 
 
-async def _edit_base(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: ArtifactStore) -> EditBase:
+async def _target(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: ArtifactStore) -> EditTarget:
+    """Where the selection is in the current version (rule 5)."""
     if text_of(artifact.parts) is None:
         raise InvalidOperation("artifactId", "names an artifact without text: there is nothing to select in it")
     base = edit.base_version
     seen = await store.version(ref, base or artifact.version)
     versions = await store.versions(ref)
-    return EditBase(artifact.artifact_id, artifact.version, artifact.text, base, seen.content.text, versions)
+    edit_base = EditBase(artifact.artifact_id, artifact.version, artifact.text, base, seen.content.text, versions)
+    return locate(edit.selection, edit_base)
 
 
 def _step_ending(go: VersionStep, applied: Applied) -> Ending:

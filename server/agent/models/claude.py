@@ -1,14 +1,14 @@
-"""Claude, or whatever else speaks the Messages API at `ANTHROPIC_BASE_URL`, behind the `LLM` protocol.
+"""Claude, or another model with the Messages API at `ANTHROPIC_BASE_URL`, behind the `LLM` protocol.
 
 Rules:
 
-1. Tries do not multiply. What fails before the response headers has been retried by the SDK: not retryable.
-   What breaks after them (a transport error, an SSE `error` event, unreadable data, an end without a stop
-   reason) nobody has retried: retryable, and all alike. What comes after a stop reason breaks nothing.
-2. No key reaches a reason: of the provider only its error message is repeated, trimmed, our keys taken out.
+1. Retries do not multiply. A failure before the response headers has been retried by the SDK: not retryable. One
+   after them (a transport error, an SSE `error` event, unreadable data, an end without a stop reason) has not:
+   retryable. A failure after the stop reason is ignored.
+2. No key reaches a reason: it repeats only the provider's error message, shortened and without our keys.
 3. No other module imports `anthropic`.
-4. What a provider refuses and does not need is left out and the call made again: an optional field for as long as
-   this process runs; thinking and files of the conversation in this call.
+4. What a provider refuses and does not need is omitted, and the call repeated: an optional field for the life of
+   this process, thinking and files of the conversation for this call.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from a2a_canvas.server.agent.models.claude_params import (
     without_thinking,
 )
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
 
 CONTEXT_WINDOW: Final = 200_000
-"""Tokens that a request and its answer may have together."""
+"""The most tokens of a request and its answer together."""
 
 _NO_KEY: Final = "none"
-"""Stands for a key where a server needs none: the SDK does not call without."""
-_SECRET: Final = 12
-"""Characters of a key that is one. What stands for a key at a server that needs none is shorter, and may be a word."""
+"""The key for a server that needs none: the SDK requires one."""
+_KEY_LENGTH: Final = 12
+"""The least characters of a real key. The placeholder for a server that needs none is shorter, and may be a word."""
 
 _RawStream = anthropic.AsyncStream[RawMessageStreamEvent]
 
@@ -56,7 +56,7 @@ _SAYS_TOO_LONG: Final = re.compile(
     r"prompt is too long|exceed context limit|context (length|window|size)|input is too long|too many (input )?tokens",
     re.IGNORECASE,
 )
-_MOST: Final = re.compile(
+_LIMIT: Final = re.compile(
     r"tokens > (\d+) maximum|\+ \d+ > (\d+)|context length is (\d+)|context size \((\d+)", re.IGNORECASE
 )
 _COUNTED: Final = re.compile(
@@ -64,9 +64,9 @@ _COUNTED: Final = re.compile(
     r"resulted in (\d+) tokens",
     re.IGNORECASE,
 )
-"""In the words of Anthropic, vLLM and llama.cpp: the tokens that there may be, and those of the request."""
-_SMALLEST: Final = 1_024
-"""Tokens: what says that it has less means something else."""
+"""The limit and the request's tokens, in the messages of Anthropic, vLLM and llama.cpp."""
+_SMALLEST_WINDOW: Final = 1_024
+"""Tokens of the smallest window: a smaller number in a message means something else."""
 _SAYS_UNKNOWN: Final = re.compile(r"extra inputs|not permitted|unknown|unexpected|unrecognized|support", re.IGNORECASE)
 _REASONS: Final[Mapping[int, str]] = {
     400: "The model provider refused the request{said}",
@@ -84,7 +84,7 @@ _BROKEN: Final = "The connection to the model provider broke before the answer w
 
 
 def _refused(error: Exception, model: str, client: anthropic.AsyncAnthropic) -> m.ModelError:
-    """The error of a call that got no stream."""
+    """The error of a call that failed before its stream."""
     host = client.base_url.netloc.decode("ascii", "replace")
     match error:
         case anthropic.APITimeoutError():
@@ -102,7 +102,7 @@ def _refused(error: Exception, model: str, client: anthropic.AsyncAnthropic) -> 
 
 
 def _broken(error: Exception, client: anthropic.AsyncAnthropic) -> m.ModelError:
-    """The error of a call whose stream did not come to its end."""
+    """The error of a call whose stream broke."""
     match error:
         case anthropic.APIStatusError(type="overloaded_error"):
             reason = _REASONS[529]
@@ -122,10 +122,10 @@ def _retry_after(error: Exception) -> float | None:
 
 
 def _quoted(error: anthropic.APIStatusError, client: anthropic.AsyncAnthropic) -> str:
-    """The provider's own words, as the end of a sentence."""
+    """The provider's error message, as the end of a sentence."""
     said = " ".join(str(error.api_message or "").split())
     for secret in (client.api_key, client.auth_token):
-        said = said.replace(secret, "[key]") if secret and len(secret) >= _SECRET else said
+        said = said.replace(secret, "[key]") if secret and len(secret) >= _KEY_LENGTH else said
     return f": {said[:300]}" if said else "."
 
 
@@ -172,9 +172,9 @@ class ClaudeModel:
         model: its name at the provider.
         max_tokens: the most that one call may generate, thinking included.
         thinking: see `ThinkingMode`.
-        context_window: the tokens that a request and its answer may have together. It gets smaller if the provider
-            says that it is; the answer has half of it at most.
-        client: how to reach the provider; by default as ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL say.
+        context_window: the most tokens of a request and its answer together. It shrinks if the provider reports a
+            smaller one; the answer has at most half of it.
+        client: that of the provider; by default made from ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL.
 
     Raises:
         ValueError: ANTHROPIC_BASE_URL is not an address.
@@ -242,7 +242,7 @@ class ClaudeModel:
             raise _refused(error, self._model, self._client) from error
 
     async def _ask(self, request: m.ModelRequest) -> _RawStream:
-        """Call; and again, without what the provider refuses of it (rule 4)."""
+        """Call, and repeat without what the provider refuses (rule 4)."""
         try:
             return await self._create(request)
         except (anthropic.BadRequestError, anthropic.UnprocessableEntityError) as error:
@@ -252,7 +252,7 @@ class ClaudeModel:
         return await self._ask(less)
 
     def _less(self, request: m.ModelRequest, error: anthropic.APIStatusError) -> m.ModelRequest | None:
-        """What is asked instead of a request that was refused; None if nothing is left to try."""
+        """The request to send instead of a refused one; None if nothing is left to omit."""
         if _says_too_long(error):
             return request if self._narrowed(error) else None
         names_thinking = "thinking" in str(error.api_message or "")
@@ -265,15 +265,15 @@ class ClaudeModel:
             what, less = "attached images and documents", bare
         else:
             return None
-        log.warning("asking again without the %s%s", what, _quoted(error, self._client))
+        logger.warning("asking again without the %s%s", what, _quoted(error, self._client))
         return less
 
     def _narrowed(self, error: anthropic.APIStatusError) -> bool:
-        """Whether the window is smaller than was thought, and the request fits into it if its answer is shorter."""
-        most, counted = _number(_MOST, error), _number(_COUNTED, error)
-        if most is None or not _SMALLEST <= most < self._context_window:
+        """Note a smaller window; whether the request fits into it with a shorter answer."""
+        most, counted = _number(_LIMIT, error), _number(_COUNTED, error)
+        if most is None or not _SMALLEST_WINDOW <= most < self._context_window:
             return False
-        log.warning("the model has a window of %d tokens: say so with --context-window", most)
+        logger.warning("the model has a window of %d tokens: say so with --context-window", most)
         self._context_window = most
         return counted is not None and counted <= self.window
 

@@ -1,12 +1,12 @@
-"""What the raw events of a Messages API stream say, as `ModelEvent`s. Pure, and without the SDK.
+"""Maps the raw events of a Messages API stream to `ModelEvent`s. Pure, and without the SDK.
 
 Rules:
 
 1. The SDK builds events, blocks and deltas that it does not know as the first type of their union, unchecked, and
-   leaves `None` where a server sent nothing. So they are told apart by `type`, never by their class.
-2. A block of an unknown type (a server tool's) is left out whole: its start, its deltas and its stop.
-   A delta or stop of a block that never started is passed on: that is for the turn to refuse.
-3. Empty fragments say nothing and are left out. What a block start already carries comes as its first fragment.
+   leaves `None` where a server sent nothing. Hence they are matched by `type`, never by class.
+2. A block of an unknown type (a server tool's) is skipped: its start, its deltas and its stop.
+   A delta or stop of a block that never started is passed on: the turn rejects it.
+3. Empty fragments are skipped. The content of a block's start becomes its first delta.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Final
 from a2a_canvas.server.agent import model as m
 from a2a_canvas.store.text.unicode import replace_surrogates
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _STOP_REASONS: Final[Mapping[str, m.StopReason]] = {
     "end_turn": "end_turn",
@@ -46,7 +46,7 @@ class EventMapper:
         self._stop_reason: m.StopReason | None = None
 
     def feed(self, raw: Any) -> list[m.ModelEvent]:
-        """What one raw event says: nothing for pings, citations and what is unknown."""
+        """The events of one raw event: none for pings, citations and unknown types."""
         match getattr(raw, "type", None):
             case "message_start":
                 self._usage = _counted(self._usage, getattr(raw.message, "usage", None))
@@ -66,24 +66,24 @@ class EventMapper:
                 return []
 
     def end(self) -> m.MessageStop | None:
-        """What the end of the stream says, wherever it comes: an answer whose stop reason was told is whole."""
+        """The last event if the stream ends here; None if the answer has no stop reason yet and is incomplete."""
         return m.MessageStop(self._stop_reason, self._usage) if self._stop_reason else None
 
     def _start(self, index: int, block: Any) -> list[m.ModelEvent]:
         self._skipped.discard(index)
         match kind := getattr(block, "type", None):
             case "text":
-                return [m.BlockStart(index, "text"), *_said(m.TextDelta, index, block.text)]
+                return [m.BlockStart(index, "text"), *_deltas(m.TextDelta, index, block.text)]
             case "thinking":
-                thought = _said(m.ThinkingDelta, index, block.thinking)
-                return [m.BlockStart(index, "thinking"), *thought, *_said(m.SignatureDelta, index, block.signature)]
+                thought = _deltas(m.ThinkingDelta, index, block.thinking)
+                return [m.BlockStart(index, "thinking"), *thought, *_deltas(m.SignatureDelta, index, block.signature)]
             case "redacted_thinking":
                 return [m.BlockStart(index, "thinking"), m.SignatureDelta(index, redacted=block.data)]
             case "tool_use":
-                use_id, name = (replace_surrogates(str(told or "")) for told in (block.id, block.name))
+                use_id, name = (replace_surrogates(str(given or "")) for given in (block.id, block.name))
                 start = m.BlockStart(index, "tool_use", tool_use_id=use_id, name=name)
                 given = json.dumps(block.input, ensure_ascii=False) if block.input else ""
-                return [start, *_said(m.InputDelta, index, given)]
+                return [start, *_deltas(m.InputDelta, index, given)]
             case _:
                 self._skip(index, str(kind))
                 return []
@@ -92,13 +92,13 @@ class EventMapper:
         self._skipped.add(index)
         if kind not in self._reported:
             self._reported.add(kind)
-            log.warning("skipping content blocks of the unknown type %r", kind)
+            logger.warning("skipping content blocks of the unknown type %r", kind)
 
     def _stopping(self, reason: str | None) -> list[m.ModelEvent]:
         if reason is None:
             return []
         if reason not in _STOP_REASONS:
-            log.warning("unknown stop reason %r taken for the end of the turn", reason)
+            logger.warning("unknown stop reason %r taken for the end of the turn", reason)
         self._stop_reason = _STOP_REASONS.get(reason, "end_turn")
         return [m.StopReasonDelta(self._stop_reason)]
 
@@ -106,18 +106,18 @@ class EventMapper:
 def _delta(index: int, delta: Any) -> list[m.ModelEvent]:
     match getattr(delta, "type", None):
         case "text_delta":
-            return _said(m.TextDelta, index, delta.text)
+            return _deltas(m.TextDelta, index, delta.text)
         case "thinking_delta":
-            return _said(m.ThinkingDelta, index, delta.thinking)
+            return _deltas(m.ThinkingDelta, index, delta.thinking)
         case "signature_delta":
-            return _said(m.SignatureDelta, index, delta.signature)
+            return _deltas(m.SignatureDelta, index, delta.signature)
         case "input_json_delta":
-            return _said(m.InputDelta, index, delta.partial_json)
+            return _deltas(m.InputDelta, index, delta.partial_json)
         case _:
             return []
 
 
-def _said(
+def _deltas(
     kind: type[m.TextDelta] | type[m.ThinkingDelta] | type[m.SignatureDelta] | type[m.InputDelta],
     index: int,
     text: str | None,
@@ -125,11 +125,11 @@ def _said(
     return [kind(index, text)] if text else []
 
 
-def _counted(usage: m.Usage, told: Any) -> m.Usage:
-    """Counts are cumulative: the newest that is told stands."""
+def _counted(usage: m.Usage, reported: Any) -> m.Usage:
+    """The newest counts: they are cumulative."""
 
     def newest(name: str, old: int) -> int:
-        value = getattr(told, name, None)
+        value = getattr(reported, name, None)
         return old if value is None else int(value)
 
     return m.Usage(

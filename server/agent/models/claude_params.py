@@ -1,13 +1,13 @@
-"""What the Messages API is sent for a `ModelRequest`. Pure, and without the SDK: its parameters are plain dicts.
+"""Maps a `ModelRequest` to the parameters of the Messages API, as plain dicts. Pure, and without the SDK.
 
 Rules (the API's, https://platform.claude.com/docs/en/api/messages):
 
-1. What the API refuses is left out or said otherwise: one bad block in a conversation would fail every later call.
-2. The same request always gives the same parameters, and a longer conversation only adds to them: prompt caching
-   and the check of thinking blocks both compare everything that stands before.
-3. Thinking goes back as it came or not at all: where a block of an answer cannot, none of that answer does. Nor does
-   thinking that nothing follows: an answer must not end with it.
-4. A server that does not know a field that is optional is asked without it (`OptionalField`).
+1. Content that the API refuses is omitted or replaced: one bad block in a conversation would fail every later call.
+2. The same request always gives the same parameters, and a longer conversation only appends to them: prompt caching
+   and the check of thinking blocks both compare the whole prefix.
+3. Thinking is sent back unchanged or not at all: if one block of an answer cannot be, none of that answer is. Thinking
+   at the end of an answer is omitted too: the API refuses it.
+4. A server that does not know an optional field is asked without it (`OptionalField`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from a2a_canvas.server.agent.attachments import PDF, attachment_text, is_text, m
 from a2a_canvas.store.text.unicode import replace_surrogates
 
 ThinkingMode = Literal["auto", "adaptive", "between_tools", "disabled"]
-"""What is asked of the model; which are accepted depends on it (claude-sonnet-5-5: `adaptive`, `between_tools`;
-claude-opus-5-5: `adaptive` alone). `auto` asks for `adaptive` where it exists and else leaves it to the server."""
+"""The mode that is requested; models accept different ones (claude-sonnet-5-5: `adaptive`, `between_tools`;
+claude-opus-5-5: `adaptive` alone). `auto` requests `adaptive` where it exists, and otherwise nothing."""
 
 _CACHED: Final = {"type": "ephemeral"}
 _THINKING: Final = ("thinking", "redacted_thinking")
@@ -39,7 +39,7 @@ OptionalField = Literal["eager_input_streaming", "cache_control", "display", "th
 
 _EMPTY: Final = {"type": "text", "text": "(The message was empty.)"}
 _ODD: Final = re.compile(r"[^a-zA-Z0-9_-]")
-"""What the API does not take in ids and names."""
+"""The characters that the API refuses in ids and names."""
 _MAX_ID: Final = 64
 _MAX_NAME: Final = 128
 
@@ -58,8 +58,8 @@ def to_params(
 ) -> dict[str, Any]:
     """The arguments of `messages.create` for a request, without `stream`.
 
-    What the API refuses is left out: blank text, thinking as rule 3 says, answers with nothing left in them. Three
-    cache breakpoints: the system prompt, the last tool, the end of the conversation.
+    Omitted are blank text, thinking by rule 3, and answers without content. Three cache breakpoints: the system
+    prompt, the last tool, the end of the conversation.
 
     Args:
         without: fields that are not sent.
@@ -105,7 +105,7 @@ def _tool(spec: m.ToolSpec, without: Collection[OptionalField]) -> dict[str, Any
 
 
 def _messages(request: m.ModelRequest) -> list[dict[str, Any]]:
-    """The messages; what stands around an answer with nothing left in it is one."""
+    """The messages; those around an answer without content are joined."""
     messages: list[dict[str, Any]] = []
     ids = _Ids()
     for message in request.messages:
@@ -131,7 +131,7 @@ def _content(message: m.ModelMessage, ids: _Ids) -> list[dict[str, Any]]:
 
 
 class _Ids:
-    """Gives every call an id that the API takes, one of its own in the whole conversation, and its result the same."""
+    """Gives every call an id that the API accepts, unique in the conversation, and its result the same."""
 
     def __init__(self) -> None:
         self._given: set[str] = set()
@@ -172,7 +172,7 @@ def _block(content: m.ModelContent, ids: _Ids) -> dict[str, Any] | None:
 
 
 def _finite(value: Any) -> Any:
-    """The value without the numbers that JSON cannot carry. Journals of version 0.1 may hold them."""
+    """The value without numbers that JSON does not have. Journals of version 0.1 may contain them."""
     match value:
         case float():
             return value if math.isfinite(value) else None
@@ -185,14 +185,14 @@ def _finite(value: Any) -> Any:
 
 
 def _tool_result(result: m.ToolResult, ids: _Ids) -> dict[str, Any]:
-    # An error result without content is refused.
+    # The API refuses an error result without content.
     text = replace_surrogates(result.content) or ("The tool failed." if result.is_error else "")
     block = {"type": "tool_result", "tool_use_id": ids.of_result(result.tool_use_id), "content": text}
     return {**block, "is_error": result.is_error}
 
 
 def _attachment(file: m.Attachment) -> dict[str, Any]:
-    """An image or PDF as such, text as text, anything else as a line that names it.
+    """An image or PDF as such, text as text, any other file as a placeholder.
 
     Only what every later request can repeat is sent as a block: one refused image would end the conversation.
     """

@@ -1,4 +1,4 @@
-"""Says ready-made blocks the way a model says them: in pieces, one after the other.
+"""Streams ready-made blocks as the events of a model: for the offline models.
 
 Rule 1: blocks are numbered 0, 1, 2… in each answer; every block starts, has deltas, and stops.
 Rule 2: a tool call's input is its JSON, keys in the order given, cut anywhere.
@@ -52,8 +52,8 @@ def answer(request: ModelRequest, blocks: Iterable[AssistantBlock], sizes: Itera
     """One whole answer to `request`.
 
     Args:
-        request: what is answered; only its length is looked at, for the estimate of its tokens.
-        blocks: what is said, in order. They are asked for one at a time.
+        request: only its length is used, to estimate its tokens.
+        blocks: in order; read one at a time.
         sizes: the lengths of the deltas, in characters, each at least 1; never runs out.
     """
     yield MessageStart()
@@ -70,18 +70,18 @@ def answer(request: ModelRequest, blocks: Iterable[AssistantBlock], sizes: Itera
 
 
 MAX_SLICE_SECONDS = 0.001
-"""Seconds for which a model without delays may speak before other tasks get their turn."""
+"""Seconds for which a model without delays may run before other asyncio tasks do."""
 
 
 async def paced(events: Iterable[ModelEvent], delay: float, sleep: Sleep) -> AsyncGenerator[ModelEvent, None]:
-    """The same events, with `delay` seconds between two deltas; at 0 other tasks still get their turn."""
-    breath = monotonic()
+    """The same events, with `delay` seconds between two deltas; at 0 other asyncio tasks still run."""
+    slice_began = monotonic()
     begun = False
     for event in events:
         if delta_length(event):
-            if begun and (delay or monotonic() - breath >= MAX_SLICE_SECONDS):
+            if begun and (delay or monotonic() - slice_began >= MAX_SLICE_SECONDS):
                 await sleep(delay)
-                breath = monotonic()
+                slice_began = monotonic()
             begun = True
         yield event
 

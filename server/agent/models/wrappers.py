@@ -2,14 +2,14 @@
 
 The rules of `FramedLLM`, which exists so that a fast model does not cost an event per token:
 
-Rule 1: a delta that finds no frame running goes at once and begins one. What follows within the frame is held and
-        joined; its end sends it and begins the next, until a frame passes in which nothing came.
-Rule 2: any other event sends what is held first and goes at once: nothing is ever overtaken.
-Rule 3: only text and tool input are joined, and only within one block: joined, they say what they said in pieces.
-        Thinking is not: readers show only its newest piece (docs/extensions.md).
+Rule 1: a delta outside of a frame is sent at once and begins one. The following deltas are held and joined; the end of
+        the frame sends them and begins the next one, until a frame passes without a delta.
+Rule 2: any other event first sends the held deltas, then goes at once: the order never changes.
+Rule 3: only text and tool input are joined, and only within one block. Thinking is not: readers show only its newest
+        piece (docs/extensions.md).
 Rule 4: the opening of a tool's input, its first `UNJOINED_CHARACTERS`, is not joined: an artifact begins in it,
         and readers should see that at once.
-Rule 5: what a stream had sent when it broke is passed on before the error is.
+Rule 5: the deltas before an error are sent before the error.
 
 It is the first station of a delta, so that the tool, the store and the journal process one change per frame.
 """
@@ -24,7 +24,7 @@ from typing import Literal
 from a2a_canvas.server.agent.model import LLM, BlockStart, InputDelta, ModelEvent, ModelRequest, TextDelta, window_of
 
 UNJOINED_CHARACTERS = 512
-"""Characters: longer than what stands before the first text of an artifact, shorter than any artifact that matters."""
+"""Characters: longer than the input before the first text of an artifact, shorter than a typical artifact."""
 
 
 class LLMWrapper:
@@ -71,7 +71,7 @@ class FramedLLM(LLMWrapper):
     """Joins the deltas of one frame (rules 1 to 5).
 
     Args:
-        frame: seconds; 0 passes everything on as it comes.
+        frame: seconds; 0 joins nothing.
     """
 
     def __init__(self, llm: LLM, frame: float) -> None:
@@ -99,7 +99,7 @@ async def framed(stream: AsyncGenerator[ModelEvent, None], frame: float) -> Asyn
 
 
 class _Frames:
-    """What has come and not yet gone: `_ready` may go now, `_held` waits for the end of its frame."""
+    """The events that are not yet sent: `_ready` to be sent now, `_held` at the end of its frame."""
 
     def __init__(self, frame: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -110,7 +110,7 @@ class _Frames:
         self._opening = 0
         self._timer: asyncio.TimerHandle | None = None
         self._ended = False
-        self._news = asyncio.Event()
+        self._ready_or_ended = asyncio.Event()
 
     async def read(self, stream: AsyncGenerator[ModelEvent, None]) -> None:
         try:
@@ -120,14 +120,14 @@ class _Frames:
         finally:
             self._release()
             self._ended = True
-            self._news.set()
+            self._ready_or_ended.set()
 
     async def next(self) -> list[ModelEvent]:
-        """What may go now; nothing when the stream has ended."""
-        await self._news.wait()
+        """The events to send now; none when the stream has ended."""
+        await self._ready_or_ended.wait()
         events, self._ready = self._ready, []
         if not self._ended:
-            self._news.clear()
+            self._ready_or_ended.clear()
         return events
 
     def stop(self) -> None:
@@ -173,4 +173,4 @@ class _Frames:
 
     def _send(self, event: ModelEvent) -> None:
         self._ready.append(event)
-        self._news.set()
+        self._ready_or_ended.set()

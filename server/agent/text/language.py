@@ -1,10 +1,10 @@
-"""In which language a text is written: "python", "markdown"… Pure.
+"""The language of a text: "python", "markdown"… Pure.
 
-Rule 1: metadata that names a `language` is believed, as it stands. Else the media type decides, else the file's name.
-Rule 2: a media type that is not in the table says nothing, and `text/plain` is not in it; one that ends in `+json`,
-        `+xml` or `+yaml` is of that language.
-Rule 3: of a file's name the whole decides (`Makefile`), else its extension, else what stands before its first dot
-        (`Dockerfile.dev`), in upper or lower case, whatever folder it is in.
+Rule 1: a `language` in the metadata is used as it is; otherwise the media type decides, otherwise the file name.
+Rule 2: a media type that is not in the table, such as `text/plain`, decides nothing; one that ends in `+json`, `+xml`
+        or `+yaml` is of that language.
+Rule 3: of a file name the whole decides (`Makefile`), otherwise its extension, otherwise the part before the first dot
+        (`Dockerfile.dev`), in upper or lower case and without folders.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _OF_PROSE: Final = _OF_MARKDOWN | {"", "text", "plain", "rst", "latex"}
 
 
 def language_of(name: str, media_type: str = "", metadata: Mapping[str, object] | None = None) -> str:
-    """The language of a text, in lower case unless its metadata says otherwise; empty if nothing tells it.
+    """The language of a text, in lower case unless its metadata names it; empty if unknown.
 
     Args:
         name: the file's name, with or without folders.
@@ -82,12 +82,12 @@ def language_of(name: str, media_type: str = "", metadata: Mapping[str, object] 
 
 
 def is_markdown(language: str) -> bool:
-    """Whether a language, as `language_of` tells it, is Markdown."""
+    """Whether a language of `language_of` is Markdown."""
     return language.casefold() in _OF_MARKDOWN
 
 
 def is_prose(language: str) -> bool:
-    """Whether a text is made of paragraphs: in a language of prose, or in none that is known."""
+    """Whether a text consists of paragraphs: a language of prose, or an unknown one."""
     return language.casefold() in _OF_PROSE
 
 

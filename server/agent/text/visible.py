@@ -1,10 +1,10 @@
 """Removes thinking and tool tags that models leak into their replies (docs/extensions.md).
 
-Rule 1: an element of `ELEMENTS` or `PAIRS` goes with all its content. Elements of its name in it are counted. A closing
-        tag that closes nothing goes alone.
-Rule 2: a token of `TOKENS` goes alone.
-Rule 3: nothing is removed in Markdown code; `markdown.py` says what that is. Hidden content is not Markdown.
-Rule 4: what is removed is as if never written. Markdown is judged on what is shown, pieces that a removal
+Rule 1: an element of `ELEMENTS` or `PAIRS` is removed with its content; nested elements of its name are counted. A
+        closing tag that closes nothing is removed alone.
+Rule 2: a token of `TOKENS` is removed alone.
+Rule 3: nothing is removed in Markdown code (`CodeFinder`). Hidden content is not Markdown.
+Rule 4: removed text counts as never written. Markdown is judged on what is shown, pieces that a removal
         joins into a tag are that tag, and so `visible(visible(text)) == visible(text)`.
 Rule 5: whitespace stays; only where nothing else was shown before a removal, it is dropped after it.
 Rule 6: what never closes is hidden to the end of the block, if it is of `PAIRS` or nothing was shown before it (a reply
@@ -145,11 +145,11 @@ def _may_become_tag(text: str) -> bool:
 
 
 class VisibleText:
-    """What a reader may see of one text block, as it streams in.
+    """The visible text of one block, while it streams in.
 
-    However the block is cut, what `feed` and at last `flush` return, joined, is `visible` of the whole. Held
-    back is only what may still become a tag (less than `MAX_TAG_LENGTH` characters, or twice that while a tag stands
-    within another), and what is hidden but may be prose (rule 6). A delta costs its own length and at most theirs.
+    However the block is cut, the joined results of `feed` and `flush` are `visible` of the whole. Held back is only
+    what may become a tag (less than `MAX_TAG_LENGTH` characters, or twice that for a tag within another), and hidden
+    text that may be prose (rule 6). A delta costs its own length and at most theirs.
     """
 
     def __init__(self) -> None:
@@ -166,7 +166,7 @@ class VisibleText:
         return "".join(map(self._take, _PIECES.findall(delta)))
 
     def flush(self) -> str:
-        """The block has ended: what was held back and turned out harmless, or to be prose."""
+        """The rest, when the block has ended: text that was held back and is no tag, or is prose."""
         prose, self._kept = "".join(self._kept), []
         return self._release() + self._show(prose)
 
@@ -224,6 +224,6 @@ class VisibleText:
 
 
 def visible(text: str) -> str:
-    """What a reader may see of a whole text block."""
+    """The visible text of a whole block."""
     block = VisibleText()
     return block.feed(text) + block.flush()

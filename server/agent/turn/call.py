@@ -27,7 +27,7 @@ from a2a_canvas.store.text.unicode import replace_surrogates
 from a2a_canvas.tools.base import Failed, Outcome, Tool, ToolStream, Workspace
 
 PARAGRAPH = "\n\n"
-"""Stands between the texts of two blocks of one answer."""
+"""The separator of the texts of two blocks of one answer."""
 
 
 @dataclass(slots=True)
@@ -79,15 +79,15 @@ class TurnOutput:
 
 
 class ModelCall(Answer[_Block]):
-    """Takes a model's events one after the other and acts on them.
+    """Handles the events of one model call: visible text is emitted, tool calls act.
 
     `take` raises `LimitReached` if a tool reached a limit; the turn must end.
 
     Attributes:
-        outcomes: those of the calls that have acted, in order.
+        outcomes: of the calls that have acted, in order.
         asked: ids of the calls that wait for the user's answer.
         text: the visible text so far.
-        final_text: the text that the adapter marked as the final message, if it did.
+        final_text: the text that the adapter marked as the final message, if any.
     """
 
     def __init__(
@@ -120,12 +120,12 @@ class ModelCall(Answer[_Block]):
         return "".join(self._shown).strip()
 
     def unsaved_blocks(self) -> ev.Transcript:
-        """What of a call that ended well is still to be remembered."""
+        """The completed blocks after the last tool call (rule 2)."""
         blocks, self._pending = tuple(content for _, content in self._pending), []
         return (ev.AssistantOutput(self._progress.call, blocks),) if blocks else ()
 
     async def abort(self) -> None:
-        """The stream broke: take back what unfinished calls did, and say that the model call is over."""
+        """End the call if it has not ended: undo what unfinished tool calls did, and emit its end."""
         try:
             for block in self._open.values():
                 if block.tool:
@@ -135,7 +135,7 @@ class ModelCall(Answer[_Block]):
             await self.end("error", Usage())
 
     async def act_last(self) -> list[Outcome]:
-        """Let those calls act that end or pause the turn."""
+        """Run the tool calls that end or pause the turn."""
         outcomes = [await self._act(block) for block in self._deferred]
         self._deferred.clear()
         return outcomes
@@ -154,7 +154,7 @@ class ModelCall(Answer[_Block]):
             await super()._begin_block(block, event)
 
     def _use_id(self, given: str, block: _Block) -> str:
-        """The call's id: no other call of the answer has it."""
+        """The id of a tool call, made unique in the answer."""
         use_id = given if given and given not in self._use_ids else f"{given or 'call'}_{block.place.index}"
         self._use_ids.add(use_id)
         return use_id
@@ -165,7 +165,7 @@ class ModelCall(Answer[_Block]):
 
     async def _show(self, block: _Block, text: str) -> None:
         if not block.shown:
-            text = text.lstrip()  # blank lines alone are no visible text
+            text = text.lstrip()  # blank lines alone are not visible text
         if not text:
             return
         await self._begin_text()
@@ -207,7 +207,7 @@ class ModelCall(Answer[_Block]):
             self.final_text = "".join(block.shown).strip()
 
     def _complete(self, block: _Block) -> None:
-        """Let what has come of a block of text or thinking wait to be remembered, in the order in which they began."""
+        """Keep the text of a block for the transcript, in the order in which blocks began."""
         said, block.pieces = "".join(block.pieces), []
         content: ModelText | Thinking = ModelText(said)
         if block.kind == "thinking":

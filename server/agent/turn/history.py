@@ -1,13 +1,13 @@
-"""From what was said in a context to the messages of a model request. Pure.
+"""From the transcripts of a context to the messages of a model request. Pure.
 
 Rule 1: roles alternate, beginning with the user.
 Rule 2: every `ToolUse` of an assistant message has its result in the user message that follows, in the order of
         the calls. Blocks of one model call are one assistant message, even if results came between them.
 Rule 3: the first user message after an unanswered `ask_user` is its result. Any other call without a result gets
         an error result: its task ended before it was answered.
-Rule 4: what metadata says of a message (what the user is looking at, which operation it was) stands in square brackets
-        before its text.
-Rule 5: a task that ended while the user's word was the last one ends with `TASK_ENDED`, in the assistant's name.
+Rule 4: what the metadata of a message says (the artifact the user is looking at, the operation) precedes its text, in
+        square brackets.
+Rule 5: the transcript of a task that ended after a user message gets `TASK_ENDED` as the assistant's answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from a2a_canvas.server.agent.intent import (
     SelectionEdit,
     SelectionRequest,
     VersionStep,
-    intent_of,
 )
 from a2a_canvas.server.agent.model import (
     UNANSWERED,
@@ -46,9 +45,9 @@ MAX_EXCERPT = 500
 
 
 def to_user_input(message: UserMessage) -> UserInput:
-    """A user message as the model is shown it."""
+    """A user message as the model is given it."""
     said = tuple(_content(part) for part in message.parts)
-    note = note_of(intent_of(message))
+    note = note_of(message.intent)
     return UserInput(message.message_id, (ModelText(note), *said) if note else said)
 
 
@@ -76,7 +75,7 @@ def to_messages(transcripts: Iterable[Transcript]) -> tuple[ModelMessage, ...]:
 
 
 class _MessageBuilder:
-    """Builds the messages: `_blocks` and `_results` of the model's answer so far, `_said` for the user after it."""
+    """Builds the messages: `_blocks` and `_results` of the current answer, `_said` for the user message after it."""
 
     def __init__(self) -> None:
         self._messages: list[ModelMessage] = []
@@ -87,7 +86,7 @@ class _MessageBuilder:
         self._message_id = ""
 
     def begin_task(self) -> None:
-        """What the last task's user said must not read as if it were said to this one."""
+        """Separate the last task's user message from that of this task (rule 5)."""
         if self._said:
             self._end_user()
             self._messages.append(ModelMessage("assistant", (ModelText(TASK_ENDED),)))
@@ -107,7 +106,7 @@ class _MessageBuilder:
                 assert_never(item)
 
     def end_answer(self) -> None:
-        """The model's answer is over: it becomes a message, and every call of it gets a result."""
+        """Complete the model's answer: it becomes a message, and each of its calls gets a result."""
         if self._call is None:
             return
         calls = [block for block in self._blocks if isinstance(block, ToolUse)]
@@ -145,7 +144,7 @@ class _MessageBuilder:
 
 
 def note_of(intent: Intent) -> str:
-    """A note in square brackets; empty if there is nothing to tell."""
+    """The note in square brackets of rule 4; empty if there is none."""
     match intent:
         case Converse():
             return _focus(intent.focus) if intent.focus else ""

@@ -1,7 +1,7 @@
-"""A turn that a crash cut off: what it had begun and not completed is taken back, so that it can go on.
+"""Prepares a turn that a crash interrupted for its continuation: what it had begun and not completed is undone.
 
-What it had completed needs nothing: the change a call made, its result and its being remembered are kept together or
-not at all (`call.py`), and so are an operation's change and its end (`operate.py`), a turn's last words and its status
+Completed work needs nothing: the change of a call, its result and its transcript were committed together or not at
+all (`call.py`), and so were an operation's change and status (`edit/run.py`), and a turn's last text and status
 (`turn.py`).
 """
 
@@ -23,11 +23,11 @@ from a2a_canvas.store.models import Ref
 
 @dataclass(frozen=True, slots=True)
 class InterruptedTurn:
-    """What a task's journal and its context's artifacts say of a turn that nobody runs any more.
+    """A turn that no process runs any more, by its task's journal and the artifacts of its context.
 
     Attributes:
-        round: of the model call that is not over; None if none is open.
-        open_edits: (edit id, artifact id, selection) of those that were announced and have not ended.
+        round: that of the model call that has not ended; None if there is none.
+        open_edits: (edit id, artifact id, selection) of the edits that have not ended.
         drafts: see `open_drafts`.
     """
 
@@ -39,16 +39,16 @@ class InterruptedTurn:
 
 
 async def open_drafts(store: ArtifactStore, context_id: str, task_id: str) -> tuple[str, ...]:
-    """The ids of the artifacts of which the task has a draft open."""
+    """The ids of the artifacts with an open draft of the task."""
     artifacts = await store.list(context_id)
     return tuple(each.artifact_id for each in artifacts if each.open and each.changed_by == task_id)
 
 
 async def reclaim(interrupted: InterruptedTurn, store: ArtifactStore, emit: Emit, changed: Iterable[str]) -> None:
-    """Say that the model call is over, and give watchers back each artifact as the last completed call left it.
+    """Emit the end of the model call, and each artifact as the last completed call left it.
 
-    Drafts that completed calls have written stay open, for the turn that goes on (`TurnRequest.drafts`). If a crash
-    comes here too, all that is left to do is in the next `InterruptedTurn`.
+    Drafts that completed calls have written stay open for the turn (`TurnRequest.drafts`). After a crash in here the
+    next `InterruptedTurn` contains the rest.
 
     Args:
         changed: ids of the artifacts that the task has changed so far.

@@ -1,10 +1,10 @@
-"""What others change while a task goes on: its model is told of it before it is asked the next time.
+"""Changes of other tasks to the artifacts of a context: the model gets a note about them before its next call.
 
-Rule 1: the model knows an artifact as it stood when the task began, and as the task has last read or written it. What
-        tasks that began later have changed it does not know, whenever that was: during the turn, or while the task
-        waited for an answer or for a server.
-Rule 2: what it does not know it cannot replace (`tools/artifact_update.py`). A note tells it once what a person has
-        changed, and what anybody has changed of the artifacts that the task has read or written.
+Rule 1: the model knows the version of an artifact that was current when its task began, or that the task last read or
+        wrote. It does not know the changes of tasks that began later, whether they came during the turn or while
+        the task waited for an answer or for a server.
+Rule 2: the model cannot replace a version that it does not know (`tools/artifact_update.py`). One note tells it about
+        changes by a user, and about any change to an artifact that the task has read or written.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from a2a_canvas.tools.base import Workspace
 
 
 class SiblingChanges:
-    """Looks out for what others change."""
+    """Compares the current versions with those that the model knows."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._notified: dict[str, int] = {}
 
     async def begin(self, later: frozenset[str]) -> None:
-        """Note what the model knows as the turn begins, or goes on."""
+        """Record what the model knows as the turn begins or continues (rule 1)."""
         store = self._workspace.store
         for artifact_id, (current, changed_by) in (await store.current_versions(self._workspace.context_id)).items():
             ref = self._workspace.ref(artifact_id)
             if changed_by not in later:
                 store.model_knows(artifact_id, current)
                 continue
-            with suppress(ArtifactNotFound):  # all there was of it was a draft
+            with suppress(ArtifactNotFound):  # it was only a draft
                 store.model_knows(artifact_id, _known(await store.versions(ref), current, later))
 
-    async def notice(self) -> Transcript:
-        """What the model is to be told before it is asked: nothing, or one note."""
+    async def note(self) -> Transcript:
+        """The note for the next model call, or nothing."""
         store = self._workspace.store
         current = {
             each: version for each, (version, _) in (await store.current_versions(self._workspace.context_id)).items()
@@ -56,11 +56,11 @@ class SiblingChanges:
     async def _is_by_a_person(self, artifact_id: str, version: int) -> bool:
         try:
             return (await self._workspace.store.version(self._workspace.ref(artifact_id), version)).author == "user"
-        except StoreError:  # it has gone on, or is not kept any more
+        except StoreError:  # a later version is current, or it was pruned
             return False
 
 
 def _known(versions: tuple[Version, ...], current: int, later: frozenset[str]) -> int:
-    """The version that was there before later tasks came; 0 if they have gone back to it by another way."""
+    """The version before those of later tasks; 0 if a later task has made it current again."""
     known = max((version.number for version in versions if version.task_id not in later), default=0)
     return known if known != current else 0

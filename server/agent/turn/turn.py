@@ -1,17 +1,18 @@
-"""The turn: what the agent does for one message. Rounds of model calls and tool calls, told through `Emit`.
+"""The turn: rounds of model calls and tool calls that answer one message, emitted through `Emit`.
 
 Rule 1: text is reset at the top of a round and nowhere else; only the last round's text is the reply.
-Rule 2: a call acts when its block stops, in order; those that end or pause the turn act last.
-Rule 3: what a model call has completed is remembered when it completes. A broken stream loses the unfinished
-        block and the text after the last completed call, nothing else; the model is asked again, at most twice. One
-        for which the request was too long is asked with less, for as long as there is less.
-Rule 4: a message that comes while the last round runs keeps the turn from ending: what would have been its reply is
-        said like the text of any round that goes on, and a question is not asked (it would get the wrong answer).
-Rule 5: whatever happens, the drafts are closed, no message is forgotten, and the last event is a status.
-Rule 6: what belongs together is said without a wait: a call's change, its result and its being remembered (`call.py`);
-        and at the end what is left of the last round, the closing of the drafts and the status. What may have to wait
-        for it, does so before. So what is remembered of a task that works never ends with its last answer, nor with a
-        question; and a draft that is closed holds nothing but what remembered calls have written.
+Rule 2: a tool call acts when its block stops, in order; calls that end or pause the turn act last.
+Rule 3: completed tool calls are in the transcript as soon as they complete. A broken stream loses the unfinished block
+        and the text after the last completed call, nothing else; the model call is retried at most twice. A request
+        that was too long is retried with less, as long as there is less.
+Rule 4: a message that arrives during the last round keeps the turn from ending: the text that would have been the reply
+        is emitted like that of any other round, and a question is not asked (it would get the wrong answer).
+Rule 5: however a turn ends, the drafts are closed, no message is lost, and the last event is a status.
+Rule 6: these events are emitted in one event-loop step each (no `await` that suspends), so that a journal commits all
+        or none of them: a call's change, its result and its transcript (`call.py`); and at the end the rest of the last
+        round, the closing of the drafts and the status. Anything that may have to wait does so before. So the stored
+        transcript of a working task never ends with its last answer or with a question, and a closed draft contains
+        only what calls in the transcript have written.
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ logger = logging.getLogger(__name__)
 NOT_ASKED = "Not asked: the user wrote something meanwhile. Ask again if you still need to know."
 
 ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED)
-"""A message that came during the last round keeps a turn from ending so: the model is given it first."""
+"""The endings that a message which came during the last round prevents (rule 4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """When a turn must end by itself."""
+    """Limits that end a turn."""
 
     rounds: int = 30
     tool_errors_in_a_row: int = 5
@@ -71,20 +72,20 @@ class TurnLimits:
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """One turn: a new one, or one that goes on after a pause or a crash.
+    """One turn: a new one, or one that continues after a pause or a crash.
 
-    After a crash it begins when `resume.reclaim` has ended what was open, and goes on from the transcript: what was
-    completed is not asked for again, what was said after the last completed call is.
+    After a crash it runs when `resume.reclaim` has ended what was open, and continues from the transcript: completed
+    calls are not repeated, the text after the last one is generated again.
 
     Attributes:
         earlier: the transcripts of the context's earlier tasks, oldest first.
-        transcript: this task's own, ending with the message to answer.
-        progress: where block indices, rounds and phases stand.
-        later: ids of the context's tasks that began after this one: their changes the model has not been told of.
-        changed: ids of the artifacts the task has changed so far.
-        drafts: ids of those of which it has a draft open, after a crash; the turn goes on with them.
-        inbox: takes the user messages that have come since it was last called. When it is called with
-            `closing=True` and there are none, the turn takes no more.
+        transcript: that of this task, ending with the message to answer.
+        progress: that of the task so far.
+        later: ids of the context's tasks that began after this one: the model does not know their changes.
+        changed: ids of the artifacts that the task has changed so far.
+        drafts: ids of the artifacts with an open draft of the task, after a crash; the turn continues them.
+        inbox: returns the user messages since its last call. After a call with `closing=True` that returns none, the
+            turn accepts no more.
     """
 
     task_id: str
@@ -113,14 +114,14 @@ async def run_turn(
     """Run a turn to its end or its pause; the last event is its status.
 
     Args:
-        window_estimates: what is known of how the model counts the context, and what it is kept in.
-        sleep: waits before the model is asked again.
+        window_estimates: how the model counts the tokens of each context; updated.
+        sleep: waits before a retry.
 
     Raises:
-        asyncio.CancelledError: the turn was cancelled. Unfinished calls have been taken back and drafts closed; the
-            status is for the caller to give, at once. Or `emit` and `store` raise it: the task is not this process's
-            any more, and nothing was said or changed since (a store that does not raise it has drafts closed).
-        Unavailable: `store` does not wait for its database (`RetryingStore` does); the turn is as a crash leaves it.
+        asyncio.CancelledError: the turn was cancelled. Unfinished calls have been undone and drafts closed; the caller
+            must emit the status at once. Or `emit` and `store` raise it: this process has lost the task, and nothing
+            was emitted or changed since (a store that does not raise it has its drafts closed).
+        Unavailable: `store` does not retry (`RetryingStore` does); the turn is in the state after a crash.
     """
     tools = tuple(tools)
     requests = TurnRequests(llm, tools, request.context_id, window_estimates or WindowEstimates())
@@ -132,9 +133,9 @@ async def run_turn(
     turn = _Turn(request, llm, requests, tools, workspace, output, sleep)
     try:
         ending = await _ending(turn, request.task_id)
-        await turn.leave()
+        await turn.close()
     except asyncio.CancelledError:
-        await turn.leave()
+        await turn.close()
         raise
     await emit(with_closing_text(ending, turn.rounds, evented.saved.values()).status(new_id))
 
@@ -177,7 +178,7 @@ class _Turn:
 
     @property
     def rounds(self) -> int:
-        """How many rounds there have been."""
+        """The number of rounds so far."""
         return self._progress.round
 
     async def run(self) -> Ending:
@@ -193,20 +194,20 @@ class _Turn:
         )
 
     async def read_inbox(self, closing: bool) -> bool:
-        """Remember what the user has said since; whether it was anything."""
+        """Append the user's new messages to the transcript; whether there were any."""
         messages = self._request.inbox(closing)
         await self._output.append_transcript(tuple(to_user_input(message) for message in messages))
         return bool(messages)
 
-    async def leave(self) -> None:
-        """Close the drafts and take no more messages, all in the caller's step once the drafts are at hand."""
+    async def close(self) -> None:
+        """Close the drafts and the inbox, in one event-loop step once the drafts are loaded (rule 6)."""
         await self._workspace.store.prepare_all()
         await self._workspace.store.close_all()
         while await self.read_inbox(closing=True):
             pass
 
     async def _continues(self, ending: Ending) -> bool:
-        """Whether the user has spoken meanwhile, so that the turn must not end so (rule 4)."""
+        """Whether new messages of the user keep the turn from ending (rule 4)."""
         messages = self._request.inbox(True) if ending.state in ANSWERABLE else ()
         if not messages:
             return False
@@ -219,11 +220,11 @@ class _Turn:
 
     async def _round(self) -> Ending | None:
         self._progress = self._progress.next_round()
-        await self._output.append_transcript(await self._sibling_changes.notice())
+        await self._output.append_transcript(await self._sibling_changes.note())
         call = await self._ask_model()
         if isinstance(call, Ending):
             return call
-        await self._workspace.store.prepare_all()  # the drafts may have to be closed with what is said now
+        await self._workspace.store.prepare_all()  # so that closing the drafts need not wait (rule 6)
         outcomes = [*call.outcomes, *await call.act_last()]
         await self._output.append_transcript(call.unsaved_blocks())
         self._marked_final = call.final_text or self._marked_final
@@ -238,7 +239,7 @@ class _Turn:
         return self._too_many_errors(outcomes)
 
     async def _ask_model(self) -> ModelCall | Ending:
-        """One whole answer of the model, asked for again if its stream breaks, and with less if that was too long."""
+        """A complete model call, or the turn's ending if its retries are used up (rule 3)."""
         tries_left = MAX_TRIES
         while True:
             call = ModelCall(self._progress, self._tools, self._workspace, self._output, self._llm.thinking)

@@ -1,16 +1,16 @@
-"""How a conversation that has grown longer than the model's window is made to fit. Pure: what is kept is never changed.
+"""Fits a conversation into the model's window. Pure: the stored transcripts are not changed.
 
-Rule 1: first go the contents of tool results, oldest first, but not those of the newest answer; then the long texts in
-        the inputs of calls that wrote or edited an artifact, oldest first, in the same way; then the files that users
-        attached, and then whole tasks, oldest first, but not the one that goes on. A note takes the place of each.
-Rule 2: what a user said to the task that goes on stays, every call keeps its result, every input its shape.
-Rule 3: what was left out of one request stays left out of those that follow, and it is left out in large steps, so that
-        requests mostly begin alike, as prompt caching wants it. For that the conversation is gone through from its
-        beginning: at every place where the model was asked, and that request did not fit, more is left out, until it
-        takes three quarters of the room. So a request is made as the last one was, after a restart too.
-Rule 4: thinking stays. A model that will not have it after what is no longer there is asked without it (`llm.py`).
-Rule 5: sizes are estimates (`tokens`): no tokenizer is asked. How far they are from what the provider counts is known
-        of each conversation as soon as it has counted, or refused, a request of it (`WindowEstimate`).
+Rule 1: omitted are, oldest first: the contents of tool results, but not those of the newest answer; then the long texts
+        in the inputs of calls that wrote or edited an artifact, likewise; then attached files; then whole tasks, but
+        not the current one. A note replaces each.
+Rule 2: the user's messages to the current task stay, every call keeps its result, every input its shape.
+Rule 3: what one request omits, the following ones omit too, and it is omitted in large steps, so that most requests
+        begin alike, as prompt caching requires. Hence the conversation is replayed from its beginning: at every model
+        call whose request did not fit, more is omitted, until the request takes three quarters of the room. So a
+        request extends the last one, after a restart too.
+Rule 4: thinking stays. A provider that refuses it after an omission is asked without it (`models/claude.py`).
+Rule 5: sizes are estimates (`tokens`) without a tokenizer. They are corrected for each conversation as soon as the
+        provider has counted or refused one of its requests (`WindowEstimate`).
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ MEDIA_TOKENS: Final = 2_000
 MEDIA_BYTES_PER_TOKEN: Final = 120
 """Bytes of it for a token, so that about 20 MB fill a window of 200,000 tokens: a request has 32 MB at most."""
 BLOCK_TOKENS: Final = 8
-"""Tokens of what stands around a block."""
+"""Tokens of the markup around a block."""
 SAFETY_FACTOR: Final = 1.05
-"""A conversation is taken for so much longer than it was counted: what comes next may be denser."""
+"""A conversation is estimated so much longer than it was counted: what follows may be denser."""
 SHRINK_FACTOR: Final = 0.6
-"""The share of a request that is sent next, if it is not known by how much it was too long."""
+"""The share of a request that is sent next, if the provider does not say by how much it was too long."""
 MAX_SCALE: Final = 4.0
-"""No text has more than a token for each byte."""
+"""At most one token for each byte."""
 LONG_TEXT: Final = 200
-"""Characters of a text in an input that is worth leaving out."""
+"""Characters from which a text in an input is omitted."""
 _WRITING: Final = (artifact_update.NAME, artifact_edit.NAME)
 
 ItemPosition = tuple[int, int]
@@ -63,11 +63,11 @@ ItemPosition = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class WindowEstimate:
-    """What is known of the size of a conversation.
+    """The size of a conversation in the provider's tokens.
 
     Attributes:
-        scale: the model's tokens for each one that is estimated.
-        most: the estimated tokens that a request may have, since a longer one was refused.
+        scale: the provider's tokens for each estimated one.
+        most: the most estimated tokens of a request, since a longer one was refused.
     """
 
     scale: float = 1.0
@@ -76,7 +76,7 @@ class WindowEstimate:
     def counted(self, estimate: int, tokens: int) -> WindowEstimate:
         """After a request whose tokens the provider has counted.
 
-        The scale follows in steps: with every change of it, what is left out changes, and so do the requests.
+        The scale changes in steps: every change of it changes what is omitted, and so the beginning of requests.
         """
         scale = _scale(estimate, tokens)
         return (
@@ -86,19 +86,19 @@ class WindowEstimate:
         )
 
     def refused(self, estimate: int, tokens: int | None, window: int | None) -> WindowEstimate:
-        """After a request that was too long; `tokens` as the provider counts them, if it does."""
+        """After a request that was too long; `tokens` by the provider's count, if known."""
         scale = max(self.scale, _scale(estimate, tokens) * SAFETY_FACTOR) if tokens else self.scale
         fits = window / scale if window else math.inf
         return WindowEstimate(scale, min(self.most, fits if fits < estimate else estimate * SHRINK_FACTOR))
 
 
 def _scale(estimate: int, tokens: int) -> float:
-    # Of a request less may have been counted than was estimated: the provider leaves out thinking of earlier answers.
+    # The count may be less than the estimate: providers do not count the thinking of earlier answers.
     return min(max(tokens / max(estimate, 1), 1.0), MAX_SCALE)
 
 
 class WindowEstimates:
-    """What is known of conversations, by their ids: the newest `KEPT` that have been asked for."""
+    """The estimates of conversations by their ids; the `KEPT` most recently updated ones."""
 
     KEPT: Final = 1_000
 
@@ -116,30 +116,30 @@ class WindowEstimates:
 
 
 def prefix_tokens(system: str, tools: Iterable[ToolSpec]) -> int:
-    """The tokens of what every request begins with."""
+    """The estimated tokens of the system prompt and the tools."""
     return _size(system) + sum(BLOCK_TOKENS + _size(tool.description) + _size_of(tool.input_schema) for tool in tools)
 
 
 def token_budget(window: int | None, beginning: int, estimate: WindowEstimate) -> int | None:
-    """The estimated tokens that are left for the conversation, from 0; None if that is not known.
+    """The estimated tokens that are left for the conversation, at least 0; None if unknown.
 
     Args:
         window: the tokens that a request may have.
-        beginning: see `described`.
+        beginning: see `prefix_tokens`.
     """
     most = estimate.most if window is None else min(window / estimate.scale, estimate.most)
     return None if most == math.inf else max(0, int(most) - beginning)
 
 
 def read_limit(room: int | None) -> int:
-    """Characters of an artifact that are shown at once: they may take a token each, and there is more to be said."""
+    """The most characters of an artifact in one tool result: each may take a token, and other content needs room."""
     return READ_LIMIT if room is None else max(2_000, min(READ_LIMIT, room // 2))
 
 
 def fit_transcripts(transcripts: Sequence[Transcript], room: int | None) -> tuple[Transcript, ...]:
-    """The transcripts of a context's tasks, the one that goes on last, as far as they fit into `room` tokens.
+    """The transcripts of a context's tasks, the current one last, as far as they fit into `room` tokens.
 
-    They may still be longer if nothing is left that could be left out.
+    They may still be longer if nothing is left to omit.
     """
     if room is None:
         return tuple(transcripts)
@@ -153,7 +153,7 @@ def fit_transcripts(transcripts: Sequence[Transcript], room: int | None) -> tupl
 
 
 def tokens(item: TranscriptItem) -> int:
-    """About how many tokens an item has: one for four bytes of its text."""
+    """The estimated tokens of an item: one for four bytes of its text."""
     match item:
         case UserInput(content=contents) | AssistantOutput(blocks=contents):
             return sum(map(_tokens, contents))
@@ -189,7 +189,7 @@ def _size_of(value: object) -> int:
     match value:
         case str():
             return _size(value)
-        case dict() | Mapping():  # a dict is soon known to be one
+        case dict() | Mapping():  # `dict` first: `isinstance` of a protocol is slow
             return sum(_size(str(key)) + 1 + _size_of(inner) for key, inner in value.items())
         case list() | tuple():
             return sum(map(_size_of, value))
@@ -198,8 +198,8 @@ def _size_of(value: object) -> int:
 
 
 class _Fitting:
-    """Goes through a conversation. `_results`, `_inputs` and `_files` may be left out, each with what that saves; what
-    the newest answer brought is `_fresh`, what the user has attached to the newest task is `_said`."""
+    """Replays a conversation. `_results`, `_inputs` and `_files` may be omitted, with the tokens that each saves; those
+    of the newest answer are in `_fresh`, those of the current task's user messages in `_said`."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -211,7 +211,7 @@ class _Fitting:
         self._files: deque[tuple[ItemPosition, int]] = deque()
         self._fresh: list[tuple[deque[tuple[ItemPosition, int]], ItemPosition, int]] = []
         self._said: list[tuple[ItemPosition, int]] = []
-        self._left_out: set[ItemPosition] = set()
+        self._omitted: set[ItemPosition] = set()
         self._dropped = 0
 
     def begin_task(self, task: int) -> None:
@@ -224,7 +224,7 @@ class _Fitting:
 
     def add(self, place: ItemPosition, item: TranscriptItem) -> None:
         if isinstance(item, AssistantOutput) and item.call != self._call:
-            self.fit()  # the model was asked here
+            self.fit()  # a model call
             self._call = item.call
             self._ripen()
         whole, short = tokens(item), _shortened(item)
@@ -236,15 +236,15 @@ class _Fitting:
             self._fresh.append((self._results if isinstance(item, ToolResult) else self._inputs, place, saving))
 
     def fit(self) -> None:
-        """The model is asked: leave out what has to be."""
+        """Omit enough for a model call (rule 3)."""
         if self._size > self._room:
-            while self._size > self._room * 3 // 4 and self._leave_out():
+            while self._size > self._room * 3 // 4 and self._omit_one():
                 pass
 
     def without(self, transcripts: Sequence[Transcript]) -> tuple[Transcript, ...]:
-        """What is left of the conversation."""
+        """The transcripts without what is omitted."""
         kept = [
-            tuple(_shortened(item) if (task, n) in self._left_out else item for n, item in enumerate(transcript))
+            tuple(_shortened(item) if (task, n) in self._omitted else item for n, item in enumerate(transcript))
             for task, transcript in enumerate(transcripts)
             if task >= self._dropped
         ]
@@ -252,12 +252,12 @@ class _Fitting:
             kept[0] = (UserInput("", (ModelText(TASKS_LEFT_OUT),)), *kept[0])
         return tuple(kept)
 
-    def _leave_out(self) -> bool:
-        """One thing more; False if nothing is left."""
+    def _omit_one(self) -> bool:
+        """Omit one thing more; False if nothing is left."""
         queue = self._results or self._inputs or self._files
         if queue:
             place, saving = queue.popleft()
-            self._left_out.add(place)
+            self._omitted.add(place)
             self._grow(place[0], -saving)
         elif self._dropped < len(self._sizes) - 1:
             self._size -= self._sizes[self._dropped]
@@ -278,7 +278,7 @@ class _Fitting:
 
 
 def _shortened(item: TranscriptItem) -> TranscriptItem:
-    """What stands for an item that is left out; the item itself if it stays."""
+    """The replacement of an omitted item; the item itself if it stays."""
     match item:
         case ToolResult():
             return replace(item, content=RESULT_LEFT_OUT)

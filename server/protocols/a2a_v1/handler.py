@@ -25,7 +25,6 @@ from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
 P = ParamSpec("P")
@@ -91,7 +90,7 @@ class A2AHandler(RequestHandler):
         following = await self._send(params, context)
         record = following.snapshot
         if not params.configuration.return_immediately:
-            record = await self._settled(following)
+            record = await following.settled()
         return apply_history_length(to_task(record, _activated(context)), params.configuration)
 
     @_stream
@@ -132,15 +131,6 @@ class A2AHandler(RequestHandler):
                 raise ContentTypeNotSupportedError(
                     f"Media type {bare} is not supported. Send text, or one of {', '.join(sorted(taken))}."
                 )
-
-    async def _settled(self, following: TaskSubscription) -> TaskRecord:
-        """The task when it has ended or asks for input."""
-        record = following.snapshot
-        if not record.state.settled:
-            async for entry in following:
-                if isinstance(entry.event, StatusChanged) and entry.event.state.settled:
-                    break
-        return await self._runtime.get(record.task_id, record.owner)
 
     async def _events(
         self, following: TaskSubscription, context: ServerCallContext, *, ends_at_pause: bool

@@ -22,7 +22,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_canvas.server.protocols.a2a_v1.projection import STATES, to_task
 from a2a_canvas.server.tasks.journal.journal import Journal
-from a2a_canvas.server.tasks.listing import ListPosition, TaskPage, TaskQuery, list_position
+from a2a_canvas.server.tasks.journal.listing import ListPosition, TaskPage, TaskQuery, list_position
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.text.unicode import valid_id
 

@@ -1,12 +1,12 @@
-"""The artifact changes of all tasks of a context: one log, numbered 1, 2, 3… by `position`, folded to what stands.
+"""The artifact changes of all tasks of a context: one log, numbered 1, 2, 3… by `position`, and folded.
 
-Rule 1: an artifact of the context is what the task that changed it last has made of it. That holds because a task
-        says all parts in its first change of an artifact and in its first after another task's (`store/mutation.py`),
-        so a task's own fold is right at each of its changes, and nothing is folded twice.
+Rule 1: an artifact of the context is that of the record of the task that changed it last. This holds because a task
+        emits all parts in its first change of an artifact and in its first after another task's (`store/mutation.py`),
+        so its own fold is right after each of its changes, and nothing is folded twice.
 Rule 2: positions have no gaps: every artifact change of every task takes the next one, and nothing else does.
 Rule 3: it is read by cursors, as a task is (`cursors.py`). It never ends: a context can always have one more task.
-Rule 4: a context that was removed, and is used again, begins at position 1 again: its `incarnation` tells the positions
-        of the one from those of the other.
+Rule 4: a context that was removed, and is used again, starts at position 1 again; its `incarnation` tells the positions
+        apart.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from a2a_canvas.store.models import new_incarnation
 
 
 class ContextEntry(NamedTuple):
-    """One change of an artifact: `entry.event` is an `ArtifactChanged`, and `entry` stands in its task's journal."""
+    """One change of an artifact: `entry.event` is an `ArtifactChanged`, and `entry` is that of its task's journal."""
 
     position: int
     task_id: str
@@ -32,7 +32,7 @@ class ContextEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ContextArtifact:
-    """An artifact of a context as it stands.
+    """The current content of an artifact of a context.
 
     Attributes:
         task_id, position: of its last change.
@@ -76,14 +76,14 @@ class ContextLog(Log[ContextEntry]):
         self._position += 1
         artifact = record.artifacts[event.artifact_id]
         self._artifacts.pop(event.artifact_id, None)
-        standing = ContextArtifact(artifact, record.task_id, self._position, event.last_chunk)
-        self._artifacts[event.artifact_id] = standing
+        changed = ContextArtifact(artifact, record.task_id, self._position, event.last_chunk)
+        self._artifacts[event.artifact_id] = changed
         self.append(ContextEntry(self._position, record.task_id, entry, self._incarnation))
         self.wake()
 
 
 class ContextCursor:
-    """A subscriber's place in a context: `snapshot`, and then every change after it."""
+    """A subscription to a context: `snapshot`, and then every change after it."""
 
     def __init__(self, log: ContextLog) -> None:
         self.snapshot = log.snapshot

@@ -1,9 +1,9 @@
-"""An append-only log that is read by cursors: what is linked forward only is kept by whoever has still to read it.
+"""An append-only log that is read by cursors. It is linked forward only, so unread items are kept by their readers.
 
 Rule 1: a cursor gets every item that was appended after it was made, once and in order.
 Rule 2: a cursor costs nothing but the items it has not read; appending costs the same however many there are.
-Rule 3: a log may break off: whoever has read all there was is told so.
-Rule 4: an item is kept as long as a cursor has still to read it, and no longer. No book-keeping is needed for this:
+Rule 3: a log may fail: a reader that has read all items gets the error.
+Rule 4: an item is kept as long as a cursor has still to read it, and no longer. This needs no bookkeeping:
         a cursor holds the link to the item it reads next, so what every cursor has passed is unreachable.
 """
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class _Link(Generic[T]):
-    """The place of one item: empty until it is written, then the item and the place of the next."""
+    """The link to one item: empty until it is appended, then the item and the link to the next."""
 
     __slots__ = ("filled",)
 
@@ -26,7 +26,7 @@ class _Link(Generic[T]):
 
 
 class Log(Generic[T]):
-    """Knows the place of its next item, and nothing of those before."""
+    """References the link to its next item, and nothing before it."""
 
     def __init__(self) -> None:
         self.end: _Link[T] = _Link()
@@ -34,12 +34,12 @@ class Log(Generic[T]):
         self._waiting: set[asyncio.Future[None]] = set()
 
     def append(self, item: T) -> None:
-        """Add an item; who waits for it is told by `wake`."""
+        """Add an item; `wake` wakes the readers that wait for it."""
         filled, self.end = self.end, _Link()
         filled.filled = item, self.end
 
     def fail(self, error: Exception) -> None:
-        """Nothing will follow; readers get `error` when they have read everything."""
+        """Append nothing more; readers get `error` when they have read everything."""
         self.failure = error
         self.wake()
 
@@ -59,7 +59,7 @@ class Log(Generic[T]):
 
 
 class Cursor(Generic[T]):
-    """A place in a log, at first its end. It async-iterates the items from there on, and never ends."""
+    """A position in a log, at first its end. Async-iterates the items from there on, and never ends."""
 
     def __init__(self, log: Log[T]) -> None:
         self._log = log

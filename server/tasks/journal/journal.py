@@ -1,27 +1,26 @@
 """The journal: one append-only log of entries per task. Subscribers are cursors, not queues.
 
-Rule 1: whoever follows a task gets a snapshot and then exactly the entries after it, in order, to the terminal one.
-Rule 2: a cursor costs nothing but the entries it has not read; nobody is ever dropped.
-Rule 3: an entry is kept as long as a cursor has still to read it, and no longer.
+Rule 1: a subscriber of a task gets a snapshot and then exactly the entries after it, in order, to the terminal one.
+Rule 2: a cursor costs nothing but the entries it has not read; no subscriber is ever dropped.
+Rule 3: an entry stays in memory as long as a cursor has still to read it, and no longer.
 Rule 4: the artifact changes of all tasks of a context are one more log, which is read in the same way. Any context
-        can be followed: one that nobody has used yet begins empty, and is forgotten if its follower leaves before
-        its first task.
+        can be followed: one without tasks is empty, and is forgotten if its subscriber leaves before its first task.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
+from itertools import takewhile
 from typing import Protocol
 from weakref import WeakValueDictionary
 
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent
 from a2a_canvas.server.tasks.errors import TaskNotFound
-from a2a_canvas.server.tasks.history import earlier_transcripts
 from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.context_log import ContextCursor, ContextEntry, ContextLog, ContextSnapshot
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, make_page
+from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_page
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 
 
@@ -38,11 +37,15 @@ class TaskSubscription(Protocol):
 
     def __aiter__(self) -> AsyncIterator[Entry]: ...
 
+    async def settled(self) -> TaskRecord:
+        """The task once it has ended, or waits for input; it reads the entries up to there."""
+        ...
+
 
 class ContextSubscription(Protocol):
     """A subscriber's place in a context: async-iterates the artifact changes after `snapshot`, and never ends.
 
-    The iterator does not keep the snapshot: who reads on for long need not hold what the context once was.
+    The iterator does not reference the snapshot, so that a long subscription does not keep it in memory.
     """
 
     @property
@@ -52,10 +55,10 @@ class ContextSubscription(Protocol):
 
 
 class Journal(Protocol):
-    """Keeps the tasks.
+    """Stores the tasks.
 
-    `create` and `append` never wait: what is said between two waits of the event loop is kept together or not at all.
-    Rule 5: what lasts (`durability.py`) is visible when it is durable, and with it everything before it.
+    `create` and `append` never wait: what is appended in one step of the event loop is stored together or not at all.
+    Rule 5: a durable entry (`record.is_durable`) is visible when it is committed, and so is everything before it.
     """
 
     async def find_duplicate(self, key: str) -> str:
@@ -63,10 +66,10 @@ class Journal(Protocol):
         ...
 
     async def create(self, record: TaskRecord, key: str = "") -> None:
-        """Begin a task's journal with its first state, generation 1.
+        """Create a task: its journal begins with its first state, generation 1.
 
         Args:
-            key: of the message that began it, to be remembered; empty if it is not to be.
+            key: deduplication key of the message that began it; empty for none.
 
         Raises:
             Unavailable: the server is stopping.
@@ -74,23 +77,23 @@ class Journal(Protocol):
         ...
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
-        """Add entries; they are visible together.
+        """Append entries; they become visible together.
 
         Raises:
-            Detached: the task is not this replica's any more.
+            Detached: the task belongs to another replica.
         """
         ...
 
     def check_owned(self, task_id: str) -> None:
-        """Raises `Detached` if the task is not this replica's any more."""
+        """Raises `Detached` if the task belongs to another replica."""
         ...
 
     async def remember_message(self, key: str, task_id: str) -> None:
-        """A message with this key went to a task that was there already."""
+        """Store that the message with this key went to an existing task."""
         ...
 
     async def flushed(self, task_id: str) -> None:
-        """Wait until everything said so far is durable, and so visible.
+        """Wait until everything appended so far is durable, and so visible.
 
         Raises:
             DuplicateMessage: another replica has accepted the message that began the task; this task does not exist.
@@ -99,11 +102,11 @@ class Journal(Protocol):
         ...
 
     async def wait_writable(self) -> None:
-        """Wait while the database is far behind: who writes is not to fill the memory."""
+        """Wait while the database cannot be written, so that writers do not fill the memory."""
         ...
 
     async def get(self, task_id: str) -> TaskRecord:
-        """The task as it stands.
+        """The current record of a task.
 
         Raises:
             TaskNotFound: there is none.
@@ -119,7 +122,7 @@ class Journal(Protocol):
         ...
 
     async def follow_context(self, context_id: str) -> ContextSubscription:
-        """The artifacts of a context, and what any of its tasks changes after that."""
+        """The artifacts of a context, and every change by any of its tasks after that."""
         ...
 
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
@@ -131,7 +134,7 @@ class Journal(Protocol):
         ...
 
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
-        """What the model is told of the earlier tasks of a task's context (`history.py`)."""
+        """The transcripts of earlier tasks of the context that the model is shown."""
         ...
 
     async def later_tasks(self, record: TaskRecord) -> frozenset[str]:
@@ -144,7 +147,7 @@ class Journal(Protocol):
 
 
 class ReadableLog(Log[Entry]):
-    """One task: as it stands for whoever asks, and what has been said."""
+    """One task: its current record, and its entries."""
 
     def __init__(self, record: TaskRecord) -> None:
         super().__init__()
@@ -186,6 +189,22 @@ class TaskCursor:
         self._ended = isinstance(entry.event, StatusChanged) and entry.event.state.terminal
         return entry
 
+    async def settled(self) -> TaskRecord:
+        record = self.snapshot
+        while not record.state.settled:
+            record = fold(record, await anext(self))
+        return record
+
+
+def earlier_transcripts(tasks: Iterable[TaskRecord], record: TaskRecord) -> tuple[Transcript, ...]:
+    """The transcripts of the same owner's settled tasks before `record`, oldest first.
+
+    Args:
+        tasks: those of the context, oldest first.
+    """
+    before = takewhile(lambda other: other.task_id != record.task_id, tasks)
+    return tuple(other.transcript for other in before if other.owner == record.owner and other.state.settled)
+
 
 class InMemoryJournal:
     """A `Journal` in dictionaries.
@@ -198,7 +217,7 @@ class InMemoryJournal:
         self._now = now
         self._logs: dict[str, _TaskLog] = {}
         self._contexts: dict[str, list[str]] = {}
-        # Kept by the tasks of the context and by its followers.
+        # Referenced by the tasks of the context and by its subscribers.
         self._context_logs: WeakValueDictionary[str, ContextLog] = WeakValueDictionary()
         self._owners: dict[str, list[str]] = {}
         self._recent = RecentMessages(now)
@@ -220,7 +239,7 @@ class InMemoryJournal:
         log.wake()
 
     def check_owned(self, task_id: str) -> None:
-        pass  # there is nobody else
+        pass  # there is no other replica
 
     async def remember_message(self, key: str, task_id: str) -> None:
         self._recent.remember(key, task_id)

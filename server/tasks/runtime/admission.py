@@ -1,61 +1,121 @@
-"""How many turns run at once. The others wait in a queue, and are told their place in it.
+"""How many turns run at once. The others wait in a queue that is fair between contexts, and learn their position.
 
-Rule 1: at most `max_turns` turns run; which one is next is `fair_queue.py`'s.
-Rule 2: what is beyond `max_queued` is refused before anything of it is kept. What has been accepted once (by a server
-        that is gone) is never refused: it waits, too.
-Rule 3: a turn is told its place when it has begun to wait, and then when it has become half of what was told, or one of
-        the first `EXACT_POSITIONS`. So a turn that ends concerns about `EXACT_POSITIONS` of those that wait, and
-        a few more, however many there are. All this is told every `NOTIFY_INTERVAL`: who waits for less than that is
-        told nothing, and when many come at once, those that run do not wait for all the others to be told.
+Rule 1: at most `max_turns` turns run.
+Rule 2: a turn beyond `max_queued` is refused before anything of it is stored. A turn that was accepted once (by a
+        replica that has died) is never refused: it waits.
+Rule 3: a turn is told its position when it has begun to wait, and then when the position has halved, or is one of the
+        first `EXACT_POSITIONS`. So the end of a turn concerns about `EXACT_POSITIONS` others, and a few more, however
+        many wait. Positions are told every `NOTIFY_INTERVAL`: a turn that waits for less is told nothing, and a burst
+        of new turns does not delay those that run.
+Rule 4: within a context: first come, first served.
+Rule 5: between contexts: round robin. One turn of each context that waits, then the second of each, and so on; a
+        context that has just been served, or is new, is the last.
+Rule 6: turns that had begun before (their replica has died) are served before the others; among them, rules 4 and 5.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from typing import Generic, TypeVar
 
 from a2a_canvas.server.tasks.errors import QueueFull
-from a2a_canvas.server.tasks.runtime.fair_queue import FairQueue
 
 MAX_TURNS = 40
-"""What one core carries."""
+"""What one core can run."""
 MAX_QUEUED = 1000
 
 EXACT_POSITIONS = 10
-"""Places that are told one by one."""
+"""Positions that are told one by one."""
 NOTIFY_INTERVAL = 0.5
-"""Seconds from one telling to the next."""
+"""Seconds between two updates of the positions."""
+
+
+T = TypeVar("T", bound=Hashable)
+
+_Ring = dict[str, dict[T, None]]
+"""Waiting items by context; the contexts are in the order in which they are served."""
+
+
+class FairQueue(Generic[T]):
+    """Waiting items, each of a context (rules 4 to 6). Iterates them in the order in which they are served."""
+
+    def __init__(self) -> None:
+        self._begun: _Ring[T] = {}
+        self._fresh: _Ring[T] = {}
+        self._places: dict[T, tuple[_Ring[T], str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, item: T) -> bool:
+        return item in self._places
+
+    def __iter__(self) -> Iterator[T]:
+        yield from _in_order(self._begun)
+        yield from _in_order(self._fresh)
+
+    def add(self, item: T, context_id: str, *, begun: bool = False) -> None:
+        """Add an item (rule 6: `begun`)."""
+        ring = self._begun if begun else self._fresh
+        ring.setdefault(context_id, {})[item] = None
+        self._places[item] = ring, context_id
+
+    def remove(self, item: T) -> None:
+        """Remove an item, wherever it is. The order of the others stays."""
+        ring, context_id = self._places.pop(item)
+        del ring[context_id][item]
+        if not ring[context_id]:
+            del ring[context_id]
+
+    def take(self) -> T:
+        """Remove and return the first item; there must be one."""
+        ring = self._begun or self._fresh
+        context_id, items = next(iter(ring.items()))
+        first = next(iter(items))
+        self.remove(first)
+        if context_id in ring:
+            ring[context_id] = ring.pop(context_id)  # behind all others
+        return first
+
+
+def _in_order(ring: _Ring[T]) -> Iterator[T]:
+    contexts = [iter(items) for items in ring.values()]
+    while contexts:
+        served = [(next(items, None), items) for items in contexts]
+        contexts = [items for item, items in served if item is not None]
+        yield from (item for item, _ in served if item is not None)
 
 
 class Ticket:
-    """A turn's place: in the queue, or among those that run."""
+    """A turn's place: in the queue, or among the turns that run."""
 
     def __init__(self) -> None:
-        self._place = 0
+        self._position = 0
         self._admitted = False
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def admit(self) -> None:
         self._admitted = True
-        self._news.set()
+        self._changed.set()
 
-    def move(self, place: int) -> None:
-        """Tell the place, if it is to be told (rule 3)."""
-        near = place < self._place and place <= EXACT_POSITIONS
-        if not self._place or near or place * 2 <= self._place:
-            self._place = place
-            self._news.set()
+    def move(self, position: int) -> None:
+        """Tell the position, if rule 3 says so."""
+        near = position < self._position and position <= EXACT_POSITIONS
+        if not self._position or near or position * 2 <= self._position:
+            self._position = position
+            self._changed.set()
 
-    async def place(self) -> int:
-        """Wait until there is something to tell: the new place in the queue, or 0 when the turn may run."""
-        await self._news.wait()
-        self._news.clear()
-        return 0 if self._admitted else self._place
+    async def next_position(self) -> int:
+        """Wait for the next position in the queue that is told; 0 when the turn may run."""
+        await self._changed.wait()
+        self._changed.clear()
+        return 0 if self._admitted else self._position
 
 
 class Admission:
-    """The turns of this process, those that run and those that wait."""
+    """The turns of this process that run, and those that wait."""
 
     def __init__(
         self, max_turns: int = MAX_TURNS, max_queued: int = MAX_QUEUED, interval: float = NOTIFY_INTERVAL
@@ -65,34 +125,34 @@ class Admission:
         self._interval = interval
         self._queue: FairQueue[Ticket] = FairQueue()
         self._running = 0
-        self._expected = 0
-        self._telling = False
+        self._reserved = 0
+        self._update_due = False
 
     @contextmanager
     def reserve(self) -> Iterator[bool]:
-        """A turn is about to be accepted; whether it will have to wait, as things stand.
+        """Reserve a place for a turn that is about to be accepted; whether it will have to wait.
 
         Raises:
-            QueueFull: it cannot be (rule 2).
+            QueueFull: there is no place (rule 2).
         """
-        taken = self._running + len(self._queue) + self._expected
+        taken = self._running + len(self._queue) + self._reserved
         if taken >= self._max_turns + self._max_queued:
             raise QueueFull(self._max_queued)
-        self._expected += 1
+        self._reserved += 1
         try:
             yield taken >= self._max_turns
         finally:
-            self._expected -= 1
+            self._reserved -= 1
 
     def enter(self, context_id: str, *, begun: bool = False) -> Ticket:
-        """Let a turn run, or wait; `begun` as in `FairQueue`."""
+        """Let a turn run, or wait (`begun`: rule 6)."""
         ticket = Ticket()
         self._queue.add(ticket, context_id, begun=begun)
         self._admit()
         return ticket
 
     def leave(self, ticket: Ticket) -> None:
-        """A turn has ended, or does not wait any longer."""
+        """Remove a turn that has ended, or does not wait any longer."""
         if ticket in self._queue:
             self._queue.remove(ticket)
         else:
@@ -103,11 +163,11 @@ class Admission:
         while self._queue and self._running < self._max_turns:
             self._running += 1
             self._queue.take().admit()
-        if self._queue and not self._telling:
-            self._telling = True
-            asyncio.get_running_loop().call_later(self._interval, self._tell)
+        if self._queue and not self._update_due:
+            self._update_due = True
+            asyncio.get_running_loop().call_later(self._interval, self._update_positions)
 
-    def _tell(self) -> None:
-        self._telling = False
-        for place, ticket in enumerate(self._queue, 1):
-            ticket.move(place)
+    def _update_positions(self) -> None:
+        self._update_due = False
+        for position, ticket in enumerate(self._queue, 1):
+            ticket.move(position)

@@ -1,21 +1,26 @@
-"""Accepts messages, and starts, continues and cancels the turns that answer them. A task has one owner.
+"""Accepts messages, and starts, continues and cancels the turns that answer them. A task has one owner replica.
 
 Rule 1: a message is accepted in one of five ways (`send`): it starts a task, answers one that waits for input, is
-        added to one that is working here, or elsewhere, or repeats one that was accepted before and joins its task.
-Rule 2: whoever is accepted gets a snapshot first, before any slow work, and then everything that follows it.
+        added to one that works here, or elsewhere, or repeats one that was accepted before and joins its task.
+Rule 2: the sender gets a snapshot first, before any slow work, and then everything that follows it.
 Rule 3: what has been accepted is durable: it is carried out even if this process ends in the next moment.
-Rule 4: nothing is accepted by halves (`starts.py`).
+Rule 4: a message and the changes that come with it are accepted in one step, or not at all. From that step on the
+        work continues even if the sender hangs up.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
-from a2a_canvas.server.agent.edit.run import check_operation
+from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     MessageReceived,
@@ -24,43 +29,51 @@ from a2a_canvas.server.agent.events import (
     TranscriptAppended,
     UserMessage,
 )
-from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, intent_of
+from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
-from a2a_canvas.server.tasks.alone import LocalOwnership
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
+    Detached,
+    DuplicateMessage,
     TaskFinished,
     TaskNotCancelable,
     TaskNotFound,
     TaskTakesNoMessages,
+    Unwritable,
 )
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
-from a2a_canvas.server.tasks.ownership import DuplicateMessage, Orphan, Ownership
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
-from a2a_canvas.server.tasks.runtime.locks import NamedLocks
-from a2a_canvas.server.tasks.runtime.running import TurnHandle
-from a2a_canvas.server.tasks.runtime.starts import POLL_INTERVAL, Starts
-from a2a_canvas.server.tasks.runtime.turns import Turns, operation_of
+from a2a_canvas.server.tasks.runtime.ownership import LocalOwnership, Orphan, Ownership
+from a2a_canvas.server.tasks.runtime.turns import TurnHandle, Turns
 from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.models import Ref
 from a2a_canvas.tools.base import Tool
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+POLL_INTERVAL = 0.05
+"""Seconds between two looks at a step that another replica is about to finish."""
 SERVER_STOPPED = "The server was stopped before the task was done. Send it again."
+
+Accept = Callable[[], Awaitable[None]]
+"""Writes to the journal that the message was accepted; it does not wait."""
 
 
 class Runtime:
-    """Runs the tasks of this process. It is the `TaskRunner` that the keeper of leases knows.
+    """Runs the tasks of this process; it is the `TaskRunner` of its backend.
 
     Args:
-        ownership: who runs which task; None if there is nobody else, and nothing outlives the process.
+        ownership: which replica runs which task; None if there is only this process, and it keeps nothing.
         admission: how many turns run at once, and how many wait.
         now, new_id: the clock and the source of ids.
-        sleep: waits before a model is asked again.
+        sleep: waits before a model call is retried.
     """
 
     def __init__(
@@ -81,7 +94,7 @@ class Runtime:
         self._store = store
         self._now = now
         self._new_id = new_id
-        self._lasting = ownership is not None
+        self._durable = ownership is not None
         self._ownership = ownership or LocalOwnership(journal)
         self._turns = Turns(
             journal=journal,
@@ -93,16 +106,16 @@ class Runtime:
             sleep=sleep,
             admission=admission or Admission(),
         )
-        self._locks = NamedLocks()
-        self._starts = Starts(journal, store, self._turns, new_id)
+        self._locks = _NamedLocks()
+        self._background: set[asyncio.Task[Any]] = set()
 
     # ---------------------------------------------------------------- reading
 
     async def get(self, task_id: str, owner: str) -> TaskRecord:
-        """The task as it stands.
+        """The current record of a task.
 
         Raises:
-            TaskNotFound: there is none, or it is somebody else's.
+            TaskNotFound: there is none, or it is another owner's.
         """
         record = await self.journal.get(task_id)
         if record.owner != owner:
@@ -113,23 +126,23 @@ class Runtime:
         """A snapshot of the task and everything after it.
 
         Raises:
-            TaskNotFound: there is none, or it is somebody else's.
+            TaskNotFound: there is none, or it is another owner's.
         """
-        following = await self.journal.follow(task_id)
-        if following.snapshot.owner != owner:
+        subscription = await self.journal.follow(task_id)
+        if subscription.snapshot.owner != owner:
             raise TaskNotFound(task_id)
-        return following
+        return subscription
 
     # --------------------------------------------------------------- accepting
 
     async def send(self, incoming: Incoming) -> TaskSubscription:
-        """Accept a message; what comes back begins with the task it belongs to.
+        """Accept a message; the subscription begins with the task it belongs to.
 
         Raises:
             TaskNotFound, TaskFinished, TaskTakesNoMessages, ContextMismatch, InvalidOperation: the message was not
                 accepted.
-            QueueFull: it was not either; the same again may be.
-            Unavailable: nobody can tell whether it was; the same again joins the task, if it was.
+            QueueFull: it was not accepted; the same message may be later.
+            Unavailable: it is unknown whether it was accepted; if it was, the same message joins the task.
         """
         key = incoming.key
         async with self._locks.hold(incoming.task_id or key):
@@ -139,50 +152,33 @@ class Runtime:
                     await self.journal.flushed(joined)
                     return await self.journal.follow(joined)
                 return await self._accept(incoming, key)
-            except DuplicateMessage as repeated:
-                return await self.journal.follow(repeated.task_id)
+            except DuplicateMessage as duplicate:
+                return await self.journal.follow(duplicate.task_id)
 
     async def _accept(self, incoming: Incoming, key: str) -> TaskSubscription:
-        """The task that has taken the message, before anything has come of it."""
-        intent = intent_of(incoming.message)
+        """The task that has taken the message, before anything was done for it."""
+        intent = incoming.message.intent
         if not isinstance(intent, Converse) and not incoming.changes:
-            await self._check(intent, incoming)
+            await self._check_operation(intent, incoming)
         if not incoming.task_id:
-            return await self._begin(incoming, key)
+            return await self._create(incoming, key)
         while True:
             record = await self.get(incoming.task_id, incoming.owner)
             if incoming.context_id and incoming.context_id != record.context_id:
                 raise ContextMismatch(incoming.task_id, incoming.context_id)
             if record.state.terminal:
                 raise TaskFinished(incoming.task_id, record.state)
-            if following := await self._taken(record, incoming, key):
-                return following
+            if subscription := await self._continue(record, incoming, key):
+                return subscription
 
-    async def _taken(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
-        """The task, if it has taken the message as it stood; else it has gone on meanwhile."""
-        running = self._turns.get(record.task_id)
-        if running is None and record.state is State.INPUT_REQUIRED:
-            return await self._answer(record, incoming, key)
-        if operation_of(record):
-            raise TaskTakesNoMessages(record.task_id)
-        if running is None:
-            posted = await self._ownership.post(record.task_id, incoming.message, key)
-            return await self.journal.follow(record.task_id) if posted else None
-        if await self._add(record.task_id, running, incoming.message):
-            await self.journal.remember_message(key, record.task_id)
-            await self.journal.flushed(record.task_id)
-            return await self.journal.follow(record.task_id)
-        await running.ended()
-        return None
-
-    async def _check(self, operation: Operation, incoming: Incoming) -> None:
+    async def _check_operation(self, operation: Operation, incoming: Incoming) -> None:
         if incoming.task_id:
             raise InvalidOperation("message.taskId", "must be left out: an operation is a task of its own")
         if not incoming.context_id:
             raise InvalidOperation("message.contextId", "is missing: say in which context the artifact is")
         await check_operation(operation, incoming.context_id, self._store)
 
-    async def _begin(self, incoming: Incoming, key: str) -> TaskSubscription:
+    async def _create(self, incoming: Incoming, key: str) -> TaskSubscription:
         record = TaskRecord(
             task_id=self._new_id(),
             context_id=incoming.context_id or self._new_id(),
@@ -191,53 +187,148 @@ class Runtime:
             history=(incoming.message,),
             transcript=(to_user_input(incoming.message),),
         )
-        with self._turns.reserve(operation_of(record)):
-            await self._starts.prepare(incoming, record)
+        with self._turns.reserve(record.operation):
+            await self._prepare(incoming, record)
             if incoming.changes and (joined := await self.journal.find_duplicate(key)):
-                # Whoever took it elsewhere has made the changes before it let go of the artifacts.
+                # A replica that took the same message made the changes before it released the artifacts.
                 raise DuplicateMessage(joined)
-            return await self._starts.go_on(record, incoming, partial(self.journal.create, record, key))
+            return await self._begin(record, incoming, partial(self.journal.create, record, key))
+
+    async def _continue(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
+        """The task, if it has taken the message in the state of `record`; None if its state has changed since."""
+        handle = self._turns.get(record.task_id)
+        if handle is None and record.state is State.INPUT_REQUIRED:
+            return await self._answer(record, incoming, key)
+        if record.operation:
+            raise TaskTakesNoMessages(record.task_id)
+        if handle is None:
+            posted = await self._ownership.post(record.task_id, incoming.message, key)
+            return await self.journal.follow(record.task_id) if posted else None
+        if await self._add_message(record.task_id, handle, incoming.message):
+            await self.journal.remember_message(key, record.task_id)
+            await self.journal.flushed(record.task_id)
+            return await self.journal.follow(record.task_id)
+        await handle.wait()
+        return None
 
     async def _answer(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
-        """The task waits for input: its turn goes on, here."""
-        with self._turns.reserve(None) as waits:
-            await self._starts.prepare(incoming, record)
+        """The task waits for input: its turn continues here."""
+        with self._turns.reserve(None) as queued:
+            await self._prepare(incoming, record)
             acquired = await self._ownership.acquire(record.task_id)
             if acquired is None:
-                await asyncio.sleep(POLL_INTERVAL)  # somebody is about to say that it works again
+                await asyncio.sleep(POLL_INTERVAL)  # another replica is about to write that it works again
             if acquired is None or acquired.state is not State.INPUT_REQUIRED:
                 return None
-            goes_on = StatusChanged(State.SUBMITTED if waits else State.WORKING)
-            accept = partial(self._say_answer, record.task_id, incoming.message, goes_on, key)
-            return await self._starts.go_on(acquired, incoming, accept)
+            status = StatusChanged(State.SUBMITTED if queued else State.WORKING)
+            accept = partial(self._append_answer, record.task_id, incoming.message, status, key)
+            return await self._begin(acquired, incoming, accept)
 
-    async def _say_answer(self, task_id: str, message: UserMessage, goes_on: StatusChanged, key: str) -> None:
+    async def _append_answer(self, task_id: str, message: UserMessage, status: StatusChanged, key: str) -> None:
         await self.journal.append(
-            task_id, MessageReceived(message), TranscriptAppended((to_user_input(message),)), goes_on
+            task_id, MessageReceived(message), TranscriptAppended((to_user_input(message),)), status
         )
         await self.journal.remember_message(key, task_id)
 
-    async def _add(self, task_id: str, running: TurnHandle, message: UserMessage) -> bool:
-        """The task is working here: its turn is given the message before its next round, if there is one."""
-        if running.operation or running.closed:
+    async def _add_message(self, task_id: str, handle: TurnHandle, message: UserMessage) -> bool:
+        """Give the message to the turn that runs here, before its next round; False if there is none."""
+        if handle.operation or handle.closed:
             return False
-        running.inbox.append(message)
+        handle.inbox.append(message)
         await self.journal.append(task_id, MessageReceived(message))
         return True
 
-    # ------------------------------------------------------- as the keeper of leases asks
+    # --------------------------------------------------------------- starting a turn
+
+    async def _prepare(self, incoming: Incoming, record: TaskRecord) -> None:
+        """Acquire the artifacts that the message changes, so that it is accepted with all its changes or not at all."""
+        for artifact_id, _ in incoming.changes:
+            await self._store.prepare(Ref(record.context_id, artifact_id, record.task_id, "user"))
+
+    async def _begin(self, record: TaskRecord, incoming: Incoming, accept: Accept) -> TaskSubscription:
+        """Accept a message, store the changes that came with it, and start the turn once all of that is durable.
+
+        Raises:
+            DuplicateMessage: another replica has accepted the message.
+            Unavailable: it is unknown yet whether it was accepted.
+        """
+        if incoming.changes:
+            return await asyncio.shield(self._in_background(self._save_and_start(record, incoming, accept)))
+        await accept()
+        return await self._start_durable(record.task_id)
+
+    def _in_background(self, step: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """A step that continues when its caller is cancelled (rule 4)."""
+        task = asyncio.create_task(step)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+        return task
+
+    async def _save_and_start(self, record: TaskRecord, incoming: Incoming, accept: Accept) -> TaskSubscription:
+        refused = await self._save(record, incoming, accept)
+        if refused:
+            await self.journal.append(record.task_id, refused.status(self._new_id))
+            await self.journal.flushed(record.task_id)
+            return await self.journal.follow(record.task_id)
+        return await self._start_durable(record.task_id)
+
+    async def _save(self, record: TaskRecord, incoming: Incoming, accept: Accept) -> Ending | None:
+        """Accept the message and store its changes, in one step; how the task ends if they cannot be stored."""
+        emit = partial(self.journal.append, record.task_id)
+        store = self._turns.store_of(record.task_id)
+        try:
+            await accept()
+            return await apply_user_changes(incoming.changes, record.context_id, record.task_id, store, emit)
+        except Detached:
+            raise Unavailable("another server has taken over") from None
+        except Unavailable:
+            raise  # it was not even accepted
+        except Exception:
+            logger.exception("The changes that came with task %s were lost", record.task_id)
+            return Ending(State.FAILED, INTERNAL_ERROR)
+
+    async def _start_durable(self, task_id: str) -> TaskSubscription:
+        try:
+            return await self._start(task_id)
+        except Detached:  # a `CancelledError`, but the request was not cancelled
+            raise Unavailable("another server has taken over") from None
+        except (Unavailable, asyncio.CancelledError):
+            # It is on its way to the database, and no other replica will carry it out.
+            self._in_background(self._start_later(task_id))
+            raise
+
+    async def _start(self, task_id: str) -> TaskSubscription:
+        self.journal.check_owned(task_id)
+        await self.journal.flushed(task_id)
+        self.journal.check_owned(task_id)
+        subscription = await self.journal.follow(task_id)
+        if self._turns.get(task_id) is None:  # otherwise it was lost and taken over again meanwhile
+            self._turns.start(subscription.snapshot)
+        return subscription
+
+    async def _start_later(self, task_id: str) -> None:
+        while True:
+            with suppress(DuplicateMessage, Detached, TaskNotFound, Unwritable):
+                try:
+                    await self._start(task_id)
+                except Unavailable:
+                    await asyncio.sleep(POLL_INTERVAL)
+                    continue
+            return
+
+    # ------------------------------------------------------- as a `TaskRunner`
 
     def resume(self, orphan: Orphan) -> None:
-        logger.info("Task %s is taken up from where it was left", orphan.record.task_id)
+        logger.info("Task %s was taken over and is resumed", orphan.record.task_id)
         self._turns.resume(orphan)
 
     async def deliver(self, task_id: str, message: UserMessage) -> bool:
-        running = self._turns.get(task_id)
-        return running is not None and await self._add(task_id, running, message)
+        handle = self._turns.get(task_id)
+        return handle is not None and await self._add_message(task_id, handle, message)
 
     def interrupt(self, task_id: str) -> None:
-        if running := self._turns.get(task_id):
-            running.interrupt()
+        if handle := self._turns.get(task_id):
+            handle.interrupt()
 
     def detach(self, task_ids: Iterable[str] | None = None) -> None:
         self._turns.detach(task_ids)
@@ -248,28 +339,29 @@ class Runtime:
         """Stop a task's turn at once, wherever it runs, and make the task `canceled`.
 
         Raises:
-            TaskNotFound: there is none, or it is somebody else's.
+            TaskNotFound: there is none, or it is another owner's.
             TaskNotCancelable: it had ended before.
-            Unavailable: nobody can tell whether it was.
+            Unavailable: it is unknown whether it was cancelled.
         """
         record = await self.get(task_id, owner)
         if record.state.terminal:
             raise TaskNotCancelable(task_id, record.state)
         while await self._is_running(task_id):
-            if running := self._turns.get(task_id):
-                await running.stop()
-                if running.detached:
-                    continue  # it is taken up again, here or elsewhere, and has to be told so there
+            if handle := self._turns.get(task_id):
+                await handle.stop()
+                if handle.detached:
+                    continue  # it is resumed, here or elsewhere, and must be cancelled there
             else:
                 await self._ownership.request_cancel(task_id)
-            await _settled(await self.journal.follow(task_id))
+            # A request to cancel a task that pauses is dropped: hence until it is settled, not until it has ended.
+            await (await self.journal.follow(task_id)).settled()
         record = await self.journal.get(task_id)
         if record.state is not State.CANCELED:
             raise TaskNotCancelable(task_id, record.state)
         return record
 
     async def _is_running(self, task_id: str) -> bool:
-        """Whether somebody works on the task; one that waits for input has been cancelled by now."""
+        """Whether a replica works on the task; one that waits for input is cancelled here."""
         async with self._locks.hold(task_id):  # a message may just be making it work again
             record = await self.journal.get(task_id)
             if self._turns.get(task_id) or record.state is not State.INPUT_REQUIRED:
@@ -284,21 +376,32 @@ class Runtime:
             return False
 
     async def close(self) -> None:
-        """Stop every turn: the server is going down. Where tasks last, somebody else goes on with them."""
-        if self._lasting:
-            self._turns.detach()  # they stop when they are next waited for: by then nobody hears them
+        """Stop every turn: the server shuts down. If tasks are durable, another replica takes them over."""
+        if self._durable:
+            self._turns.detach()  # before the tasks are given up: what the turns emit from here on is ignored
             await self._ownership.resign()
-            await self._turns.ended()
+            await self.idle()
         else:
-            await self._turns.stop_all(
-                lambda: StatusChanged(State.FAILED, AgentMessage(self._new_id(), SERVER_STOPPED))
-            )
+            await self._turns.stop_all(self._server_stopped)
+
+    def _server_stopped(self) -> StatusChanged:
+        return StatusChanged(State.FAILED, AgentMessage(self._new_id(), SERVER_STOPPED))
+
+    async def idle(self) -> None:
+        """Wait until no turn runs."""
+        await self._turns.wait()
 
 
-async def _settled(following: TaskSubscription) -> None:
-    """Wait until the task ends, or pauses: then nobody hears any more that it is to be cancelled."""
-    if following.snapshot.state.settled:
-        return
-    async for entry in following:
-        if isinstance(entry.event, StatusChanged) and entry.event.state.settled:
-            return
+class _NamedLocks:
+    """A lock per name, as long as it is held or waited for; the empty name locks nothing."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[None]:
+        lock = (self._locks.get(name) if name else None) or asyncio.Lock()
+        if name:
+            self._locks[name] = lock
+        async with lock:
+            yield

@@ -1,12 +1,13 @@
-"""The turns that run in this process, from their start, or from where another process left them, to their last entry.
+"""The turns that run in this process, each from its start, or from where another process left it, to its last entry.
 
-Rule 1: nothing stays `working` with nobody working: a turn's last entry is its status, whatever ends it.
-Rule 2: a turn whose task was abandoned says nothing more, not even that.
-Rule 3: what was left by a crash is first taken back to the last completed call (`agent/resume.py`). It is taken up
-        `MAX_RESUMPTIONS` times at most; a task that brings down whoever runs it must end.
-Rule 4: only so many turns run at once (`admission.py`); the others wait, as `submitted`, or as they were if they are
-        taken up. What needs no model (undo, redo, restore, a person's own edit) does not wait: it is done at once.
-Rule 5: what waits can be cancelled, written to, handed over and taken over like what runs.
+Rule 1: no task stays `working` with nobody working on it: the last entry of a turn is its status, whatever ends it.
+Rule 2: a turn that is detached from its task (the lease was lost) emits nothing more, not even that.
+Rule 3: a turn that was interrupted by a crash is first reclaimed: taken back to the last completed call
+        (`agent/turn/resume.py`). It is resumed `MAX_RESUMPTIONS` times at most, because a task that crashes its server
+        must end.
+Rule 4: only so many turns run at once (`admission.py`). The others wait as `submitted`, or, if they are resumed, in the
+        state they had. Operations without a model (undo, redo, restore, put) do not wait.
+Rule 5: a turn that waits can be cancelled, sent messages, handed over and taken over like one that runs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
@@ -30,7 +32,7 @@ from a2a_canvas.server.agent.events import (
     UserInput,
     UserMessage,
 )
-from a2a_canvas.server.agent.intent import Converse, Operation, SelectionEdit, intent_of
+from a2a_canvas.server.agent.intent import Operation, SelectionEdit
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.wrappers import PacedLLM
@@ -38,11 +40,11 @@ from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, reclaim
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.server.agent.turn.window import WindowEstimates
+from a2a_canvas.server.tasks.errors import Detached
 from a2a_canvas.server.tasks.journal.journal import Journal
-from a2a_canvas.server.tasks.ownership import Detached, Orphan
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission, Ticket
-from a2a_canvas.server.tasks.runtime.running import TurnHandle
+from a2a_canvas.server.tasks.runtime.ownership import Orphan
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Ref
@@ -64,21 +66,8 @@ NOT_STORED = "What this task said could not be stored, so it has failed. The ser
 Run = Callable[[Emit], Awaitable[None]]
 
 
-def first_message(record: TaskRecord) -> UserMessage:
-    """The message that began a task."""
-    message = record.history[0]
-    assert isinstance(message, UserMessage)
-    return message
-
-
-def operation_of(record: TaskRecord) -> Operation | None:
-    """The operation that a task is; None for a conversation."""
-    intent = intent_of(first_message(record))
-    return None if isinstance(intent, Converse) else intent
-
-
 def needs_model(operation: Operation | None) -> bool:
-    """Whether a task asks the model, and so has to wait for its place (rule 4)."""
+    """Whether a task calls the model, and so has to wait for admission (rule 4)."""
     return operation is None or isinstance(operation, SelectionEdit)
 
 
@@ -92,8 +81,67 @@ async def _pause() -> None:
     await asyncio.sleep(RETRY_DELAY)
 
 
+@dataclass(slots=True)
+class TurnHandle:
+    """One run of a turn: its `asyncio.Task`, and how it is stopped.
+
+    Attributes:
+        ticket: its place among the turns; None if it needs no admission.
+        inbox: messages for the next round.
+        closed: it takes no more messages.
+        detached: the task does not belong to this process any more, or not to this run.
+        ending: what the task becomes if it is stopped.
+    """
+
+    operation: Operation | None = None
+    ticket: Ticket | None = None
+    task: asyncio.Task[None] | None = None
+    started: bool = False
+    inbox: list[UserMessage] = field(default_factory=list)
+    closed: bool = False
+    stopping: bool = False
+    detached: bool = False
+    ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
+
+    async def stop(self, ending: StatusChanged | None = None) -> None:
+        """Cancel the turn, once, and wait until its task has its status."""
+        self.interrupt(ending)
+        await self.wait()
+
+    def interrupt(self, ending: StatusChanged | None = None) -> None:
+        """Cancel the turn, once."""
+        if not self.stopping:
+            self.stopping, self.ending = True, ending or self.ending
+            self._cancel()
+
+    def detach(self) -> None:
+        """Cancel the turn, even if it is being cancelled already, and ignore all that it still emits."""
+        self.stopping, self.closed, self.detached = True, True, True
+        self._cancel()
+
+    def _cancel(self) -> None:
+        if self.task and self.started:
+            self.task.cancel()
+
+    def mark_started(self) -> None:
+        """The turn's first step. An `asyncio.Task` that is cancelled before it never runs, so it could not end."""
+        self.started = True
+        if self.stopping:
+            raise asyncio.CancelledError
+
+    async def wait(self) -> None:
+        """Wait until the turn has ended."""
+        if self.task:
+            await asyncio.wait([self.task])
+
+    def take_inbox(self, closing: bool) -> tuple[UserMessage, ...]:
+        messages, self.inbox = tuple(self.inbox), []
+        self.closed = closing and not messages
+        return messages
+
+
 class Turns:
-    """What runs, by task."""
+    """The turns that run, by task."""
 
     def __init__(
         self,
@@ -116,171 +164,172 @@ class Turns:
         self._window_estimates = WindowEstimates()
         self._sleep = sleep
         self._admission = admission
-        self._running: dict[str, TurnHandle] = {}
+        self._handles: dict[str, TurnHandle] = {}
 
     def get(self, task_id: str) -> TurnHandle | None:
-        """What runs for a task."""
-        return self._running.get(task_id)
+        """The turn that runs for a task."""
+        return self._handles.get(task_id)
 
-    # --------------------------------------------------------------------- beginning
+    # ---------------------------------------------------------------------- starting
 
     def reserve(self, operation: Operation | None) -> AbstractContextManager[bool]:
-        """A turn is about to be accepted; whether it will have to wait, as things stand.
+        """Reserve a place for a turn that is about to be accepted; whether it will have to wait.
 
         Raises:
-            QueueFull: it cannot be.
+            QueueFull: there is no place.
         """
         return self._admission.reserve() if needs_model(operation) else nullcontext(False)
 
     def start(self, record: TaskRecord) -> None:
         """Run a task's turn: from its beginning, or on from the answer to a question."""
-        running = TurnHandle(operation_of(record))
-        self._begin(record, running, partial(self._carry_out, record, running))
+        handle = TurnHandle(record.operation)
+        self._spawn(record, handle, partial(self._run_started, record, handle))
 
     def resume(self, orphan: Orphan) -> None:
         """Run the turn of a task that another process has left."""
         record = orphan.record
-        running = TurnHandle(operation_of(record), inbox=list(unread_messages(record)))
-        self._begin(record, running, partial(self._take_up, orphan, running), begun=record.state is State.WORKING)
+        handle = TurnHandle(record.operation, inbox=list(unread_messages(record)))
+        self._spawn(record, handle, partial(self._run_resumed, orphan, handle), begun=record.state is State.WORKING)
 
-    def _begin(self, record: TaskRecord, running: TurnHandle, run: Run, *, begun: bool = False) -> None:
-        self._running[record.task_id] = running
-        if needs_model(running.operation):
-            running.ticket = self._admission.enter(record.context_id, begun=begun)
-        running.task = asyncio.create_task(self._run(record, running, run), name=f"turn of task {record.task_id}")
+    def _spawn(self, record: TaskRecord, handle: TurnHandle, run: Run, *, begun: bool = False) -> None:
+        self._handles[record.task_id] = handle
+        if needs_model(handle.operation):
+            handle.ticket = self._admission.enter(record.context_id, begun=begun)
+        handle.task = asyncio.create_task(self._run(record, handle, run), name=f"turn of task {record.task_id}")
 
-    # ------------------------------------------------------------------------ ending
+    # ---------------------------------------------------------------------- stopping
 
     async def stop_all(self, ending: Callable[[], StatusChanged]) -> None:
-        """Stop every turn, and let each task end so."""
-        while self._running:
-            stopping = tuple(self._running.values())
-            for running in stopping:  # all before any: none is to begin because another has ended
-                running.interrupt(ending())
-            for running in stopping:
-                await running.ended()
+        """Stop every turn; each task gets this status."""
+        while self._handles:
+            stopping = tuple(self._handles.values())
+            for handle in stopping:  # all before any: none is to begin because another has ended
+                handle.interrupt(ending())
+            for handle in stopping:
+                await handle.wait()
 
     def detach(self, task_ids: Iterable[str] | None = None) -> None:
-        """Stop the turns of these tasks, or every turn (None). Nothing that they say is kept."""
-        for task_id in self._running if task_ids is None else task_ids:
-            if running := self._running.get(task_id):
-                running.detach()
+        """Stop the turns of these tasks, or every turn (None), and ignore what they still emit."""
+        for task_id in self._handles if task_ids is None else task_ids:
+            if handle := self._handles.get(task_id):
+                handle.detach()
 
-    async def ended(self) -> None:
+    async def wait(self) -> None:
         """Wait until nothing runs."""
-        while self._running:
-            await next(iter(self._running.values())).ended()
+        while self._handles:
+            await next(iter(self._handles.values())).wait()
 
     # ----------------------------------------------------------------------- running
 
-    async def _run(self, record: TaskRecord, running: TurnHandle, run: Run) -> None:
+    async def _run(self, record: TaskRecord, handle: TurnHandle, run: Run) -> None:
         try:
-            await self._to_its_status(record, running, run, partial(self._say, record.task_id, running))
+            await self._run_to_status(record, handle, run, partial(self._emit, record.task_id, handle))
         except Detached:
             logger.info("Task %s is not run here any more", record.task_id)
         finally:
-            if running.ticket:
-                self._admission.leave(running.ticket)
-            # After an abandonment the task may run here again already.
-            if self._running.get(record.task_id) is running:
-                del self._running[record.task_id]
+            if handle.ticket:
+                self._admission.leave(handle.ticket)
+            # A detached task may run here again already.
+            if self._handles.get(record.task_id) is handle:
+                del self._handles[record.task_id]
 
-    async def _say(self, task_id: str, running: TurnHandle, event: TurnEvent) -> None:
-        self._check(task_id, running)
+    async def _emit(self, task_id: str, handle: TurnHandle, event: TurnEvent) -> None:
+        if handle.detached:  # the task may have come back, but not to this run
+            raise Detached(task_id)
         await self._journal.append(task_id, event)
 
-    async def _to_its_status(self, record: TaskRecord, running: TurnHandle, run: Run, emit: Emit) -> None:
+    async def _run_to_status(self, record: TaskRecord, handle: TurnHandle, run: Run, emit: Emit) -> None:
         try:
-            running.begin()
+            handle.mark_started()
             await run(emit)
         except Detached:
             raise
         except asyncio.CancelledError:
-            if late := running.take(closing=True):
+            if late := handle.take_inbox(closing=True):
                 await emit(TranscriptAppended(tuple(to_user_input(message) for message in late)))
-            await emit(running.ending)
+            await emit(handle.ending)
         except Exception:
-            logger.exception("The turn of task %s was lost", record.task_id)
+            logger.exception("The turn of task %s failed", record.task_id)
             await emit(self._failed(INTERNAL_ERROR))
 
-    async def _take_up(self, orphan: Orphan, running: TurnHandle, emit: Emit) -> None:
+    async def _run_started(self, record: TaskRecord, handle: TurnHandle, emit: Emit) -> None:
+        await self._wait_for_admission(record.task_id, handle, emit, State.SUBMITTED)
+        if handle.operation:
+            await self._run_operation(record, handle, handle.operation, emit)
+        else:
+            await self._run_conversation(record, handle, emit, await self._earlier(record))
+
+    async def _run_resumed(self, orphan: Orphan, handle: TurnHandle, emit: Emit) -> None:
         record = orphan.record
-        store = self.store_of(record.task_id, running)
-        if orphan.write_failures > 1:  # what it has begun cannot be ended
+        store = self.store_of(record.task_id, handle)
+        if orphan.write_failures > 1:  # its drafts cannot be closed either
             await emit(self._failed(NOT_STORED))
             return
-        ending = self._ending(orphan, running)
+        ending = self._ending(orphan, handle)
         try:
             drafts = await open_drafts(store, record.context_id, record.task_id)
             await reclaim(_interrupted(record, drafts), store, emit, record.artifacts)
             if ending is None:
-                await self._admitted(record.task_id, running, emit, record.state, resumed=True)
+                await self._wait_for_admission(record.task_id, handle, emit, record.state, resumed=True)
             earlier = await self._earlier(record)
-        except BaseException:  # what the crash left open would stay so
-            await self._close(record, running, emit)
+        except BaseException:  # the drafts that the crash left open would stay open
+            await self._close_drafts(record, handle, emit)
             raise
         if ending:
-            await self._close(record, running, emit)
+            await self._close_drafts(record, handle, emit)
             await emit(ending)
-        elif running.operation:
-            await self._operate(record, running, running.operation, emit)
+        elif handle.operation:
+            await self._run_operation(record, handle, handle.operation, emit)
         else:
-            await self._turn(record, running, emit, earlier, drafts)
+            await self._run_conversation(record, handle, emit, earlier, drafts)
 
-    def _ending(self, orphan: Orphan, running: TurnHandle) -> StatusChanged | None:
-        """What a task becomes that is taken up only to end."""
+    def _ending(self, orphan: Orphan, handle: TurnHandle) -> StatusChanged | None:
+        """The status of a task that is resumed only to end."""
         if orphan.cancel_requested:
-            return running.ending
+            return handle.ending
         if orphan.write_failures:
             return self._failed(NOT_STORED)
         return self._failed(TOO_MANY_RESUMPTIONS) if orphan.resumptions > MAX_RESUMPTIONS else None
 
-    def _failed(self, words: str) -> StatusChanged:
-        return StatusChanged(State.FAILED, AgentMessage(self._new_id(), words))
+    def _failed(self, reason: str) -> StatusChanged:
+        return StatusChanged(State.FAILED, AgentMessage(self._new_id(), reason))
 
-    async def _admitted(
-        self, task_id: str, running: TurnHandle, emit: Emit, state: State, *, resumed: bool = False
+    async def _wait_for_admission(
+        self, task_id: str, handle: TurnHandle, emit: Emit, state: State, *, resumed: bool = False
     ) -> None:
-        """Wait until the turn may run. Meanwhile the task is `state`, and tells its place in the queue."""
-        waited = running.ticket is not None and await self._waited(running.ticket, emit, state)
+        """Wait until the turn may run. Meanwhile the task is `state`, and says its position in the queue."""
+        waited = handle.ticket is not None and await self._wait_in_queue(handle.ticket, emit, state)
         if state is State.SUBMITTED and (waited or resumed):
             await emit(StatusChanged(State.WORKING))
             # From here on, and not before, a crash is counted against the task (rule 3).
             await retry_while_unavailable(partial(self._journal.flushed, task_id), _pause)
 
-    async def _waited(self, ticket: Ticket, emit: Emit, state: State) -> bool:
+    async def _wait_in_queue(self, ticket: Ticket, emit: Emit, state: State) -> bool:
         waited = False
-        while place := await ticket.place():
-            label = AgentMessage(self._new_id(), f"Waiting: number {place} in the queue…", label=True)
+        while position := await ticket.next_position():
+            label = AgentMessage(self._new_id(), f"Waiting: number {position} in the queue…", label=True)
             await emit(StatusChanged(state, label))
             waited = True
         return waited
 
-    async def _close(self, record: TaskRecord, running: TurnHandle, emit: Emit) -> None:
-        store = self.store_of(record.task_id, running)
+    async def _close_drafts(self, record: TaskRecord, handle: TurnHandle, emit: Emit) -> None:
+        store = self.store_of(record.task_id, handle)
         evented = EventedArtifactStore(store, listener(emit), record.artifacts)
         for artifact_id in await open_drafts(store, record.context_id, record.task_id):
             evented.adopt_draft(Ref(record.context_id, artifact_id, record.task_id))
         await evented.prepare_all()
         await evented.close_all()
 
-    async def _carry_out(self, record: TaskRecord, running: TurnHandle, emit: Emit) -> None:
-        await self._admitted(record.task_id, running, emit, State.SUBMITTED)
-        if running.operation:
-            await self._operate(record, running, running.operation, emit)
-        else:
-            await self._turn(record, running, emit, await self._earlier(record))
-
-    async def _operate(self, record: TaskRecord, running: TurnHandle, operation: Operation, emit: Emit) -> None:
-        said = first_message(record).message_id
-        request = OperationRequest(operation, said, record.task_id, record.context_id, record.progress)
-        store = self.store_of(record.task_id, running)
+    async def _run_operation(self, record: TaskRecord, handle: TurnHandle, operation: Operation, emit: Emit) -> None:
+        message_id = record.first_message.message_id
+        request = OperationRequest(operation, message_id, record.task_id, record.context_id, record.progress)
+        store = self.store_of(record.task_id, handle)
         await run_operation(request, llm=self._llm, store=store, emit=emit, new_id=self._new_id, sleep=self._sleep)
 
-    async def _turn(
+    async def _run_conversation(
         self,
         record: TaskRecord,
-        running: TurnHandle,
+        handle: TurnHandle,
         emit: Emit,
         earlier: tuple[Transcript, ...],
         drafts: tuple[str, ...] = (),
@@ -290,31 +339,30 @@ class Turns:
             context_id=record.context_id,
             earlier=earlier,
             transcript=record.transcript,
-            inbox=running.take,
+            inbox=handle.take_inbox,
             progress=record.progress,
             later=await retry_while_unavailable(partial(self._journal.later_tasks, record), _pause),
             changed=tuple(record.artifacts),
             drafts=drafts,
             limits=self._limits,
         )
-        store = self.store_of(record.task_id, running)
         await run_turn(
             request,
             llm=self._llm,
             tools=self._tools,
-            store=store,
+            store=self.store_of(record.task_id, handle),
             emit=emit,
             new_id=self._new_id,
             window_estimates=self._window_estimates,
             sleep=self._sleep,
         )
 
-    def store_of(self, task_id: str, running: TurnHandle | None = None) -> ArtifactStore:
-        """The store for a task, or for one run of it: nothing is changed that could not be told (rule 2)."""
-        return RetryingStore(self._store, _pause, partial(self._check, task_id, running))
+    def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:
+        """The store for a task, or for one run of it. A change that could not be emitted is not made (rule 2)."""
+        return RetryingStore(self._store, _pause, partial(self._check, task_id, handle))
 
-    def _check(self, task_id: str, running: TurnHandle | None) -> None:
-        if running and running.detached:  # the task may have come back, but not to this run
+    def _check(self, task_id: str, handle: TurnHandle | None) -> None:
+        if handle and handle.detached:
             raise Detached(task_id)
         self._journal.check_owned(task_id)
 

@@ -14,7 +14,6 @@ from a2a_canvas.server.agent.intent import (
     SelectionRequest,
     VersionStep,
     instruction_of,
-    intent_of,
 )
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
@@ -33,7 +32,7 @@ def message(ours=None, theirs=None, *, parts: Parts = SHORTER, **metadata) -> Us
 
 def refused(**given) -> InvalidOperation:
     with pytest.raises(InvalidOperation) as caught:
-        intent_of(message(**given))
+        _ = message(**given).intent
     return caught.value
 
 
@@ -41,52 +40,52 @@ def refused(**given) -> InvalidOperation:
 
 
 def test_a_message_without_metadata_is_conversation() -> None:
-    assert intent_of(message()) == Converse()
+    assert message().intent == Converse()
 
 
 def test_metadata_of_others_is_none_of_ours() -> None:
-    assert intent_of(message(**{"urn:other": {"op": "edit"}, "op": "undo"})) == Converse()
+    assert message(**{"urn:other": {"op": "edit"}, "op": "undo"}).intent == Converse()
 
 
 def test_without_an_operation_ours_says_what_the_user_is_looking_at() -> None:
-    assert intent_of(message({"artifactId": "doc"})) == Converse(Focus("doc"))
+    assert message({"artifactId": "doc"}).intent == Converse(Focus("doc"))
     looking = {"artifactId": "doc", "baseVersion": 2, "selection": {**RANGE, "text": "abc"}}
-    assert intent_of(message(looking)) == Converse(Focus("doc", 2, SelectionRequest(2, 5, "utf16", "abc")))
+    assert message(looking).intent == Converse(Focus("doc", 2, SelectionRequest(2, 5, "utf16", "abc")))
 
 
 # --------------------------------------------------------------------------- an edit
 
 
 def test_an_edit_in_its_shortest_form() -> None:
-    assert intent_of(message(EDIT)) == SelectionEdit("doc", SelectionRequest(2, 5), "replace", "Shorter", None)
+    assert message(EDIT).intent == SelectionEdit("doc", SelectionRequest(2, 5), "replace", "Shorter", None)
 
 
 def test_an_edit_with_everything() -> None:
     selection = {**RANGE, "unit": "codepoint", "text": "abc", "lineStart": 1, "lineEnd": 2}
     whole = {**EDIT, "baseVersion": 3, "selection": selection, "strategy": "insert_after"}
     selection = SelectionRequest(2, 5, "codepoint", "abc", 1, 2)
-    assert intent_of(message(whole)) == SelectionEdit("doc", selection, "insert_after", "Shorter", 3)
+    assert message(whole).intent == SelectionEdit("doc", selection, "insert_after", "Shorter", 3)
 
 
 def test_lines_alone_are_enough_and_one_line_is_named_once() -> None:
-    edit = intent_of(message({**EDIT, "selection": {"lineStart": 3}}))
+    edit = message({**EDIT, "selection": {"lineStart": 3}}).intent
     assert edit.selection == SelectionRequest(line_start=3, line_end=3)
 
 
 def test_an_empty_selection_is_one() -> None:
-    assert intent_of(message({**EDIT, "selection": {"start": 0, "end": 0}})).selection == SelectionRequest(0, 0)
+    assert message({**EDIT, "selection": {"start": 0, "end": 0}}).intent.selection == SelectionRequest(0, 0)
 
 
 @given(st.text(min_size=1).filter(str.strip))
 def test_metadata_wins_over_any_wording(words) -> None:
-    edit = intent_of(message(EDIT, parts=(text_part(words),)))
+    edit = message(EDIT, parts=(text_part(words),)).intent
     assert isinstance(edit, SelectionEdit)
     assert edit.instruction == text_part(words).text
 
 
 def test_the_instruction_is_all_that_the_message_says_in_words() -> None:
     parts = (text_part("Shorter"), DataPart({"a": 1}), text_part("  "), text_part("and kinder"))
-    assert instruction_of(message(parts=parts)) == "Shorter\nand kinder"
+    assert instruction_of(parts) == "Shorter\nand kinder"
 
 
 @pytest.mark.parametrize("parts", [(), (text_part(" \n"),), (DataPart("Shorter"),)])
@@ -98,25 +97,25 @@ def test_an_edit_without_an_instruction_is_refused(parts) -> None:
 
 
 def test_an_edit_of_agentstack_is_an_edit_by_utf16_offsets() -> None:
-    assert intent_of(message(theirs=THEIRS)) == SelectionEdit(
+    assert message(theirs=THEIRS).intent == SelectionEdit(
         "doc", SelectionRequest(2, 5, fields=("start_index", "end_index")), "replace", "Shorter", None
     )
 
 
 def test_its_description_and_the_message_are_the_instruction_together() -> None:
-    edit = intent_of(message(theirs={**THEIRS, "description": "Warmer"}))
+    edit = message(theirs={**THEIRS, "description": "Warmer"}).intent
     assert edit.instruction == "Warmer\nShorter"
-    assert intent_of(message(theirs=THEIRS, parts=())).instruction == "Shorter"
+    assert message(theirs=THEIRS, parts=()).intent.instruction == "Shorter"
 
 
 def test_its_description_may_be_missing_but_not_both() -> None:
     bare = {key: value for key, value in THEIRS.items() if key != "description"}
-    assert intent_of(message(theirs=bare)).instruction == "Shorter"
+    assert message(theirs=bare).intent.instruction == "Shorter"
     assert refused(theirs=bare, parts=()).field == "message.parts"
 
 
 def test_what_else_it_holds_does_not_matter() -> None:
-    assert isinstance(intent_of(message(theirs={**THEIRS, "colour": "red"})), SelectionEdit)
+    assert isinstance(message(theirs={**THEIRS, "colour": "red"}).intent, SelectionEdit)
 
 
 @pytest.mark.parametrize(
@@ -132,8 +131,8 @@ def test_a_wrong_field_of_it_is_named(wrong, field) -> None:
 
 
 def test_ours_comes_before_theirs() -> None:
-    assert intent_of(message({"op": "undo", "artifactId": "doc"}, THEIRS)) == VersionStep("doc", Undo())
-    assert intent_of(message({"artifactId": "doc"}, THEIRS)) == Converse(Focus("doc"))
+    assert message({"op": "undo", "artifactId": "doc"}, THEIRS).intent == VersionStep("doc", Undo())
+    assert message({"artifactId": "doc"}, THEIRS).intent == Converse(Focus("doc"))
     assert refused(ours={"op": "edit"}, theirs=THEIRS).field == "artifactId"
 
 
@@ -157,7 +156,7 @@ def test_ours_comes_before_theirs() -> None:
     ],
 )
 def test_the_operations_on_versions(given, intent) -> None:
-    assert intent_of(message({"artifactId": "doc", **given}, parts=())) == intent
+    assert message({"artifactId": "doc", **given}, parts=()).intent == intent
 
 
 # --------------------------------------------------------------------- what is refused
@@ -283,7 +282,7 @@ NEARLY = st.fixed_dictionaries(
 @given(JSON | NEARLY, JSON)
 def test_whatever_the_metadata_it_is_read_or_refused_by_a_field(ours, theirs) -> None:
     try:
-        intent: object = intent_of(message(ours, theirs))
+        intent: object = message(ours, theirs).intent
     except InvalidOperation as error:
         intent = error
     if isinstance(intent, InvalidOperation):

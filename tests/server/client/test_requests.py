@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.intent import Put, SelectionEdit, SelectionRequest, VersionStep, intent_of
+from a2a_canvas.server.agent.intent import Put, SelectionEdit, SelectionRequest, VersionStep
 from a2a_canvas.server.client.edit import message_of
 from a2a_canvas.server.client.requests import (
     REDO,
@@ -33,7 +33,7 @@ TEXT = "one\ntwo 🦀 two\nthree\n"
 
 def read(operation: ArtifactOperation) -> Any:
     """The operation as the server takes it."""
-    return intent_of(user_message(message_of(operation, ArtifactTarget("ctx", "doc"))))
+    return user_message(message_of(operation, ArtifactTarget("ctx", "doc"))).intent
 
 
 @pytest.mark.parametrize(

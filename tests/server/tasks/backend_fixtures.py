@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
-from a2a_canvas.server.tasks.ownership import Ownership
+from a2a_canvas.server.tasks.runtime.ownership import Ownership
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.base import ArtifactStore
@@ -45,7 +45,7 @@ async def on_sqlite(folder: Path) -> AsyncIterator[MakeBackend]:
         backend = SqlBackend(database, now, Limits(), spacing=0)
         backend.commits.start()
         backends.append(backend)
-        return BackendParts(backend.journal, backend.store, backend)
+        return BackendParts(backend.journal, backend.store, backend.ownership)
 
     try:
         yield make

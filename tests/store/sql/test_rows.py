@@ -173,7 +173,7 @@ def test_what_was_kept_between_two_saves_is_found_again() -> None:
     further = after(mutation.complete_call(after(begun, delta(appending("b"))), by("t1")), delta(appending("c")))
     made = rows.save(further)
     assert [piece.kind for piece in made.pieces] == ["append", "append"]
-    assert made.head.draft_kept == 2
+    assert made.head.draft_completed == 2
     assert rows.read().document == further
 
 

@@ -43,7 +43,7 @@ def conversation_state(messages: Iterable[ModelMessage]) -> tuple[str, tuple[Com
 
 
 def looked_at(text: str) -> tuple[str, str]:
-    """The id of the artifact that the user is looking at, by the note before a message (`notes.py`), and the rest."""
+    """The id of the artifact that the user is looking at, by the note before a message, and the rest."""
     note = _NOTE.match(text)
     return (str(json.loads(note["id"])), text[note.end() :]) if note else ("", text)
 

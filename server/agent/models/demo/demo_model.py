@@ -1,6 +1,6 @@
-"""`rehearsal`: a small deterministic writer, so that everything can be tried without a key and offline.
+"""`rehearsal`: a small deterministic writer, for trying the server offline and without a key.
 
-It is not a language model, and says so. It reads English key words only (`wishes.py`) and uses the
+It is not a language model, and says so. It reads English key words only (`commands.py`) and uses the
 same tools, one call per round, as a real model would.
 
 Rule 1: what it says next is a pure function of the request (`plan`): the newest message, the calls made since
@@ -172,7 +172,7 @@ def _step(command: Command | PassageEdit, focus: str, steps: Sequence[CompletedC
             assert_never(command)
 
 
-# ------------------------------------------------------------------- wishes
+# ------------------------------------------------------------------- commands
 
 
 def _draft(topic: str, opening: str = "") -> tuple[AssistantBlock, ...]:

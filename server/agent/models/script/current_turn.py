@@ -1,11 +1,11 @@
-"""Where a conversation stands in a script: which rule is at work, and what of it has been done.
+"""The position of a conversation in a script: the current rule, and the calls of it that were made.
 
-Everything is derived from the messages, as a real model has to do it; a restarted server continues.
+It is derived from the messages alone, so that a restarted server continues.
 
 Rule 1: a turn begins with a user's message, and its rule is the first that matches that message.
 Rule 2: a message that comes along with tool results goes with the turn at work, unless that turn is over:
         every round was said, `decline_task` was accepted, or the task ended before a call was answered
-        (`history.py`). An answer to `ask_user` never begins a turn.
+        (`UNANSWERED`). An answer to `ask_user` never begins a turn.
 Rule 3: a round with calls is done when each of them was made, in one assistant message or in several; a round
         without calls is done by the next assistant message. No completed call is made again.
 Rule 4: an edit is a turn by itself, whatever was said before: its text is the instruction alone, and of its rule the
@@ -24,7 +24,7 @@ from a2a_canvas.server.agent.models.script.values import Groups, fill
 
 @dataclass(frozen=True, slots=True)
 class ScriptTurn:
-    """What goes on in a conversation: the message that began it, the rule, and the calls made since."""
+    """The newest turn of a conversation: the message that began it, its rule, and the calls made since."""
 
     begin: int
     """The index of the message that began the turn."""
@@ -37,14 +37,14 @@ class ScriptTurn:
     made: tuple[tuple[str, ...], ...] = ()
     """The names of the calls in each assistant message since."""
 
-    def place(self) -> tuple[int, tuple[int, ...]]:
-        """Where the turn stands; see `place`."""
+    def next_round(self) -> tuple[int, tuple[int, ...]]:
+        """The position in the rule; see `next_round`."""
         names = [[fill(call.name, self.groups or {}) for call in one.tools] for one in self.rounds]
-        return place(names, self.made)
+        return next_round(names, self.made)
 
     @property
     def is_over(self) -> bool:
-        return self.place()[0] == len(self.rounds)
+        return self.next_round()[0] == len(self.rounds)
 
 
 def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) -> ScriptTurn | None:
@@ -67,7 +67,7 @@ def edit_turn(rules: Sequence[ScriptRule], edit: EditPrompt, message_id: str) ->
     return replace(turn, rounds=tuple(one.model_copy(update={"tools": ()}) for one in turn.rounds[:1]))
 
 
-def place(rounds: Sequence[Sequence[str]], made: Iterable[Sequence[str]]) -> tuple[int, tuple[int, ...]]:
+def next_round(rounds: Sequence[Sequence[str]], made: Iterable[Sequence[str]]) -> tuple[int, tuple[int, ...]]:
     """How far a turn has come: the number of the round that is next, and which of its calls are left.
 
     Args:

@@ -1,8 +1,8 @@
-"""What a script says: its rules, read from YAML and checked whole before the first message.
+"""The rules of a script, read from YAML and checked completely before the first message.
 
 Rule 1: a broken script is refused with `FILE:LINE: reason`; lines are those of the YAML nodes.
-Rule 2: the first thing wrong in the file is told, one at a time.
-Rule 3: what may stand for a string or a number is said in `values.py`.
+Rule 2: only the first error of the file is reported.
+Rule 3: `values.py` has the forms of strings and numbers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`script:FILE.yaml`: a scripted model, for people who test their own clients and for our own tests.
 
-Rule 1: what comes next follows from the conversation in the request alone; `turn.py` says how.
+Rule 1: what comes next follows from the conversation in the request alone (`current_turn.py`).
 Rule 2: what is left of a round that broke off after a completed call is said without the round's thinking
         and text: they led to the call that stands.
 Rule 3: asked again when all rounds are done, the model ends its turn without a word.
@@ -101,7 +101,7 @@ class ScriptedModel:
         if turn is None or turn.groups is None:
             said = turn.text if turn else ""
             raise ModelError(f"No rule of the script matches this message: {_short(said)}", retryable=False)
-        number, left = turn.place()
+        number, left = turn.next_round()
         if number == len(turn.rounds):
             return answer(request, (), itertools.repeat(1)), 0.0
         now = turn.rounds[number]

@@ -1,7 +1,7 @@
-"""The values that a script is made of, and what they stand for once a message has matched.
+"""The values in a script, and how they are filled with the groups of a match.
 
-Rule 1: `{repeat: STRING, times: N}` may stand wherever a string may, within tool input as well.
-Rule 2: `{name}` is replaced in every string, and where a number stands, if the rule's match has a group of
+Rule 1: `{repeat: STRING, times: N}` is allowed wherever a string is, within tool input as well.
+Rule 2: `{name}` is replaced in every string, and in the place of a number, if the rule's match has a group of
         that name. Other braces stay.
 Rule 3: a number, and the id of an artifact in tool input, is checked when the script is read; one that depends on a
         group, when it is played.
@@ -149,7 +149,7 @@ Input = Annotated[dict[str, Tree], AfterValidator(_with_valid_ids)]
 
 
 def fill(value: Words, groups: Groups) -> str:
-    """The string that `value` stands for.
+    """The string of `value`.
 
     Raises:
         BadValue: `times` is no number, or the string would be longer than `MAX_CHARACTERS`.
@@ -163,7 +163,7 @@ def fill(value: Words, groups: Groups) -> str:
 
 
 def fill_tree(value: Tree, groups: Groups) -> Json:
-    """The JSON value that `value` stands for, its keys filled as well.
+    """The JSON value of `value`, its keys filled as well.
 
     Raises:
         BadValue: as `fill`.
@@ -180,5 +180,5 @@ def fill_tree(value: Tree, groups: Groups) -> Json:
 
 
 def filled(number: float | str, groups: Groups) -> float | str:
-    """A number, or the string that stands for it with its groups filled in."""
+    """A number, or its string with the groups filled in."""
     return fill(number, groups) if isinstance(number, str) else number

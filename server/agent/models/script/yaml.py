@@ -45,7 +45,7 @@ class Source:
         """Read and parse `file`.
 
         Raises:
-            ScriptError: it cannot be read, or is no YAML that stands for a JSON value.
+            ScriptError: it cannot be read, or is not YAML with a JSON value.
         """
         text = _text(file)
         reader = _Reader(file)

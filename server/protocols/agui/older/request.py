@@ -247,8 +247,9 @@ class _Given:
 
 def _check_selection(run: RunInput, artifact_id: str, given: _Given) -> None:
     """Refuses a selection that the changed text does not have, before the changes are stored."""
-    if isinstance(run.intent, SelectionEdit):
-        locate(run.intent.selection, EditBase(artifact_id, given.version, given.text, given.version, given.text))
+    intent = run.message.intent if run.message else None
+    if isinstance(intent, SelectionEdit):
+        locate(intent.selection, EditBase(artifact_id, given.version, given.text, given.version, given.text))
 
 
 def _new(value: Mapping[str, Any]) -> _Given:

@@ -1,9 +1,9 @@
-"""The artifact changes of a context, as the database has them: its followers read on when there is news.
+"""The artifact changes of a context, read from the database after notifications.
 
-Rule 1: what a follower begins with and what follows are both of committed rows alone, so they agree, whichever replica
-        wrote them. The price is that a draft is seen here a commit later than by those who follow its task.
-Rule 2: when a context has been removed, whoever follows it is told (`StreamLost`) and has to come back: it has gone, or
-        it is another one (`incarnation`), whose positions begin anew.
+Rule 1: snapshot and changes are both read from committed rows, so they agree, whichever replica wrote them. The price
+        is that a draft is seen here one commit later than by the subscribers of its task.
+Rule 2: when a context is removed, its subscriptions end with `StreamLost`: the context does not exist any more, or is a
+        new one (`incarnation`) whose positions start at 1 again.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_tasks,
     tasks_in,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, pages, standings
+from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, latest_changes, pages
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.text.unicode import replace_unstorable
 
 
-class _Place(NamedTuple):
-    """Where a context stands; the incarnation of one that has no row is None."""
+class _Position(NamedTuple):
+    """The last position of a context; the incarnation is None if it has no row."""
 
     incarnation: int | None
     position: int
 
 
-NOWHERE = _Place(None, 0)
+NO_POSITION = _Position(None, 0)
 
 
 class _Tail(Log[ContextEntry]):
-    def __init__(self, context_id: str, place: _Place) -> None:
+    def __init__(self, context_id: str, at: _Position) -> None:
         super().__init__()
         self.context_id = context_id
-        self.incarnation, self.position = place
+        self.incarnation, self.position = at
         self.reading = asyncio.Lock()
 
     @property
-    def place(self) -> _Place:
-        return _Place(self.incarnation, self.position)
+    def at(self) -> _Position:
+        return _Position(self.incarnation, self.position)
 
 
 class _ContextCursor:
-    """The changes behind `snapshot`."""
+    """The changes after `snapshot`."""
 
     def __init__(self, snapshot: ContextSnapshot, cursor: Cursor[ContextEntry]) -> None:
         self.snapshot = snapshot
@@ -73,7 +73,7 @@ async def _behind(cursor: Cursor[ContextEntry], position: int) -> AsyncIterator[
 
 
 class ContextTails:
-    """The contexts that are followed here."""
+    """The contexts that are followed here, each as long as it is referenced."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -81,16 +81,16 @@ class ContextTails:
         self._reading: set[asyncio.Task[None]] = set()
 
     async def follow(self, context_id: str) -> _ContextCursor:
-        """What stands, and a cursor that misses nothing behind it.
+        """A snapshot of a context, and every change after it.
 
         Raises:
             Unavailable: it cannot be read now.
         """
-        context_id = replace_unstorable(context_id)  # what `refresh_all` finds in the rows
+        context_id = replace_unstorable(context_id)  # as `refresh_all` finds it in the rows
         tail = self._tails.get(context_id)
         if tail is None or tail.failure:
             async with self._database.read() as connection:
-                fresh = _Tail(context_id, await _place(connection, context_id))
+                fresh = _Tail(context_id, await _read_position(connection, context_id))
             tail = self._tails.get(context_id)
             if tail is None or tail.failure:  # another request may have made one meanwhile
                 tail = self._tails[context_id] = fresh
@@ -98,7 +98,7 @@ class ContextTails:
         return _ContextCursor(await self._snapshot(context_id), cursor)
 
     async def refresh(self, context_ids: Iterable[str]) -> None:
-        """Something may have changed in these.
+        """Read the new changes of these contexts.
 
         Raises:
             Unavailable: it cannot be read now.
@@ -109,7 +109,7 @@ class ContextTails:
                 await self._read_on(tail)
 
     async def refresh_all(self) -> None:
-        """Something may have changed in any that is followed.
+        """Read the new changes of all contexts that have any.
 
         Raises:
             Unavailable: it cannot be read now.
@@ -119,11 +119,11 @@ class ContextTails:
             query = select(contexts.c.context_id, contexts.c.incarnation, contexts.c.position)
             async with self._database.read() as connection:
                 rows = await connection.execute(query.where(contexts.c.context_id.in_(tails)))
-                found = {row.context_id: _Place(row.incarnation, row.position) for row in rows}
-            await self.refresh(each for each, tail in tails.items() if found.get(each, NOWHERE) != tail.place)
+                found = {row.context_id: _Position(row.incarnation, row.position) for row in rows}
+            await self.refresh(each for each, tail in tails.items() if found.get(each, NO_POSITION) != tail.at)
 
     def changed(self, context_ids: Iterable[str]) -> None:
-        """This replica has written something of these."""
+        """This replica has written to these contexts: read the changes."""
         followed = [context_id for context_id in context_ids if context_id in self._tails]
         if followed:
             reading = asyncio.create_task(self._read_all(followed), name="context followers")
@@ -131,7 +131,7 @@ class ContextTails:
             reading.add_done_callback(self._reading.discard)
 
     async def stop(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         for reading in self._reading:
             reading.cancel()
         if self._reading:
@@ -145,14 +145,14 @@ class ContextTails:
         try:
             await self.refresh(context_ids)
         except Unavailable:
-            return  # the slow poll finds it
+            return  # the next poll finds it
 
     async def _read_on(self, tail: _Tail) -> None:
         ours = select(pages.c.task_id, pages.c.epoch, pages.c.position, pages.c.entries)
         ours = ours.where(pages.c.context_id == tail.context_id).order_by(pages.c.position)
         async with tail.reading:
             async with self._database.read() as connection:
-                incarnation, newest = await _place(connection, tail.context_id)
+                incarnation, newest = await _read_position(connection, tail.context_id)
                 found = (await connection.execute(ours.where(pages.c.position > tail.position))).all()
             if tail.incarnation is None:
                 tail.incarnation = incarnation
@@ -164,7 +164,7 @@ class ContextTails:
                 try:
                     changes = [entry for entry in decode_entries(page) if isinstance(entry.event, ArtifactChanged)]
                 except Unreadable:
-                    tail.fail(StreamLost())  # who comes back begins with what can be read
+                    tail.fail(StreamLost())  # a new subscription begins with what can be read
                     return
                 if page.position - len(changes) != tail.position:
                     break
@@ -172,14 +172,18 @@ class ContextTails:
                     tail.append(ContextEntry(position, page.task_id, entry, incarnation))
                 tail.position = page.position
             if tail.position < newest:
-                tail.fail(StreamLost())  # what comes next is no longer kept
+                tail.fail(StreamLost())  # the next changes have been removed
             else:
                 tail.wake()
 
     async def _snapshot(self, context_id: str) -> ContextSnapshot:
         async with self._database.read() as connection:
-            incarnation, position = await _place(connection, context_id)
-            changed = select(standings).where(standings.c.context_id == context_id).order_by(standings.c.position)
+            incarnation, position = await _read_position(connection, context_id)
+            changed = (
+                select(latest_changes)
+                .where(latest_changes.c.context_id == context_id)
+                .order_by(latest_changes.c.position)
+            )
             last = (await connection.execute(changed)).all()
             writers = select(*ALL_COLUMNS).where(
                 tasks_in((context_id, task_id) for task_id in {row.task_id for row in last})
@@ -196,7 +200,7 @@ class ContextTails:
         return ContextSnapshot(position, artifacts, incarnation)
 
 
-async def _place(connection: AsyncConnection, context_id: str) -> _Place:
+async def _read_position(connection: AsyncConnection, context_id: str) -> _Position:
     query = select(contexts.c.incarnation, contexts.c.position).where(contexts.c.context_id == context_id)
     row = (await connection.execute(query)).one_or_none()
-    return _Place(row.incarnation, row.position) if row else NOWHERE
+    return _Position(row.incarnation, row.position) if row else NO_POSITION

@@ -1,8 +1,8 @@
-"""Tasks from rows: a task is its snapshot and the pages behind it, fold_task.
+"""Reads tasks from rows: a task is its snapshot and the pages after it, folded.
 
-Rule 1: rows are read in a transaction and fold_task outside of it: it must not wait for that.
+Rule 1: rows are read in a transaction and folded after it, so that the transaction is short.
 Rule 2: no step of the event loop folds more than `FOLD_SLICE` entries, so that the heartbeat is on time.
-Rule 3: a task whose rows cannot be decoded concerns nobody but those who ask for it.
+Rule 3: a task whose rows cannot be decoded fails only the requests for it.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from a2a_canvas.store.sql.database import Database
 logger = logging.getLogger(__name__)
 
 FOLD_SLICE = 200
-"""Entries that are fold_task before others run again: about 3 ms."""
+"""Entries that are folded before other tasks of the event loop run: about 3 ms."""
 
 UNSETTLED = tuple(state.value for state in State if not state.settled)
-"""The states of tasks that somebody runs, or should."""
+"""The states of tasks that a replica runs, or must take over."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 
 TASKS_PER_QUERY = 100
-"""Tasks whose pages are read by one statement: SQLite takes conditions of limited depth."""
+"""Tasks whose pages are read by one statement: SQLite limits the depth of a condition."""
 
 HEAD_COLUMNS = (
     *(tasks.c.context_id, tasks.c.task_id, tasks.c.owner, tasks.c.state, tasks.c.changed_at),
     *(tasks.c.generation, tasks.c.snapshot, tasks.c.head),
 )
-"""What `read_tasks` cannot do without; `tasks.c.transcript` and `tasks.c.artifacts` may be added."""
+"""The columns that `read_tasks` needs; `tasks.c.transcript` and `tasks.c.artifacts` may be added."""
 ALL_COLUMNS = (*HEAD_COLUMNS, tasks.c.transcript, tasks.c.artifacts)
 
 
 def to_microseconds(at: datetime) -> int:
-    """A time as it stands in the tables."""
+    """A time as it is stored."""
     return (at - _EPOCH) // _TICK
 
 
@@ -70,8 +70,8 @@ class TaskRows:
     """The rows of a task.
 
     Attributes:
-        row: of `ALL_COLUMNS`, or less.
-        pages: those behind its snapshot.
+        row: of `ALL_COLUMNS` or fewer.
+        pages: those after its snapshot.
     """
 
     row: Row[Any]
@@ -79,14 +79,14 @@ class TaskRows:
 
 
 async def read_tasks(connection: AsyncConnection, chosen: Select[Any]) -> list[TaskRows]:
-    """The tasks of a selection of `ALL_COLUMNS` or less."""
+    """The rows of a query for `ALL_COLUMNS` or fewer."""
     rows = (await connection.execute(chosen)).all()
     behind = await _pages(connection, [row for row in rows if row.generation > row.snapshot])
     return [TaskRows(row, behind.get(row.task_id, ())) for row in rows]
 
 
 async def read_record(database: Database, task_id: str) -> TaskRecord:
-    """A task as it stands.
+    """The current record of a task.
 
     Raises:
         TaskNotFound: there is none.
@@ -102,7 +102,7 @@ async def read_record(database: Database, task_id: str) -> TaskRecord:
 
 
 async def fold_task(task: TaskRows) -> TaskRecord:
-    """The task as it stands.
+    """The current record of a task.
 
     Raises:
         Unreadable: its rows cannot be decoded.
@@ -130,7 +130,7 @@ async def fold_readable(found: Iterable[TaskRows]) -> list[TaskRecord]:
 
 
 async def fold_for_list(task: TaskRows) -> TaskRecord:
-    """The task as a list shows it: if its rows cannot be decoded, what its columns say, and that."""
+    """The record for a list: of a task that cannot be decoded, what its columns say, and the error."""
     try:
         return await fold_task(task)
     except Unreadable as error:
@@ -147,13 +147,13 @@ async def fold_for_list(task: TaskRows) -> TaskRecord:
 
 
 def decode_transcripts(texts: Mapping[str, str]) -> tuple[Transcript, ...]:
-    """Those of tasks, without those that cannot be decoded: the conversation goes on without them."""
+    """Transcripts, without those that cannot be decoded: the conversation continues without them."""
     found = []
     for task_id, text in texts.items():
         try:
             found.append(transcript_of_json(text))
         except Exception:
-            logger.warning("What was said in task %s cannot be read; its conversation goes on without it", task_id)
+            logger.warning("The transcript of task %s cannot be read; its conversation continues without it", task_id)
     return tuple(found)
 
 
@@ -179,7 +179,7 @@ async def _pages(connection: AsyncConnection, rows: Sequence[Row[Any]]) -> dict[
 
 
 async def entries_after(connection: AsyncConnection, record: TaskRecord) -> list[Entry]:
-    """The entries of a task behind the one that `record` is the fold of.
+    """The entries of a task after the last one in `record`.
 
     Raises:
         Unreadable: they cannot be decoded.
@@ -206,5 +206,5 @@ def _behind(context_id: str, task_id: str, generation: int) -> Any:
 
 
 def tasks_in(pairs: Iterable[tuple[str, str]]) -> Any:
-    """A condition: the tasks of (context, task)."""
+    """A condition: the task is one of these (context, task)."""
     return tuple_(tasks.c.context_id, tasks.c.task_id).in_(list(pairs))

@@ -1,8 +1,8 @@
 """The tables of tasks. Every one is keyed by `context_id`, but for two directories: task -> context, message -> task.
 
-`tasks` has what is asked for without reading a whole task, and the task as it stood at generation `snapshot`: `head`
-(all but the next two), `transcript` and `artifacts`. What came after is in `pages`: for each commit a row of entries.
-Times are microseconds since 1970, but for `replicas.beat`, which is seconds by the database's own clock.
+`tasks` has the columns that are queried, and a snapshot of the record at generation `snapshot`: `head` (all but the
+next two), `transcript` and `artifacts`. Entries after it are in `pages`: one row of entries for each commit. Times are
+microseconds since 1970, but `replicas.heartbeat_at` is seconds by the database's own clock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ contexts = Table(
     "contexts",
     metadata,
     Column("context_id", Text, primary_key=True),
-    Column("tasks", Integer, nullable=False),  # how many it has had
+    Column("tasks", Integer, nullable=False),  # number of tasks that it ever had
     Column("position", BigInteger, nullable=False),  # of its newest artifact change
     Column("changed_at", BigInteger, nullable=False),
     incarnation(),
@@ -32,9 +32,9 @@ tasks = Table(
     Column("changed_at", BigInteger, nullable=False),
     Column("epoch", Integer, nullable=False),
     Column("generation", Integer, nullable=False),
-    Column("replica", Text),  # who runs it; null when it was given up
+    Column("replica", Text),  # its owner; null when it was given up
     Column("resumptions", Integer, nullable=False),
-    Column("cancelled", Boolean, nullable=False),  # somebody asks its owner to cancel it
+    Column("cancel_requested", Boolean, nullable=False),  # a request to its owner
     Column("snapshot", Integer, nullable=False),  # the generation of the three that follow
     Column("head", Text, nullable=False),
     Column("transcript", Text, nullable=False),
@@ -56,24 +56,24 @@ pages = Table(
     Index("pages_by_position", "context_id", "position"),
 )
 
-standings = Table(
-    "standings",  # of an artifact: its last change in its context
+latest_changes = Table(
+    "latest_changes",  # the last change of each artifact of a context
     metadata,
     Column("context_id", Text, primary_key=True),
     Column("artifact_id", Text, primary_key=True),
     Column("position", BigInteger, nullable=False),
     Column("task_id", Text, nullable=False),
-    Column("closed", Boolean, nullable=False),  # it has made a version
+    Column("closed", Boolean, nullable=False),  # the change has made a version
 )
 
-mail = Table(
-    "mail",  # messages for tasks that another replica runs
+inbox_messages = Table(
+    "inbox_messages",  # messages for tasks that another replica runs
     metadata,
     Column("context_id", Text, primary_key=True),
     Column("task_id", Text, primary_key=True),
-    Column("mail_id", Text, primary_key=True),
+    Column("inbox_id", Text, primary_key=True),
     Column("sent_at", BigInteger, nullable=False),
-    Column("key", Text, nullable=False),  # as in `messages`; empty if it is not to be remembered
+    Column("key", Text, nullable=False),  # as in `message_keys`; empty for none
     Column("message", Text, nullable=False),
 )
 
@@ -84,21 +84,21 @@ task_contexts = Table(
     Column("context_id", Text, nullable=False),
 )
 
-messages = Table(
-    "messages",
+message_keys = Table(
+    "message_keys",
     metadata,
     Column("key", Text, primary_key=True),
     Column("task_id", Text, nullable=False),
     Column("context_id", Text, nullable=False),
     Column("accepted_at", BigInteger, nullable=False),
-    Index("messages_by_time", "accepted_at"),
-    Index("messages_by_context", "context_id"),
+    Index("message_keys_by_time", "accepted_at"),
+    Index("message_keys_by_context", "context_id"),
 )
 
 replicas = Table(
     "replicas",
     metadata,
     Column("replica_id", Text, primary_key=True),
-    Column("beat", Float, nullable=False),
-    Column("commits", BigInteger, nullable=False),  # how many of its transactions have gone through
+    Column("heartbeat_at", Float, nullable=False),
+    Column("commits", BigInteger, nullable=False),  # number of its transactions that were committed
 )

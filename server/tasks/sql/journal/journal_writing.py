@@ -1,10 +1,10 @@
-"""What has been said of tasks, as rows: for all tasks of one transaction together.
+"""Writes the staged entries of tasks as rows, for all tasks of one transaction together.
 
-Rule 1: nothing is written for a task whose epoch is not the one it is said in: `LeaseLost`.
-Rule 2: a task's snapshot is written when it begins, when it settles, and between whenever one is due (`logs.py`); its
-        entries are written once, and stay for those who have still to read them.
-Rule 3: a transaction that is tried again writes the same rows.
-Rule 4: a context that has no row begins with an incarnation of its own: it may have had one that was removed.
+Rule 1: if the epoch of a task in the database is not that of its entries, the transaction raises `LeaseLost`.
+Rule 2: a task's snapshot is written when it begins, when it settles, and in between when one is due (`logs.py`). Its
+        entries are written once, and stay for subscribers that have still to read them.
+Rule 3: a transaction that is retried writes the same rows.
+Rule 4: a new row of a context gets a new incarnation, because the context may have been removed before.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_reading import tasks_in, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     contexts,
-    mail,
-    messages,
+    inbox_messages,
+    latest_changes,
+    message_keys,
     pages,
-    standings,
     task_contexts,
     tasks,
 )
@@ -40,15 +40,15 @@ from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import insert
 
 MAX_SNAPSHOT_CHARACTERS = 1_000_000
-"""Characters of snapshots of working tasks in one transaction, about: the others are due in the next one, too."""
+"""Approximate limit of the snapshots of working tasks in one transaction; the others follow in the next one."""
 
 Notify = Callable[[AsyncConnection, tuple[str, ...], tuple[str, ...]], Any]
-"""Tells the other replicas, within the transaction, which tasks it writes, and in which contexts artifacts change."""
+"""Notifies the other replicas, within the transaction, of the tasks it writes and the contexts with new changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchChanges:
-    """The artifact changes of one batch: how many, and the last of each artifact, with its place among them."""
+    """The artifact changes of one batch: how many, and the last of each artifact, with its number among them."""
 
     count: int
     last: dict[str, tuple[int, ArtifactChanged]]
@@ -63,7 +63,7 @@ class JournalWork:
     """The work of one transaction.
 
     Args:
-        replica: who writes.
+        replica: the id of this replica when the work was collected.
         committed: called with the batches when they are durable.
     """
 
@@ -81,20 +81,20 @@ class JournalWork:
         self._notify = notify
         self._committed = committed
         self._incarnation = new_incarnation()
-        self._said: dict[str, int] = {}
-        self._snapshots: dict[str, int] = {}
+        self._page_characters: dict[str, int] = {}
+        self._snapshot_characters: dict[str, int] = {}
 
     async def write(self, connection: AsyncConnection) -> None:
-        await self._accept(connection)
-        batches = [batch for batch in self._batches if not batch.log.repeated]
+        await self._write_keys(connection)
+        batches = [batch for batch in self._batches if not batch.log.duplicate_of]
         await self._check_epochs(connection, [batch for batch in batches if not batch.created])
         changes = [_changes_of(batch) for batch in batches]
-        numbers, positions = await self._number(connection, batches, changes)
+        numbers, positions = await self._assign_numbers(connection, batches, changes)
         await self._create(connection, batches, numbers)
-        await self._say(connection, batches, changes, positions)
-        await self._stand(connection, batches, changes, positions)
+        await self._write_pages(connection, batches, changes, positions)
+        await self._write_latest_changes(connection, batches, changes, positions)
         await self._update(connection, [batch for batch in batches if batch.entries])
-        await _deliver(connection, batches)
+        await _delete_acknowledged(connection, batches)
         written = tuple(batch.newest.task_id for batch in batches)
         changed = {batch.newest.context_id for batch, change in zip(batches, changes, strict=True) if change.count}
         await self._notify(connection, written, tuple(changed))
@@ -102,7 +102,7 @@ class JournalWork:
     def done(self) -> None:
         for batch in self._batches:
             task_id = batch.newest.task_id
-            batch.log.weighed(self._said.get(task_id, 0), self._snapshots.get(task_id, 0))
+            batch.log.count_written(self._page_characters.get(task_id, 0), self._snapshot_characters.get(task_id, 0))
         self._committed(self._batches)
 
     def by_context(self) -> dict[str, JournalWork]:
@@ -115,7 +115,7 @@ class JournalWork:
         }
 
     async def release(self, connection: AsyncConnection) -> None:
-        """Its tasks stay this replica's, which is to end them."""
+        """Its tasks keep their owner, because this replica lets them fail."""
 
     def failed(self) -> None:
         for batch in self._batches:
@@ -123,12 +123,12 @@ class JournalWork:
 
     # ------------------------------------------------------------------- new tasks
 
-    async def _accept(self, connection: AsyncConnection) -> None:
-        """Remember which task each message went to; one that came before makes no new task."""
+    async def _write_keys(self, connection: AsyncConnection) -> None:
+        """Store which task each message went to; the task of a message that was accepted before is not created."""
         for batch in self._batches:
             for key in batch.keys:
-                before = await remember(connection, key, batch.newest, self._at)
-                batch.log.repeated = before if batch.created else ""
+                before = await remember_key(connection, key, batch.newest, self._at)
+                batch.log.duplicate_of = before if batch.created else ""
 
     async def _create(self, connection: AsyncConnection, batches: Iterable[TaskBatch], numbers: Sequence[int]) -> None:
         new = [(batch.created, number) for batch, number in zip(batches, numbers, strict=True) if batch.created]
@@ -140,10 +140,10 @@ class JournalWork:
                 "owner": record.owner,
                 "replica": self._replica,
                 "resumptions": 0,
-                "cancelled": False,
+                "cancel_requested": False,
                 **_key(record),
-                **_facts(record),
-                **_snapshot(record),
+                **_status_columns(record),
+                **_snapshot_columns(record),
             }
             for record, number in new
         ]
@@ -166,9 +166,9 @@ class JournalWork:
         found: dict[str, int] = {task_id: epoch for task_id, epoch in await connection.execute(query)}
         if found != expected:
             lost = sorted(task_id for task_id in expected if found.get(task_id) != expected[task_id])
-            raise LeaseLost(f"Not this replica's any more: {', '.join(lost)}")
+            raise LeaseLost(f"Tasks of another replica now: {', '.join(lost)}")
 
-    async def _number(
+    async def _assign_numbers(
         self, connection: AsyncConnection, batches: Sequence[TaskBatch], changes: Sequence[BatchChanges]
     ) -> tuple[list[int], list[int]]:
         """The number of each new task in its context, and the position before each batch's first change."""
@@ -177,7 +177,7 @@ class JournalWork:
             new[batch.newest.context_id] += batch.created is not None
             changed[batch.newest.context_id] += change.count
         at = to_microseconds(self._at)
-        # In order, so that no two replicas wait for one another.
+        # In order, so that two replicas cannot deadlock.
         rows = [
             {
                 "context_id": context_id,
@@ -212,7 +212,7 @@ class JournalWork:
             position[context_id] += change.count
         return numbers, positions
 
-    async def _say(
+    async def _write_pages(
         self,
         connection: AsyncConnection,
         batches: Iterable[TaskBatch],
@@ -231,11 +231,11 @@ class JournalWork:
             for batch, change, position in zip(batches, changes, positions, strict=True)
             if batch.entries
         ]
-        self._said = {row["task_id"]: len(row["entries"]) for row in rows}
+        self._page_characters = {row["task_id"]: len(row["entries"]) for row in rows}
         if rows:
             await connection.execute(insert(connection, pages), rows)
 
-    async def _stand(
+    async def _write_latest_changes(
         self,
         connection: AsyncConnection,
         batches: Iterable[TaskBatch],
@@ -254,68 +254,73 @@ class JournalWork:
             for artifact_id, (place, last) in change.last.items()
         }
         if rows:
-            upsert = insert(connection, standings)
+            upsert = insert(connection, latest_changes)
             values = {name: upsert.excluded[name] for name in ("position", "task_id", "closed")}
-            keys = [standings.c.context_id, standings.c.artifact_id]
+            keys = [latest_changes.c.context_id, latest_changes.c.artifact_id]
             ordered = [rows[key] for key in sorted(rows)]
             await connection.execute(upsert.on_conflict_do_update(index_elements=keys, set_=values), ordered)
 
     async def _update(self, connection: AsyncConnection, batches: Sequence[TaskBatch]) -> None:
         records = [batch.newest for batch in batches]
-        snapshots = {record.task_id: _snapshot(record) for record in records if record.state.settled}
-        snapshots |= await self._due([batch for batch in batches if not batch.newest.state.settled])
-        self._snapshots = {task_id: _weight(snapshot) for task_id, snapshot in snapshots.items()}
+        snapshots = {record.task_id: _snapshot_columns(record) for record in records if record.state.settled}
+        snapshots |= await self._due_snapshots([batch for batch in batches if not batch.newest.state.settled])
+        self._snapshot_characters = {task_id: _characters(snapshot) for task_id, snapshot in snapshots.items()}
         alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for record in records:
-            ended = {"resumptions": 0, "cancelled": False} if record.state.settled else {}
-            values = {**_facts(record), **snapshots.get(record.task_id, {}), **ended}
-            alike[tuple(values)].append(_named(record, values))
+            ended = {"resumptions": 0, "cancel_requested": False} if record.state.settled else {}
+            values = {**_status_columns(record), **snapshots.get(record.task_id, {}), **ended}
+            alike[tuple(values)].append(_bound(record, values))
         for columns, rows in alike.items():
             await connection.execute(_update_of(columns), rows)
 
-    async def _due(self, batches: Iterable[TaskBatch]) -> dict[str, dict[str, Any]]:
-        """Snapshots of working tasks, those that are most overdue."""
-        overdue = [(batch.log.overdue(self._said[batch.newest.task_id]), batch.newest) for batch in batches]
+    async def _due_snapshots(self, batches: Iterable[TaskBatch]) -> dict[str, dict[str, Any]]:
+        """The snapshots of working tasks that are most overdue."""
+        overdue = [(batch.log.overdue(self._page_characters[batch.newest.task_id]), batch.newest) for batch in batches]
         found: dict[str, dict[str, Any]] = {}
         room = MAX_SNAPSHOT_CHARACTERS
         for characters, record in sorted(overdue, key=itemgetter(0), reverse=True):
             if characters <= 0 or room <= 0:
                 break
-            found[record.task_id] = _snapshot(record)
-            room -= _weight(found[record.task_id])
+            found[record.task_id] = _snapshot_columns(record)
+            room -= _characters(found[record.task_id])
             await asyncio.sleep(0)
         return found
 
 
-async def remember(connection: AsyncConnection, key: str, record: TaskRecord, at: datetime) -> str:
-    """Note which task a message went to; the id of the task if it went to one before."""
+async def remember_key(connection: AsyncConnection, key: str, record: TaskRecord, at: datetime) -> str:
+    """Store which task a message went to; the id of the task if it was accepted before."""
     row = {"key": key, **_key(record), "accepted_at": to_microseconds(at)}
-    upsert = insert(connection, messages).values(row)
+    upsert = insert(connection, message_keys).values(row)
     taken = await connection.scalar(
         upsert.on_conflict_do_update(
-            index_elements=[messages.c.key],
+            index_elements=[message_keys.c.key],
             set_=row,
-            where=messages.c.accepted_at < to_microseconds(at - DEDUP_WINDOW),
-        ).returning(messages.c.task_id)
+            where=message_keys.c.accepted_at < to_microseconds(at - DEDUP_WINDOW),
+        ).returning(message_keys.c.task_id)
     )
     if taken is not None:
         return ""
-    task_id = str(await connection.scalar(select(messages.c.task_id).where(messages.c.key == key)))
+    task_id = str(await connection.scalar(select(message_keys.c.task_id).where(message_keys.c.key == key)))
     return "" if task_id == record.task_id else task_id
 
 
-async def _deliver(connection: AsyncConnection, batches: Iterable[TaskBatch]) -> None:
+async def _delete_acknowledged(connection: AsyncConnection, batches: Iterable[TaskBatch]) -> None:
     for batch in batches:
-        if batch.mail:
-            ours = mail.c.context_id == batch.newest.context_id, mail.c.task_id == batch.newest.task_id
-            await connection.execute(delete(mail).where(*ours, mail.c.mail_id.in_(batch.mail)))
+        if batch.acknowledged:
+            ours = (
+                inbox_messages.c.context_id == batch.newest.context_id,
+                inbox_messages.c.task_id == batch.newest.task_id,
+            )
+            await connection.execute(
+                delete(inbox_messages).where(*ours, inbox_messages.c.inbox_id.in_(batch.acknowledged))
+            )
 
 
 def _key(record: TaskRecord) -> dict[str, Any]:
     return {"context_id": record.context_id, "task_id": record.task_id}
 
 
-def _facts(record: TaskRecord) -> dict[str, Any]:
+def _status_columns(record: TaskRecord) -> dict[str, Any]:
     return {
         "state": record.state.value,
         "changed_at": to_microseconds(record.changed_at),
@@ -324,7 +329,7 @@ def _facts(record: TaskRecord) -> dict[str, Any]:
     }
 
 
-def _snapshot(record: TaskRecord) -> dict[str, Any]:
+def _snapshot_columns(record: TaskRecord) -> dict[str, Any]:
     return {
         "snapshot": record.generation,
         "head": record_to_json(replace(record, transcript=(), artifacts={})),
@@ -333,7 +338,7 @@ def _snapshot(record: TaskRecord) -> dict[str, Any]:
     }
 
 
-def _weight(snapshot: dict[str, Any]) -> int:
+def _characters(snapshot: dict[str, Any]) -> int:
     return sum(len(snapshot[part]) for part in ("head", "transcript", "artifacts"))
 
 
@@ -342,6 +347,6 @@ def _update_of(columns: Iterable[str]) -> Any:
     return update(tasks).where(*ours).values({name: bindparam(f"new_{name}") for name in columns})
 
 
-def _named(record: TaskRecord, values: dict[str, Any]) -> dict[str, Any]:
+def _bound(record: TaskRecord, values: dict[str, Any]) -> dict[str, Any]:
     named = {f"new_{name}": value for name, value in values.items()}
     return {"of_context": record.context_id, "of_task": record.task_id, **named}

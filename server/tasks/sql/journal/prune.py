@@ -1,16 +1,16 @@
-"""Removing what is no longer to be kept, in many small transactions, so that nobody waits for one.
+"""Removes what retention says is no longer stored, in many small transactions, so that no request waits for one.
 
-What fails is left for the next time, and nothing else with it.
+A step that fails is left for the next time, and fails no other step.
 
-Rule 1 (journals): the entries of a task that has ended go; the task, as it stands, stays.
-Rule 2 (versions): the content of an old version goes; its number and who wrote it stay. The current version is kept,
-        however old. A kept one that is stored as an edit of one that goes is stored whole before.
-Rule 3 (contexts): a context goes with all it has, when none of its tasks or artifacts has changed for so long. One with
-        a task that works, or that waits for an answer, is kept, however long it waits. A large one is thinned out
-        first, as by rules 1 and 2: who comes back to it in that moment finds its artifacts as they were last.
-Rule 4: an artifact that a living replica holds is left for the next time. On SQLite no row says so, and whoever is
-        alone with the file asks its own memory (`store/sql/artifact_lease.py`, rule 4).
-Rule 5: what has no use after a day goes, too: which task a message went to, and post that nobody has taken.
+Rule 1 (journals): the entries of a task that has ended are deleted; the task's record stays.
+Rule 2 (versions): the content of an old version is deleted; its number and author stay. The current version is kept,
+        however old. A version that is kept as an edit of a deleted one is stored whole before.
+Rule 3 (contexts): a context is deleted with all its rows when none of its tasks or artifacts has changed for so long. A
+        context with a task that works or waits for input is kept, however long it waits. A large one is first thinned
+        out, as by rules 1 and 2: a request that uses it again in that moment finds the current artifacts.
+Rule 4: an artifact that is leased by a living replica is left for the next time. On SQLite no row says so; there the
+        process asks its own store (`store/sql/artifact_lease.py`, rule 4).
+Rule 5: after a day, the deduplication keys of messages and the inbox rows that no owner has taken are deleted.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     contexts,
-    mail,
-    messages,
+    inbox_messages,
+    latest_changes,
+    message_keys,
     pages,
     replicas,
-    standings,
     task_contexts,
     tasks,
 )
@@ -48,31 +48,31 @@ from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 10
-"""Tasks whose entries are removed in one transaction, or versions that lose their contents."""
+"""Tasks whose entries, or versions whose contents, are deleted in one transaction."""
 LARGE_CONTEXT_BYTES = 16 * 1024 * 1024
-"""Bytes of a context that is thinned out before it is removed."""
+"""A context of this size is thinned out before it is deleted."""
 MESSAGE_BATCH_SIZE = 1000
-"""Messages that are forgotten in one transaction."""
+"""Keys or inbox rows that are deleted in one transaction."""
 
 ENDED = [state.value for state in State if state.terminal]
-IN_CONTEXT = (pages, standings, mail, drafts, versions, artifacts, tasks, contexts)
-"""The tables that have what a context has."""
+IN_CONTEXT = (pages, latest_changes, inbox_messages, drafts, versions, artifacts, tasks, contexts)
+"""The tables with the rows of a context."""
 TEXTS = (pages.c.entries, tasks.c.head, tasks.c.transcript, tasks.c.artifacts, versions.c.content, drafts.c.content)
-"""The columns that a context's size is made of."""
+"""The columns that make the size of a context."""
 
 
 FreezeContext = Callable[[str], AbstractContextManager[bool]]
-"""As `SqlArtifactStore.frozen`."""
+"""`SqlArtifactStore.frozen`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long things are kept; None is for ever.
+    """How long rows are kept; None is for ever.
 
     Attributes:
-        journals: entries of tasks, after their end.
-        versions: contents of versions that are not the current one, after they were made.
-        contexts: contexts, after their last change.
+        journals: entries of a task, after its end.
+        versions: the content of a version that is not the current one, after it was made.
+        contexts: a context, after its last change.
     """
 
     journals: timedelta
@@ -82,13 +82,13 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class PruneResult:
-    """How much was removed, or would be.
+    """What was deleted, or would be.
 
     Attributes:
-        journals: tasks whose entries were.
-        versions: versions whose contents were.
-        contexts: contexts that were, with all they had.
-        bytes: of text, about.
+        journals: number of tasks whose entries were deleted.
+        versions: number of versions whose contents were deleted.
+        contexts: number of contexts.
+        bytes: approximate size of the deleted texts.
     """
 
     journals: int = 0
@@ -105,18 +105,18 @@ async def prune(
     *,
     dry_run: bool = False,
 ) -> PruneResult:
-    """Remove what is older than it is to be kept. What it finds after it has begun may stay until the next time.
+    """Delete what is older than its retention. Rows that become old enough meanwhile may stay until the next time.
 
     Args:
         now: with its zone.
-        freeze: keeps the memory of this process out of a context, or says that it is in use (rule 4).
-        dry_run: change nothing; only say what would be removed.
+        freeze: keeps the store of this process out of a context, or says that it is in use (rule 4).
+        dry_run: delete nothing; only count.
 
     Raises:
-        Unavailable: the database cannot be used; what was removed before stays so.
+        Unavailable: the database cannot be used; what was deleted until then is gone.
     """
     if not dry_run:
-        await _day_old(database, now)
+        await _expired_messages(database, now)
     gone = await _contexts(database, now - keep.contexts, freeze, dry_run) if keep.contexts else {}
     ended = await _journals(database, now - keep.journals, dry_run, gone)
     old = await _versions(database, now - keep.versions, freeze, dry_run, gone) if keep.versions else {}
@@ -125,8 +125,8 @@ async def prune(
 
 
 @asynccontextmanager
-async def _apart(database: Database, what: str) -> AsyncIterator[None]:
-    """What fails is left for the next time, and keeps nothing else from going, unless it is the database that fails."""
+async def _isolated(database: Database, what: str) -> AsyncIterator[None]:
+    """Log an error and continue, unless the database itself fails."""
     try:
         yield
     except Exception as error:
@@ -139,12 +139,12 @@ async def _apart(database: Database, what: str) -> AsyncIterator[None]:
 
 
 async def _contexts(database: Database, before: datetime, freeze: FreezeContext, dry_run: bool) -> dict[str, int]:
-    """The contexts that go, and their sizes."""
+    """The contexts that are deleted, and their sizes."""
     async with database.read() as connection:
         found = (await connection.scalars(select(contexts.c.context_id).where(_idle(before)))).all()
     sizes = {}
     for context_id in found:
-        async with _apart(database, f"Context {context_id!r}"):
+        async with _isolated(database, f"Context {context_id!r}"):
             size = await _size(database, context_id)
             if size > LARGE_CONTEXT_BYTES and not dry_run:
                 await _thin_out(database, context_id, before, freeze)
@@ -154,7 +154,7 @@ async def _contexts(database: Database, before: datetime, freeze: FreezeContext,
 
 
 def _idle(before: datetime) -> ColumnElement[bool]:
-    """Nothing happens in the context, nor has since."""
+    """Nothing works in the context, and nothing has changed since."""
     moving = or_(tasks.c.state.not_in(ENDED), tasks.c.changed_at >= to_microseconds(before))
     touched = or_(artifacts.c.changed >= to_microseconds(before), _held())
     return and_(
@@ -177,18 +177,18 @@ async def _size(database: Database, context_id: str) -> int:
 
 
 async def _thin_out(database: Database, context_id: str, before: datetime, freeze: FreezeContext) -> None:
-    """Take the most of a context in small transactions, as long as nobody comes back to it."""
+    """Delete most of a context in small transactions, as long as it is not used again."""
     async with database.read() as connection:
         saved = tasks.c.context_id == context_id, tasks.c.snapshot == tasks.c.generation
         ended = [(context_id, each) for each in await connection.scalars(select(tasks.c.task_id).where(*saved))]
         its = select(artifacts.c.artifact_id).where(artifacts.c.context_id == context_id)
         written = [(context_id, each) for each in await connection.scalars(its)]
-    for some in _portions(ended):
+    for some in _batches(ended):
         if await _is_idle(database, context_id, before):
             await _entries(database, some, dry_run=False)
     for key in written:
         while await _is_idle(database, context_id, before):
-            if await _some_stripped(database, key, before, freeze) is None:
+            if await _strip_batch(database, key, before, freeze) is None:
                 break
 
 
@@ -202,21 +202,21 @@ def _still_idle(context_id: str, before: datetime) -> Select[Any]:
 
 
 async def _remove(database: Database, context_id: str, before: datetime, freeze: FreezeContext) -> bool:
-    """Whether it has gone: somebody may have come back to it."""
+    """Whether it was deleted: it may be in use again."""
     with freeze(context_id) as free:
         if not free:
             return False
         async with database.write() as connection:
-            # A new task in it waits for its row, and whoever takes hold of an artifact for that one's. In the order in
-            # which the journal and the store write them, so that nobody waits for one another.
-            for table in (messages, contexts, artifacts):
+            # A new task in it waits for the row of the context, an artifact lease for that of the artifact. In the
+            # order in which the journal and the store write them, so that there is no deadlock.
+            for table in (message_keys, contexts, artifacts):
                 rows = select(table.c.context_id).where(table.c.context_id == context_id)
                 await connection.execute(rows.with_for_update())
             if await connection.scalar(_still_idle(context_id, before)) is None:
                 return False
             of_it = select(tasks.c.task_id).where(tasks.c.context_id == context_id)
             await connection.execute(delete(task_contexts).where(task_contexts.c.task_id.in_(of_it)))
-            for table in (messages, *IN_CONTEXT):
+            for table in (message_keys, *IN_CONTEXT):
                 await connection.execute(delete(table).where(table.c.context_id == context_id))
             return True
 
@@ -225,7 +225,7 @@ async def _remove(database: Database, context_id: str, before: datetime, freeze:
 
 
 async def _journals(database: Database, before: datetime, dry_run: bool, gone: Container[str]) -> dict[Key, int]:
-    """The tasks whose entries go, and the sizes of those."""
+    """The tasks whose entries are deleted, and the sizes of those."""
     has_any = exists().where(pages.c.context_id == tasks.c.context_id, pages.c.task_id == tasks.c.task_id)
     ended = (
         tasks.c.state.in_(ENDED),
@@ -236,13 +236,13 @@ async def _journals(database: Database, before: datetime, dry_run: bool, gone: C
         rows = await connection.execute(select(tasks.c.context_id, tasks.c.task_id).where(*ended, has_any))
         keys = [(row[0], row[1]) for row in rows if row[0] not in gone]
     found: dict[Key, int] = {}
-    for some in _portions(keys):
-        async with _apart(database, f"The journals of tasks {', '.join(task_id for _, task_id in some)}"):
+    for some in _batches(keys):
+        async with _isolated(database, f"The journals of tasks {', '.join(task_id for _, task_id in some)}"):
             found |= await _entries(database, some, dry_run)
     return found
 
 
-def _portions(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
+def _batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
     return (keys[start : start + BATCH_SIZE] for start in range(0, len(keys), BATCH_SIZE))
 
 
@@ -252,7 +252,7 @@ async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> di
         query = select(*of_task, func.sum(text_size(connection, pages.c.entries))).where(tuple_(*of_task).in_(some))
         sizes = {(row[0], row[1]): int(row[2]) for row in await connection.execute(query.group_by(*of_task))}
     if not dry_run:
-        async with database.write() as connection:  # what has ended never goes on
+        async with database.write() as connection:  # a task that has ended gets no new entries
             await connection.execute(delete(pages).where(tuple_(*of_task).in_(some)))
     return sizes
 
@@ -263,7 +263,7 @@ async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> di
 async def _versions(
     database: Database, before: datetime, freeze: FreezeContext, dry_run: bool, gone: Container[str]
 ) -> dict[Key, tuple[int, int]]:
-    """The artifacts of which versions go: how many, and their size."""
+    """The artifacts whose versions are deleted: how many versions, and their size."""
     key = versions.c.context_id, versions.c.artifact_id
     artifact = and_(artifacts.c.context_id == key[0], artifacts.c.artifact_id == key[1])
     query = select(*key).join(artifacts, artifact).where(_free(), _old(before, artifacts.c.current)).distinct()
@@ -271,7 +271,7 @@ async def _versions(
         keys = [(row[0], row[1]) for row in await connection.execute(query) if row[0] not in gone]
     found = {}
     for each in keys:
-        async with _apart(database, f"Artifact {each[1]!r} of context {each[0]!r}"):
+        async with _isolated(database, f"Artifact {each[1]!r} of context {each[0]!r}"):
             counted = await (_counted(database, each, before) if dry_run else _strip(database, each, before, freeze))
             if counted[0]:
                 found[each] = counted
@@ -279,12 +279,12 @@ async def _versions(
 
 
 def _free() -> ColumnElement[bool]:
-    """Nobody is changing the artifact."""
+    """No draft is open, and no replica has the lease."""
     return and_(artifacts.c.draft_task.is_(None), or_(artifacts.c.holder.is_(None), ~_held()))
 
 
 def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[bool]:
-    """The version's content goes."""
+    """The content of the version is to be deleted."""
     has_any = or_(versions.c.content.is_not(None), versions.c.replacement.is_not(None))
     return and_(versions.c.made_at < before, versions.c.number != current, has_any)
 
@@ -302,15 +302,15 @@ def _length(connection: AsyncConnection) -> ColumnElement[int]:
 
 
 async def _strip(database: Database, key: Key, before: datetime, freeze: FreezeContext) -> tuple[int, int]:
-    """Take the contents of an artifact's old versions, as long as nobody changes it: how many, and their size."""
+    """Delete the contents of an artifact's old versions, as long as it is free: how many, and their size."""
     sizes: list[int] = []
-    while (some := await _some_stripped(database, key, before, freeze)) is not None:
+    while (some := await _strip_batch(database, key, before, freeze)) is not None:
         sizes += some
     return len(sizes), sum(sizes)
 
 
-async def _some_stripped(database: Database, key: Key, before: datetime, freeze: FreezeContext) -> list[int] | None:
-    """One transaction: a version is made whole, or a few have gone, of these sizes. None if there is no more to do."""
+async def _strip_batch(database: Database, key: Key, before: datetime, freeze: FreezeContext) -> list[int] | None:
+    """One transaction: a version is stored whole, or some are deleted, of these sizes. None: there is no more to do."""
     with freeze(key[0]) as free:
         if not free:
             return None
@@ -320,32 +320,32 @@ async def _some_stripped(database: Database, key: Key, before: datetime, freeze:
             if head is None or await connection.scalar(unused) is None:
                 return None
             old = select(versions.c.number).where(_of(versions, key), _old(before, head.current))
-            # The newest first: what is kept as an edit of one that goes has gone before, or stays.
+            # The newest first: an edit of a version that is deleted was deleted before, or is kept.
             going = (await connection.scalars(old.order_by(versions.c.number.desc()).limit(BATCH_SIZE))).all()
             if not going:
                 return None
             edit = await connection.scalar(_edits_of(key, going))
-            sizes = await (_make_whole(connection, key, edit) if edit else _take(connection, key, going))
-            # Whoever has the versions in memory sees by this that it has to read them again.
+            sizes = await (_store_whole(connection, key, edit) if edit else _clear_contents(connection, key, going))
+            # A replica that has the versions in memory sees by this that it must read them again.
             counts = {"revision": head.revision + 1, "pruned": head.pruned + len(sizes)}
             await connection.execute(update(artifacts).where(_of(artifacts, key)).values(counts))
             return sizes
 
 
 def _edits_of(key: Key, going: Sequence[int]) -> Select[Any]:
-    """What stays, and is kept as an edit of one that goes."""
+    """A version that is kept as an edit of one that is deleted."""
     edit = versions.c.replacement.is_not(None), versions.c.parent.in_(going), versions.c.number.not_in(going)
     return select(versions.c.number).where(_of(versions, key), *edit).limit(1)
 
 
-async def _make_whole(connection: AsyncConnection, key: Key, number: int) -> list[int]:
+async def _store_whole(connection: AsyncConnection, key: Key, number: int) -> list[int]:
     whole = content_json(await reading.version_content(connection, key, number))
     one = update(versions).where(_of(versions, key), versions.c.number == number)
     await connection.execute(one.values(content=whole, replacement=None))
     return []
 
 
-async def _take(connection: AsyncConnection, key: Key, going: Sequence[int]) -> list[int]:
+async def _clear_contents(connection: AsyncConnection, key: Key, going: Sequence[int]) -> list[int]:
     these = _of(versions, key), versions.c.number.in_(going)
     sizes = (await connection.scalars(select(_length(connection)).where(*these))).all()
     await connection.execute(update(versions).where(*these).values(content=None, replacement=None))
@@ -359,9 +359,12 @@ def _of(table: Table, key: Key) -> ColumnElement[bool]:
 # ---------------------------------------------------------------------------- rule 5
 
 
-async def _day_old(database: Database, now: datetime) -> None:
-    # By their age alone: what becomes of a message while this waits for its row is not seen here.
-    for name, at in ((messages.c.key, messages.c.accepted_at), (mail.c.mail_id, mail.c.sent_at)):
+async def _expired_messages(database: Database, now: datetime) -> None:
+    # By their age alone: a change of the row while this waits for its lock is not seen here.
+    for name, at in (
+        (message_keys.c.key, message_keys.c.accepted_at),
+        (inbox_messages.c.inbox_id, inbox_messages.c.sent_at),
+    ):
         old = at < to_microseconds(now - DEDUP_WINDOW)
         some = delete(name.table).where(old, name.in_(select(name).where(old).limit(MESSAGE_BATCH_SIZE)))
         removed = MESSAGE_BATCH_SIZE

@@ -1,8 +1,8 @@
-"""The journal in a database (`server/tasks/journal.py` has the rules; `logs.py`, how what is said becomes visible).
+"""The journal in a database. `journal/journal.py` has the rules; `logs.py` says when an entry becomes visible.
 
-Rule 1: the tasks that this replica runs are in memory, ahead of the database; what is said of them is staged, and
-        written by the group commit together with what the store has staged in the same breath.
-Rule 2: every other task is what the database says. Whoever follows one reads on when there is news of it.
+Rule 1: the tasks that this replica runs are in memory, ahead of the database. Their entries are staged, and the group
+        commit writes them together with the artifact changes that were staged in the same event-loop step.
+Rule 2: every other task is read from the database: when it is asked for, and, for subscribers, after a notification.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from sqlalchemy import ScalarSelect, Select, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import Transcript, TurnEvent
-from a2a_canvas.server.tasks.errors import StreamLost, Unwritable
+from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.journal import ContextSubscription, TaskCursor, TaskSubscription
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, count_fitting
-from a2a_canvas.server.tasks.ownership import Detached, DuplicateMessage
+from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, count_fitting
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.contexts import ContextTails
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
@@ -33,7 +32,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_tasks,
     to_microseconds,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import messages, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import message_keys, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
@@ -42,18 +41,18 @@ from a2a_canvas.store.sql.commit import COMMIT_TIMEOUT, GroupCommit
 from a2a_canvas.store.sql.database import Database, text_size
 
 SIZE_BATCH = 4
-"""How many tasks are looked at together to find out how many may be read at once."""
+"""Tasks whose sizes are read together to find out how many fit into an answer."""
 
 
 class Replica(Protocol):
-    """This process among those on the database."""
+    """The lease of this process."""
 
     @property
     def id(self) -> str: ...
 
 
 class SqlJournal:
-    """A `Journal`, and who stages what is said for the group commit.
+    """A `Journal`, and a participant of the group commit.
 
     Args:
         now: the clock.
@@ -70,7 +69,7 @@ class SqlJournal:
         self._owned: dict[str, TaskLog] = {}
         self._tails = TaskTails(database, self.owns)
         self._dirty: dict[str, TaskLog] = {}
-        self._taken: dict[str, str] = {}  # by the keys of messages that the tasks in `_owned` have taken here
+        self._taken: dict[str, str] = {}  # task by deduplication key, of the tasks in `_owned`
         self._contexts = ContextTails(database)
         self._closed = False
         commits.join(self)
@@ -80,7 +79,7 @@ class SqlJournal:
     async def create(self, record: TaskRecord, key: str = "") -> None:
         self.check_open()
         log = self._owned[record.task_id] = self._tails.add(TaskLog(record))
-        log.begin()
+        log.mark_new()
         await self.remember_message(key, record.task_id)
         self._dirty[record.task_id] = log
         self._commits.flush_now()
@@ -88,8 +87,8 @@ class SqlJournal:
     async def append(self, task_id: str, *events: TurnEvent) -> None:
         log = self._own(task_id)
         at = self._now()
-        durable = [log.say(event, at) for event in events]
-        log.show()
+        durable = [log.add(event, at) for event in events]
+        log.publish()
         self._dirty[task_id] = log
         if any(durable):
             self._commits.flush_now()
@@ -107,24 +106,24 @@ class SqlJournal:
             await self._commits.flushed(COMMIT_TIMEOUT)
         except Unavailable:
             if log and log.untouched:
-                self._dirty.pop(task_id, None)  # so that what is refused now is not carried out later
+                self._dirty.pop(task_id, None)  # it is refused now, and must not be carried out later
                 self._drop(task_id)
             raise
-        if log and log.repeated:
+        if log and log.duplicate_of:
             self._drop(task_id)
-            raise DuplicateMessage(log.repeated)
+            raise DuplicateMessage(log.duplicate_of)
         if log and log.unwritable:
             raise Unwritable(task_id)
         if log and log.failure:
-            raise Unavailable("what was said in the same context could not be written")
+            raise Unavailable("a write in the same context failed")
 
     async def wait_writable(self) -> None:
         await self._commits.healthy.wait()
 
-    async def acknowledge(self, task_id: str, mail_id: str, key: str) -> None:
-        """The message that was appended last came by post; or it had come before."""
+    async def acknowledge(self, task_id: str, inbox_id: str, key: str) -> None:
+        """Delete an inbox row: its message was just appended, or had been before."""
         log = self._own(task_id)
-        log.acknowledge(mail_id)
+        log.acknowledge(inbox_id)
         await self.remember_message(key, task_id)
         self._dirty[task_id] = log
         self._commits.flush_now()
@@ -142,11 +141,11 @@ class SqlJournal:
         self._own(task_id)
 
     def check_open(self) -> None:
-        """Raises `Unavailable` if what is said now may never be written, or not for long."""
+        """Raises `Unavailable` if new entries may not be written soon, or never."""
         if self._closed:
             raise Unavailable("this server is stopping")
         if self._commits.failing:
-            raise self._commits.failing  # rather than take what may have to wait for long
+            raise self._commits.failing  # refused rather than kept waiting
 
     def _own(self, task_id: str) -> TaskLog:
         log = self._owned.get(task_id)
@@ -158,13 +157,13 @@ class SqlJournal:
 
     def collect(self) -> JournalWork | None:
         dirty, self._dirty = self._dirty, {}
-        batches = [log.take() for log in dirty.values()]
+        batches = [log.take_batch() for log in dirty.values()]
         return JournalWork(batches, self._replica.id, self._now(), self._notify, self._committed) if batches else None
 
     def _committed(self, batches: Sequence[TaskBatch]) -> None:
         for batch in batches:
-            batch.log.saved_to(batch.newest.generation)
-            if batch.newest.state.settled and batch.log.saved and not batch.log.repeated:
+            batch.log.mark_durable(batch.newest.generation)
+            if batch.newest.state.settled and batch.log.saved and not batch.log.duplicate_of:
                 self._drop(batch.newest.task_id)
         self._contexts.changed({batch.newest.context_id for batch in batches})
 
@@ -173,7 +172,7 @@ class SqlJournal:
             self._taken = {key: other for key, other in self._taken.items() if other != task_id}
 
     def adopt(self, record: TaskRecord) -> None:
-        """A task is this replica's now."""
+        """Run a task that this replica has acquired."""
         log = self._tails.get(record.task_id)
         if log and log.record.generation != record.generation:
             log.fail(StreamLost())
@@ -183,19 +182,19 @@ class SqlJournal:
         self._owned[record.task_id] = log
 
     def give_up(self) -> None:
-        """No task is this replica's any more: nothing that is said from now on is heard."""
+        """Run no task any more: every further `append` raises `Detached`."""
         self._closed = True
         self._owned.clear()
 
     async def stop(self) -> None:
-        """Read nothing more for those who follow."""
+        """Stop reading for subscribers."""
         await self._contexts.stop()
 
     def drop(self, context_id: str) -> dict[str, bool]:
-        """What was said in a context and is not committed never will be: whoever follows one of its tasks comes back.
+        """Drop the staged entries of a context; the subscribers of its tasks get `StreamLost`.
 
         Returns:
-            The tasks there that this replica ran, and of each whether it is one that could not be written.
+            The tasks there that this replica ran, and of each whether it could not be written.
         """
         logs = {task_id: log for task_id, log in self._owned.items() if log.newest.context_id == context_id}
         for task_id, log in logs.items():
@@ -205,7 +204,7 @@ class SqlJournal:
         return {task_id: log.unwritable for task_id, log in logs.items()}
 
     def forget(self) -> None:
-        """What memory says may not be true: whoever follows a task must come back."""
+        """Drop everything in memory, which may be wrong; all subscribers get `StreamLost`."""
         for log in self._owned.values():
             log.fail(StreamLost())
         self._tails.fail(StreamLost())
@@ -215,7 +214,7 @@ class SqlJournal:
     # ------------------------------------------------------------------------- news
 
     async def refresh(self, task_ids: Iterable[str], context_ids: Iterable[str]) -> None:
-        """Other replicas have written something of these.
+        """Read what other replicas have written of these tasks and contexts.
 
         Raises:
             Unavailable: it cannot be read now.
@@ -224,7 +223,7 @@ class SqlJournal:
         await self._contexts.refresh(context_ids)
 
     async def refresh_all(self) -> None:
-        """Whatever is followed may have gone on: the net below the news.
+        """Read what is new of everything that is followed, in case notifications were lost.
 
         Raises:
             Unavailable: it cannot be read now.
@@ -238,20 +237,20 @@ class SqlJournal:
         if not key:
             return ""
         since = to_microseconds(self._now() - DEDUP_WINDOW)
-        query = select(messages.c.task_id).where(messages.c.key == key, messages.c.accepted_at >= since)
+        query = select(message_keys.c.task_id).where(message_keys.c.key == key, message_keys.c.accepted_at >= since)
         async with self._database.read() as connection:
             found = await connection.scalar(query)
-        return str(found or self._taken.get(key, ""))  # in this order: what leaves memory is in the rows
+        return str(found or self._taken.get(key, ""))  # in this order: what has left memory is in the rows
 
     async def get(self, task_id: str) -> TaskRecord:
         log = self._owned.get(task_id)
-        if log and not log.unborn:
+        if log and not log.unsaved_new:
             return log.record
         return await read_record(self._database, task_id)
 
     async def follow(self, task_id: str) -> TaskSubscription:
         log = self._owned.get(task_id)
-        return TaskCursor(log if log and not log.unborn else await self._tails.read(task_id))
+        return TaskCursor(log if log and not log.unsaved_new else await self._tails.read(task_id))
 
     async def follow_context(self, context_id: str) -> ContextSubscription:
         return await self._contexts.follow(context_id)
@@ -304,7 +303,7 @@ class SqlJournal:
         return TaskPage(tuple(shown), int(total or 0), len(found) > limit)
 
     async def _count_fitting(self, connection: AsyncConnection, page: Select[Any], query: TaskQuery) -> int:
-        """How many tasks of a page there may be read at once."""
+        """How many tasks of the page fit into `max_bytes`."""
         if query.max_bytes is None:
             return query.limit
         shown = (tasks.c.artifacts, tasks.c.transcript) if query.artifacts else ()

@@ -1,4 +1,4 @@
-"""The tasks that are followed here, whoever runs them: what is elsewhere is read on when there is news of it."""
+"""The tasks that are followed here. Those of other replicas are read from the database after a notification."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from a2a_canvas.store.sql.database import Database
 
 
 class TaskTails:
-    """The logs of tasks, each as long as somebody holds it.
+    """The logs of tasks, each as long as it is referenced.
 
     Args:
-        owns: whether this replica runs a task: then its log is ahead of the database, and is not read on.
+        owns: whether this replica runs a task: then its log is ahead of the database, and is not read.
     """
 
     def __init__(self, database: Database, owns: Callable[[str], bool]) -> None:
@@ -36,13 +36,13 @@ class TaskTails:
         return log
 
     def fail(self, error: Exception) -> None:
-        """Whoever follows a task must come back."""
+        """End the subscriptions of every task with `error`."""
         for log in tuple(self._logs.values()):
             log.fail(error)
         self._logs.clear()
 
     async def read(self, task_id: str) -> TaskLog:
-        """A task that runs elsewhere, or has ended, as it now stands.
+        """The current log of a task that runs elsewhere, or has ended.
 
         Raises:
             TaskNotFound: there is none.
@@ -62,7 +62,7 @@ class TaskTails:
                 return log
 
     async def refresh(self, task_ids: Iterable[str]) -> None:
-        """These have gone on.
+        """Read the new entries of these tasks.
 
         Raises:
             Unavailable: they cannot be read now.
@@ -73,7 +73,7 @@ class TaskTails:
                 await self._read_on(log)
 
     async def refresh_all(self) -> None:
-        """Any of them may have gone on.
+        """Read the new entries of all tasks that have any.
 
         Raises:
             Unavailable: they cannot be read now.
@@ -89,7 +89,7 @@ class TaskTails:
             await self.refresh(task_id for task_id, last in found.items() if last > known[task_id].generation)
 
     def _fail_removed(self, task_ids: Iterable[str]) -> None:
-        """They have gone with their contexts, before their ends were read here."""
+        """End the subscriptions of tasks that were removed with their contexts."""
         for task_id in task_ids:
             log = self._logs.get(task_id)
             if log is not None and not self._owns(task_id) and log.saved:
@@ -102,12 +102,12 @@ class TaskTails:
                     entries = await entries_after(connection, log.record)
                     first = entries[0].generation if entries else 1 + await _generation(connection, log.record)
             except Unreadable:
-                log.fail(StreamLost())  # whoever comes back is told why
+                log.fail(StreamLost())  # a new subscription raises `Unreadable`
                 return
             if self._owns(log.record.task_id) or not log.saved:
-                return  # the last that was said here may be among them
+                return  # its own entries may be among them
             if first != log.record.generation + 1:
-                log.fail(StreamLost())  # what comes next is no longer kept
+                log.fail(StreamLost())  # the next entries have been removed
             elif entries:
                 log.read(entries)
 

@@ -1,10 +1,10 @@
-"""What one replica asks of another that runs a task: to take a message, or to cancel it.
+"""Inboxes: what a replica asks of the owner of a task, namely to take a message, or to cancel the task.
 
-Rule 1: a message lies in `mail` until its task's owner has taken it; the row goes in the transaction that brings the
-        message into the task. So it is taken once, or not at all.
-        A row whose message has come another way as well goes without being taken again.
-Rule 2: whoever sent it waits for that. If the task settles first, the sender takes the message back and sends it anew.
-Rule 3: a wish to cancel is a mark on the task, which a new owner finds, too.
+Rule 1: a message waits in `inbox_messages` until the owner of its task has taken it; its row is deleted in the
+        transaction that writes the message to the task. So it is taken exactly once. The row of a message that has
+        reached the task in another way is deleted as well.
+Rule 2: the sender waits for that. If the task settles first, the sender withdraws the message and sends it again.
+Rule 3: a request to cancel is a flag on the task, which a new owner finds, too.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.server.agent.events import MessageReceived, StatusChanged, UserMessage
 from a2a_canvas.server.tasks.codec import message_of_json, message_to_json
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.ownership import TaskRunner
+from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.journal_reading import read_context_id, tasks_in, to_microseconds
-from a2a_canvas.server.tasks.sql.journal.journal_tables import mail, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, tasks
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
 
 CHECK_INTERVAL = 1.0
-"""Seconds after which a sender looks whether its message was taken, if nothing has told it."""
+"""Seconds after which a sender checks its message without a notification."""
 
 
 class Inbox:
-    """The post of one replica.
+    """Sends to the inboxes of other replicas' tasks, and reads those of this replica's.
 
     Args:
-        notify: tells the other replicas, within the transaction, that there is post for a task.
+        notify: notifies the owner of a task, within the transaction.
     """
 
     def __init__(
@@ -52,31 +52,31 @@ class Inbox:
         self._journal = journal
         self._notify = notify
         self._now = now
-        self._taken: dict[str, str] = {}  # by the id of a message, its task
+        self._seen: dict[str, str] = {}  # task by inbox row: taken, but the deletion may not be durable
 
     # ------------------------------------------------------------------------ sending
 
     async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
-        """Give a message to a task's owner. False: the task settled before it acknowledge it.
+        """Send a message to the owner of a task. False: the task settled before it took the message.
 
         Raises:
             Unavailable: the database cannot be used.
         """
         following = await self._journal.follow(task_id)
-        row = {"context_id": following.snapshot.context_id, "task_id": task_id, "mail_id": str(uuid4())}
+        row = {"context_id": following.snapshot.context_id, "task_id": task_id, "inbox_id": str(uuid4())}
         said = {"sent_at": to_microseconds(self._now()), "key": key, "message": message_to_json(message)}
         async with self._database.write() as connection:
-            await connection.execute(mail.insert().values(row | said))
+            await connection.execute(inbox_messages.insert().values(row | said))
             await self._notify(connection, task_id)
         settled = following.snapshot.state.settled
         while not settled:
-            settled = await _news(following)
+            settled = await _wait_for_news(following)
             if not await self._is_pending(row):
                 return True
-        return not await self._take_back(row)
+        return not await self._withdraw(row)
 
     async def request_cancel(self, task_id: str) -> None:
-        """Mark a task to be cancelled.
+        """Ask the owner of a task to cancel it.
 
         Raises:
             Unavailable: the database cannot be used.
@@ -84,27 +84,27 @@ class Inbox:
         async with self._database.write() as connection:
             context_id = await read_context_id(connection, task_id)
             ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id
-            await connection.execute(update(tasks).where(*ours).values(cancelled=True))
+            await connection.execute(update(tasks).where(*ours).values(cancel_requested=True))
             await self._notify(connection, task_id)
 
     async def _is_pending(self, row: Mapping[str, str]) -> bool:
         async with self._database.read() as connection:
-            found = select(func.count()).select_from(mail).where(*_is(row))
+            found = select(func.count()).select_from(inbox_messages).where(*_is(row))
             return bool(await connection.scalar(found))
 
-    async def _take_back(self, row: Mapping[str, str]) -> bool:
+    async def _withdraw(self, row: Mapping[str, str]) -> bool:
         async with self._database.write() as connection:
-            return (await connection.execute(delete(mail).where(*_is(row)))).rowcount == 1
+            return (await connection.execute(delete(inbox_messages).where(*_is(row)))).rowcount == 1
 
     # ----------------------------------------------------------------------- receiving
 
     def forget(self, task_ids: Collection[str] | None = None) -> None:
-        """What these tasks, or all, have taken last may not be durable, and never be."""
-        kept = {} if task_ids is None else {k: task for k, task in self._taken.items() if task not in task_ids}
-        self._taken = kept
+        """Read the inbox rows of these tasks, or of all, again: what was taken last may never become durable."""
+        kept = {} if task_ids is None else {k: task for k, task in self._seen.items() if task not in task_ids}
+        self._seen = kept
 
-    async def collect(self, owner: TaskRunner) -> None:
-        """Bring what has come for the tasks of this replica to where they run.
+    async def collect(self, runner: TaskRunner) -> None:
+        """Deliver the messages and the requests to cancel that wait for tasks of this replica.
 
         Raises:
             Unavailable: the database cannot be used.
@@ -113,31 +113,35 @@ class Inbox:
         if not ours:
             return
         async with self._database.read() as connection:
-            pending = select(mail).where(tuple_(mail.c.context_id, mail.c.task_id).in_(ours))
-            found = (await connection.execute(pending.order_by(mail.c.sent_at, mail.c.mail_id))).all()
+            pending = select(inbox_messages).where(
+                tuple_(inbox_messages.c.context_id, inbox_messages.c.task_id).in_(ours)
+            )
+            found = (
+                await connection.execute(pending.order_by(inbox_messages.c.sent_at, inbox_messages.c.inbox_id))
+            ).all()
             cancelled = (
-                await connection.scalars(select(tasks.c.task_id).where(tasks_in(ours), tasks.c.cancelled))
+                await connection.scalars(select(tasks.c.task_id).where(tasks_in(ours), tasks.c.cancel_requested))
             ).all()
         for task_id in cancelled:
-            owner.interrupt(task_id)
+            runner.interrupt(task_id)
         for row in found:
-            if row.mail_id not in self._taken:
-                await self._deliver(owner, row)
-        lying = {row.mail_id for row in found}
-        self._taken = {each: task for each, task in self._taken.items() if each in lying}
+            if row.inbox_id not in self._seen:
+                await self._deliver(runner, row)
+        waiting = {row.inbox_id for row in found}
+        self._seen = {each: task for each, task in self._seen.items() if each in waiting}
 
-    async def _deliver(self, owner: TaskRunner, row: Row[Any]) -> None:
+    async def _deliver(self, runner: TaskRunner, row: Row[Any]) -> None:
         known = await self._journal.find_duplicate(row.key)
         if not self._journal.owns(row.task_id):
             return
         if known or (message := _message(row)) is None:
-            await self._take(row, "")
-        elif await owner.deliver(row.task_id, message):
-            await self._take(row, row.key)
+            await self._acknowledge(row, "")
+        elif await runner.deliver(row.task_id, message):
+            await self._acknowledge(row, row.key)
 
-    async def _take(self, row: Row[Any], key: str) -> None:
-        await self._journal.acknowledge(row.task_id, row.mail_id, key)
-        self._taken[row.mail_id] = row.task_id
+    async def _acknowledge(self, row: Row[Any], key: str) -> None:
+        await self._journal.acknowledge(row.task_id, row.inbox_id, key)
+        self._seen[row.inbox_id] = row.task_id
 
 
 def _message(row: Row[Any]) -> UserMessage | None:
@@ -149,11 +153,11 @@ def _message(row: Row[Any]) -> UserMessage | None:
 
 
 def _is(row: Mapping[str, str]) -> tuple[ColumnElement[bool], ...]:
-    return tuple(mail.c[name] == value for name, value in row.items())
+    return tuple(inbox_messages.c[name] == value for name, value in row.items())
 
 
-async def _news(following: TaskSubscription) -> bool:
-    """Wait until the task has taken a message or settled, or a while; whether it has settled."""
+async def _wait_for_news(following: TaskSubscription) -> bool:
+    """Wait until the task has taken a message, or settled, or for `CHECK_INTERVAL`; whether it has settled."""
     entries = aiter(following)
     try:
         async with asyncio.timeout(CHECK_INTERVAL):

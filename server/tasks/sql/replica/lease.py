@@ -1,19 +1,19 @@
-"""Which replicas live. `takeover.py` is about the tasks of one that does not.
+"""The leases of replicas. `takeover.py` is about the tasks of a replica whose lease has expired.
 
-Rule 1: a replica has a row, renewed every second by the database's clock. Whoever finds one older than
-        four removes it. By that its replica is dead and can never write again: each of its transactions begins
-        with its row.
-Rule 2: a replica that is removed while it lives (it was stopped, or cut off) finds out at its next beat or write,
-        drops everything, and goes on as a new one.
-Rule 3: nobody is removed by a replica that has not itself kept its beat for as long: when the database or this process
-        has stood still, with an error or without, everybody first gets the time to say that they live. Others are
-        judged as of this one's own last beat, because the database may stand still at any moment. But one that has
-        just started, and has found the database there ever since, need not wait for whoever was silent since before:
-        if the database itself has run since that one's last beat, it is dead.
-Rule 4: the heartbeat waits for no turn: it has a connection of its own, and the dead are looked for elsewhere. Only a
-        transaction of its own replica can hold its row, and nobody removes a replica whose row is held; when that
-        transaction is committed, it has said that the replica lives.
-Rule 5: alone (SQLite) there is nobody to beat for: the lock on the file is the lease.
+Rule 1: a replica has a row in `replicas`; its heartbeat renews it every second by the database's clock. A replica that
+        finds a row older than four seconds deletes it. The replica of that row is then dead, and can never write again:
+        every transaction begins by locking the row of its replica.
+Rule 2: a replica whose row was deleted while it lives (it was stopped, or cut off) finds out at its next heartbeat or
+        write. It discards its memory, and continues as a new replica with a new id.
+Rule 3: a replica expires others only if it has itself kept its heartbeat for as long as a lease: when the database or
+        this process has stalled, the others first get the time to renew. Their age is measured against this replica's
+        own last heartbeat, because the database may stall at any moment. There is one exception: a replica that has
+        just started, and has reached the database ever since, may expire rows at once whose last heartbeat is newer
+        than the start of the database (`heartbeat_at > pg_postmaster_start_time()`).
+Rule 4: the heartbeat waits for no turn: it has a connection of its own, and expiry runs in another task. A row can only
+        be locked by a transaction of its own replica, and locked rows are not expired; the commit of that transaction
+        renews the lease.
+Rule 5: on SQLite there is no other replica (`exclusive`): the lock on the file is the lease.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
-    """Seconds from one beat to the next, and after which one without a beat is dead."""
+    """Seconds between two heartbeats, and after which a lease without one expires."""
 
     heartbeat: float = 1.0
     expiry: float = 4.0
 
     @property
     def late(self) -> float:
-        """After how long without a beat of its own a replica does not judge others.
+        """Seconds without a heartbeat of its own after which a replica does not expire others.
 
-        They may have beaten up to a beat before it when everything stood still.
+        If everything stalled, their last heartbeats may be up to one interval older than its own.
         """
         return self.expiry / 2
 
@@ -57,13 +57,15 @@ _NOW = func.extract("epoch", func.clock_timestamp())
 
 
 class Lease:
-    """This process's place among the replicas on a database.
+    """The lease of this process.
 
     Args:
-        clock: seconds; it goes on while the process is stopped.
+        clock: seconds, also counted while the process is stopped.
 
     Attributes:
-        registered: the others know of it.
+        id: of this replica.
+        exclusive: there are no other replicas.
+        registered: the row of this replica has been committed.
     """
 
     def __init__(self, database: Database, timing: LeaseTiming, clock: Callable[[], float] = time.monotonic) -> None:
@@ -73,9 +75,9 @@ class Lease:
         self._database = database
         self._commits = 0
         self._clock = clock
-        self._beaten: float | None = None
+        self._last_heartbeat: float | None = None
         self._steady_since: float | None = None
-        self._never_disconnected = True  # it has kept its beat ever since it started
+        self._never_disconnected = True  # since the start of the process
         self.registered = False
 
     # ------------------------------------------------------------------------ writing
@@ -94,34 +96,34 @@ class Lease:
     # ------------------------------------------------------------------------- living
 
     async def register(self) -> None:
-        """Become a replica.
+        """Insert the row of this replica.
 
         Raises:
             Unavailable: the database cannot be used.
         """
         replica = self.id
         async with self._database.write() as connection:
-            await self.enter(connection)
-        if self.id == replica:  # else it has been renewed meanwhile
-            self.registered, self._beaten = True, self._clock()
+            await self.insert_row(connection)
+        if self.id == replica:  # otherwise it was renewed meanwhile
+            self.registered, self._last_heartbeat = True, self._clock()
 
-    async def enter(self, connection: AsyncConnection) -> None:
-        """Add this replica's row, if it is not there."""
+    async def insert_row(self, connection: AsyncConnection) -> None:
+        """Insert the row of this replica, if it is not there."""
         if not self.exclusive:
-            row = {"replica_id": self.id, "beat": _NOW, "commits": 0}
+            row = {"replica_id": self.id, "heartbeat_at": _NOW, "commits": 0}
             await connection.execute(insert(connection, replicas).values(row).on_conflict_do_nothing())
 
     def renew(self) -> None:
-        """Be a new replica from now on; the next beat or write says so to the others."""
+        """Become a new replica; its row is inserted by the next heartbeat or write."""
         self.id, self.registered = str(uuid4()), False
         self._commits = 0
-        self._unsteady()
+        self._mark_unsteady()
 
     async def heartbeat(self) -> bool:
-        """Say that this replica lives; whether it does.
+        """Renew the lease; whether it was still held.
 
         Raises:
-            Unavailable: nobody could be told.
+            Unavailable: the database cannot be used.
         """
         if not self.registered:
             await self.register()
@@ -130,26 +132,26 @@ class Lease:
         replica = self.id
         try:
             async with self._database.heartbeat() as connection:
-                ours = update(replicas).where(replicas.c.replica_id == replica).values(beat=_NOW)
+                ours = update(replicas).where(replicas.c.replica_id == replica).values(heartbeat_at=_NOW)
                 alive = (await connection.execute(ours)).rowcount == 1
         except Unavailable:
-            self._unsteady()
+            self._mark_unsteady()
             raise
         if self.id != replica:
-            return True  # it has found out already, and been renewed
+            return True  # a write has found out first, and the lease was renewed
         now = self._clock()
-        if self._beaten is not None and now - self._beaten > self.timing.late:
-            self._unsteady()
-        self._beaten = now
+        if self._last_heartbeat is not None and now - self._last_heartbeat > self.timing.late:
+            self._mark_unsteady()
+        self._last_heartbeat = now
         self._steady_since = (self._steady_since or now) if alive else None
         return alive
 
-    def _unsteady(self) -> None:
-        """Who has not kept its own beat does not know whether others could keep theirs (rule 3)."""
+    def _mark_unsteady(self) -> None:
+        """Expire nobody for the time of a lease (rule 3)."""
         self._steady_since, self._never_disconnected = None, False
 
     async def expire_dead(self) -> None:
-        """Remove replicas that have not renewed their rows (rules 1 and 3).
+        """Delete the rows of replicas whose leases have expired (rules 1 and 3).
 
         Raises:
             Unavailable: the database cannot be used.
@@ -158,24 +160,26 @@ class Lease:
         if self.exclusive or not (steady or self._never_disconnected):
             return
         own = replicas.alias()
-        last = select(own.c.beat).where(own.c.replica_id == self.id).scalar_subquery()
-        silent = select(replicas.c.replica_id).where(replicas.c.beat < last - self.timing.expiry)
+        last = select(own.c.heartbeat_at).where(own.c.replica_id == self.id).scalar_subquery()
+        silent = select(replicas.c.replica_id).where(replicas.c.heartbeat_at < last - self.timing.expiry)
         if not steady:
-            silent = silent.where(replicas.c.beat > func.extract("epoch", func.pg_postmaster_start_time()))
+            silent = silent.where(replicas.c.heartbeat_at > func.extract("epoch", func.pg_postmaster_start_time()))
         dead = delete(replicas).where(replicas.c.replica_id.in_(silent.with_for_update(skip_locked=True)))
         async with self._database.write() as connection:
             found = (await connection.scalars(dead.returning(replicas.c.replica_id))).all()
         if found:
-            logger.warning("Replicas that no longer answer: %s. Their tasks are taken up.", ", ".join(found))
+            logger.warning(
+                "The leases of these replicas have expired: %s. Their tasks are taken over.", ", ".join(found)
+            )
 
     async def resign(self, given_up: Callable[[AsyncConnection], Any]) -> None:
-        """Stop being a replica: give up every task, so that others take them up at once.
+        """Give up the lease and every task, so that others take the tasks over at once.
 
         Args:
-            given_up: tells the others, within the transaction.
+            given_up: notifies the others, within the transaction.
 
         Raises:
-            Unavailable: the database cannot be used; others find out by themselves.
+            Unavailable: the database cannot be used; the lease expires.
         """
         async with self._database.write() as connection:
             ours = update(tasks).where(tasks.c.replica == self.id, tasks.c.state.in_(UNSETTLED))
@@ -185,7 +189,7 @@ class Lease:
 
 
 class _LeaseCheck:
-    """What every transaction of a replica begins with: its row is there, and does not have this transaction yet."""
+    """The beginning of every transaction: the replica's row is there, and does not count this transaction yet."""
 
     def __init__(self, lease: Lease, replica: str, number: int) -> None:
         self._lease = lease
@@ -196,14 +200,14 @@ class _LeaseCheck:
         if self._lease.exclusive:
             return
         if self._lease.id == self._replica and not self._lease.registered:
-            await self._lease.enter(connection)
+            await self._lease.insert_row(connection)
         ours = replicas.c.replica_id == self._replica
         number = await connection.scalar(select(replicas.c.commits).where(ours).with_for_update())
         if number is None:
             raise LeaseLost("another replica has taken over")
         if number == self._number:
             raise AlreadyCommitted
-        await connection.execute(update(replicas).where(ours).values(commits=self._number, beat=_NOW))
+        await connection.execute(update(replicas).where(ours).values(commits=self._number, heartbeat_at=_NOW))
 
     def done(self) -> None:
         if self._lease.id == self._replica:

@@ -1,7 +1,13 @@
-"""Everything that a server keeps in a database, and its place among the other replicas: one `SqlBackend` per process.
+"""The journal and the store of one replica in a database, and the loops that keep its lease and take over tasks.
 
-The order of the participants in the group commit is that of the writes: first the lease, which proves that this
-replica may write at all, then the tasks, then the artifacts.
+Rule 1: the order of the participants in the group commit is the order of the writes: first the lease, which proves that
+        this replica may write, then the tasks, then the artifacts.
+Rule 2: takeovers run beside the heartbeat, one at a time: a task that was claimed and is not adopted yet would look
+        like a leaked one to another takeover.
+Rule 3: if a transaction cannot be written for a reason that concerns one context, the tasks in it fail, and no others.
+        Its tasks that could be written are taken over again from their rows.
+Rule 4: this backend calls the runtime (`TaskRunner`); the runtime knows the journal, the store and the ownership, and
+        not the backend.
 """
 
 from __future__ import annotations
@@ -9,23 +15,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.tasks.errors import Unwritable
-from a2a_canvas.server.tasks.ownership import TaskRunner
-from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener, notify
+from a2a_canvas.server.tasks.sql.replica.sql_ownership import ShutdownLimit, SqlOwnership
 from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim, Takeover
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits, Ref
@@ -38,21 +42,18 @@ logger = logging.getLogger(__name__)
 
 LEASE_TIMING = LeaseTiming()
 SHUTDOWN_GRACE = 5.0
-"""Seconds that a stop may take."""
+"""Seconds that a shutdown may take."""
 PROBE_TIMEOUT = 1.5
-"""Seconds that the database has to answer whether it can be used."""
+"""Seconds that the database has to answer a readiness probe."""
 MAX_WRITE_FAILURES = 2
-"""How often something of a task may fail to be written; at the next failure the task is set aside."""
+"""How often something of a task may fail to be written; at the next failure its row alone is set to failed."""
 
 
 class SqlBackend:
-    """The journal and the store of one replica. It is the `Ownership` of its runtime.
+    """The journal, the store and the ownership of one replica.
 
     Args:
-        grace: seconds that a stop may take; a database that has not answered after a third of them is left alone.
-
-    Attributes:
-        journal, store: what tasks and artifacts are kept in.
+        grace: seconds that a shutdown may take; a database that does not answer is closed after a third of them.
     """
 
     def __init__(
@@ -65,46 +66,66 @@ class SqlBackend:
         grace: float = SHUTDOWN_GRACE,
     ) -> None:
         self._database = database
-        self.commits = GroupCommit(database, self._lost, self._unwritable, spacing=spacing)
+        self.commits = GroupCommit(database, self._on_lease_lost, self._on_unwritable, spacing=spacing)
         self._lease = Lease(database, timing)
         self.commits.join(self._lease)
-        self.journal = SqlJournal(database, self.commits, self._lease, _notify, now)
+        self.journal = SqlJournal(database, self.commits, self._lease, _notify_written, now)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
-        self._inbox = Inbox(database, self.journal, _post_for, now)
-        self._takeover = Takeover(database, self._lease, _notify, now)
+        self._inbox = Inbox(database, self.journal, _notify_inbox, now)
+        self._takeover = Takeover(database, self._lease, _notify_written, now)
+        self._limit = ShutdownLimit(database, self.commits, grace)
+        self.ownership = SqlOwnership(
+            database, self.commits, self.journal, self._lease, self._takeover, self._inbox, self._limit
+        )
         self._listener = NotificationListener(database, self._on_notification)
-        self._grace = grace
-        self._terminating: asyncio.TimerHandle | None = None
-        self._probing: asyncio.Task[str | None] | None = None
-        self._owner: TaskRunner | None = None
+        self._runner: TaskRunner | None = None
         self._heartbeat: asyncio.Task[None] | None = None
-        self._handing_over = False
         self._takeover_task: asyncio.Task[None] | None = None
-        self._look = asyncio.Event()
+        self._probing: asyncio.Task[str | None] | None = None
+        self._takeover_due = asyncio.Event()
         self._taking_over = asyncio.Lock()
-        self._acquiring: Counter[tuple[str, str]] = Counter()
-        self._unwritten: Counter[str] = Counter()  # by task, how often something of it could not be written
+        self._write_failures: Counter[str] = Counter()  # by task
         self._failing: set[asyncio.Task[None]] = set()
 
     # ------------------------------------------------------------------------- living
 
-    async def start(self, owner: TaskRunner) -> None:
-        """Join the replicas, and take up what was left lying.
+    async def start(self, runner: TaskRunner) -> None:
+        """Register as a replica, and take over tasks that no replica runs.
 
         Raises:
             Unavailable: the database cannot be used.
         """
-        self._owner = owner
+        self._runner = runner
         await self._lease.register()
         self.commits.start()
-        self._heartbeat = asyncio.create_task(self._heartbeat_loop(), name="beat of the replica")
+        self._start_heartbeat()
         await self._take_over()
+        self._start_takeovers()
+
+    def pause(self) -> None:
+        """Stop writing, listening and the heartbeat at once, as a process does that is stopped by a signal."""
+        for loop in (self._heartbeat, self._takeover_task):
+            if loop:
+                loop.cancel()
+        self.commits.pause()
+        self._listener.cancel()
+
+    def unpause(self) -> None:
+        """Continue after `pause`."""
+        self.commits.start()
+        self._start_heartbeat()
+        self._start_takeovers()
+
+    def _start_heartbeat(self) -> None:
+        self._heartbeat = asyncio.create_task(self._heartbeat_loop(), name="heartbeat")
+
+    def _start_takeovers(self) -> None:
         self._listener.start()
-        self._takeover_task = asyncio.create_task(self._takeover_loop(), name="look for what nobody runs")
+        self._takeover_task = asyncio.create_task(self._takeover_loop(), name="takeovers")
 
     async def stop(self) -> None:
-        """Leave. Turns that still run are given up: another replica, or the next start, takes them up."""
-        self._limit_stop()
+        """Leave the database. Turns that still run are taken over by another replica, or by the next start."""
+        self._limit.start()
         loops = [loop for loop in (self._heartbeat, self._takeover_task, self._probing, *self._failing) if loop]
         for loop in loops:
             loop.cancel()
@@ -114,24 +135,13 @@ class SqlBackend:
         await self.commits.stop(at_once=self._database.terminated)
         await self.journal.stop()
         await self._database.close()
-        if self._terminating:
-            self._terminating.cancel()
-
-    def _limit_stop(self) -> None:
-        """From here on a database that does not answer holds up the stop for a third of its grace, in sum."""
-        if self._terminating is None:
-            self._terminating = asyncio.get_running_loop().call_later(self._grace / 3, self._terminate)
-
-    def _terminate(self) -> None:
-        self._database.terminate()
-        if self._database.terminated:
-            self.commits.give_up("the database does not answer")
+        self._limit.stop()
 
     async def ready(self) -> str | None:
-        """Why this replica cannot serve just now; None if it can."""
+        """Why this replica cannot serve requests now; None if it can."""
         if self._probing is None or self._probing.done():
             self._probing = asyncio.create_task(self._probe(), name="probe")
-        # It is left to itself: a cancel would wait for the database, too.
+        # Not cancelled at the timeout: a cancel would wait for the database, too.
         await asyncio.wait([self._probing], timeout=PROBE_TIMEOUT)
         reason = self._probing.result() if self._probing.done() else "it does not answer"
         return reason or (self.commits.failing.reason if self.commits.failing else None)
@@ -149,62 +159,76 @@ class SqlBackend:
             await asyncio.sleep(self._lease.timing.heartbeat)
             try:
                 if await self._lease.heartbeat():
-                    self._look.set()
-                elif not self._handing_over:
-                    self._lost()
+                    self._takeover_due.set()
+                elif not self.ownership.resigned:
+                    self._on_lease_lost()
             except Unavailable:
-                continue  # the group commit says so, if there is anything to write
+                continue  # the group commit logs it, if there is anything to write
             except Exception:
-                logger.exception("The replica's beat failed")
+                logger.exception("The heartbeat failed")
+
+    def _on_lease_lost(self) -> None:
+        """Another replica has taken over: memory is invalid, and this process becomes a new replica."""
+        if self.ownership.resigned:
+            self.commits.give_up()  # it gave up its tasks itself
+            return
+        logger.error("This replica's lease has expired; other replicas take over its tasks.")
+        self._lease.renew()
+        self.journal.forget()
+        self.store.forget()
+        self.commits.give_up()
+        self._inbox.forget()
+        if self._runner:
+            self._runner.detach()
+
+    # ---------------------------------------------------------------------- takeovers
 
     async def _takeover_loop(self) -> None:
-        """Beside the beat, which must not wait for it."""
         while True:
-            await self._look.wait()
-            self._look.clear()
+            await self._takeover_due.wait()
+            self._takeover_due.clear()
             try:
                 await self._lease.expire_dead()
                 await self._take_over()
             except Unavailable:
-                continue  # the next beat looks again
+                continue  # tried again after the next heartbeat
             except Exception:
-                logger.exception("What nobody runs could not be taken over")
+                logger.exception("Tasks without an owner could not be taken over")
 
     async def _take_over(self) -> None:
-        # One at a time: what one has taken over and not yet begun would look to another as if nobody ran it.
         async with self._taking_over:
-            while await self._some_taken_over():
+            while await self._take_over_some():
                 pass
 
-    async def _some_taken_over(self) -> bool:
+    async def _take_over_some(self) -> bool:
         """Whether there may be more."""
-        if not self._owner or self._handing_over or self.commits.failing:
+        if not self._runner or self.ownership.resigned or self.commits.failing:
             return False
-        claims = await self._takeover.claim((*self.journal.owned, *self._acquiring))
+        claims = await self._takeover.claim((*self.journal.owned, *self.ownership.acquiring))
         for claim in claims:
-            await self._take_up(claim, self._owner)
+            await self._resume(claim, self._runner)
         return len(claims) >= CLAIM_LIMIT
 
-    async def _take_up(self, claim: Claim, owner: TaskRunner, unwritable: int = 0) -> None:
+    async def _resume(self, claim: Claim, runner: TaskRunner, write_failures: int = 0) -> None:
         try:
             if orphan := await self._takeover.read_orphan(claim):
-                await self._read_on((claim.task_id,))
-                if self._runs(claim.replica):
-                    owner.resume(replace(orphan, write_failures=unwritable))
+                await self.ownership.refresh(claim.task_id)
+                if self.ownership.holds(claim.replica):
+                    runner.resume(replace(orphan, write_failures=write_failures))
                     self.journal.adopt(orphan.record)
             else:
-                del self._unwritten[claim.task_id]  # it waits as before
+                del self._write_failures[claim.task_id]  # it waits as before
         except Unavailable:
-            raise  # it goes astray, and is looked for again
-        except Exception as error:  # of this task alone
+            raise  # it is found again as a leaked task
+        except Exception as error:  # of this task only
             try:
-                await self._set_aside(claim, error)
+                await self._fail_claimed(claim, error)
             except Unavailable:
                 raise
             except Exception:
                 logger.exception("Task %s cannot be made to fail; it stays as it is.", claim.task_id)
 
-    async def _set_aside(self, claim: Claim, reason: Exception) -> None:
+    async def _fail_claimed(self, claim: Claim, reason: Exception) -> None:
         try:
             await self._close_drafts(claim.context_id, claim.task_id)
         except Unavailable:
@@ -214,142 +238,71 @@ class SqlBackend:
         await self._takeover.fail_task(claim, reason)
 
     async def _close_drafts(self, context_id: str, task_id: str) -> None:
-        """Nobody else may change an artifact while a task has a draft of it open."""
+        """Close them, because no other task may change an artifact with an open draft."""
         for artifact_id in await open_drafts(self.store, context_id, task_id):
             draft = Ref(context_id, artifact_id, task_id)
             await self.store.prepare(draft)
             await self.store.discard(draft)
             await self.store.close(draft)
 
-    def _runs(self, replica: str) -> bool:
-        """Whether what was taken over by a replica is run here: its lease may have been lost meanwhile."""
-        return self._lease.id == replica and not self._handing_over
+    # ----------------------------------------------------------------- write failures
 
-    async def _read_on(self, task_ids: Iterable[str]) -> None:
-        """Whoever follows a task here is to see it go on when it is this replica's."""
-        with suppress(Unavailable):  # then they have to come back
-            await self.journal.refresh(task_ids, ())
-
-    def _lost(self) -> None:
-        """Another replica has taken over: nothing that memory says counts any more."""
-        if self._handing_over:
-            self.commits.give_up()  # as was to be
-            return
-        logger.error("This replica's lease has run out; other replicas go on with its tasks.")
-        self._lease.renew()
-        self.journal.forget()
-        self.store.forget()
-        self.commits.give_up()
-        self._inbox.forget()
-        if self._owner:
-            self._owner.detach()
-
-    # --------------------------------------------------------------- what cannot be written
-
-    def _unwritable(self, context_id: str, error: Exception) -> None:
-        """What was staged in a context is given up, and of its tasks those fail that cannot be written.
-
-        Its other tasks here may stand on what was given up: they are taken up again from their rows, as if astray.
-        """
-        logger.error("What was said in context %r cannot be written; it is given up.", context_id, exc_info=error)
+    def _on_unwritable(self, context_id: str, error: Exception) -> None:
+        """Discard what was staged in a context, and let those of its tasks fail that could not be written (rule 3)."""
+        logger.error("Staged writes of context %r cannot be written and are discarded.", context_id, exc_info=error)
         dropped = self.journal.drop(context_id)
         self.store.drop(context_id)
         self._inbox.forget(dropped)
-        if self._owner:
-            self._owner.detach(dropped)
+        if self._runner:
+            self._runner.detach(dropped)
         for task_id, unwritable in dropped.items():
             if unwritable:
-                self._unwritten[task_id] += 1
-                self._acquiring[context_id, task_id] += 1  # until it is adopted
+                self._write_failures[task_id] += 1
+                self.ownership.acquiring[context_id, task_id] += 1  # until it is adopted
                 failing = asyncio.create_task(self._fail(context_id, task_id), name=f"end of task {task_id}")
                 self._failing.add(failing)
                 failing.add_done_callback(self._failing.discard)
 
     async def _fail(self, context_id: str, task_id: str) -> None:
-        """End a task of which something could not be written; if that cannot be done either, it goes astray."""
+        """End a task that could not be written. If this fails too, the task is found again as a leaked one."""
+        pause = partial(asyncio.sleep, RETRY_SECONDS)
         try:
-            await retry_while_unavailable(
-                partial(self._retake, context_id, task_id), partial(asyncio.sleep, RETRY_SECONDS)
-            )
+            await retry_while_unavailable(partial(self._reclaim, context_id, task_id), pause)
         except Exception:
             logger.exception("Task %s cannot be made to fail; it is tried again.", task_id)
         finally:
-            self._acquiring -= Counter(((context_id, task_id),))
+            self.ownership.acquiring -= Counter(((context_id, task_id),))
 
-    async def _retake(self, context_id: str, task_id: str) -> None:
+    async def _reclaim(self, context_id: str, task_id: str) -> None:
         claim = await self._takeover.reclaim(context_id, task_id)
         if claim is None:
-            del self._unwritten[task_id]
+            del self._write_failures[task_id]
             return
-        unwritable = self._unwritten[task_id]
-        if unwritable > 1:
+        failures = self._write_failures[task_id]
+        if failures > 1:
             await self.store.remove_drafts(context_id, task_id)  # they cannot be closed
-        if unwritable > MAX_WRITE_FAILURES:
-            await self._set_aside(claim, Unwritable(task_id))
-        elif self._owner:
-            await self._take_up(claim, self._owner, unwritable)
+        if failures > MAX_WRITE_FAILURES:
+            await self._fail_claimed(claim, Unwritable(task_id))
+        elif self._runner:
+            await self._resume(claim, self._runner, failures)
 
-    # -------------------------------------------------------------------------- news
+    # ------------------------------------------------------------------ notifications
 
-    async def _on_notification(self, news: Notification) -> None:
-        if news.everything:
+    async def _on_notification(self, notification: Notification) -> None:
+        if notification.everything:
             await self.journal.refresh_all()
         else:
-            await self.journal.refresh(news.tasks, news.contexts)
+            await self.journal.refresh(notification.tasks, notification.contexts)
         owned = {task_id for _, task_id in self.journal.owned}
-        if self._owner and (news.everything or owned & set(news.post)):
-            await self._inbox.collect(self._owner)
-        if news.given_up:
-            self._look.set()
-
-    # ---------------------------------------------------------------------- ownership
-
-    async def acquire(self, task_id: str) -> TaskRecord | None:
-        record = await self.journal.get(task_id)
-        if record.state.terminal:
-            return record
-        self.journal.check_open()
-        pair, replica = (record.context_id, task_id), self._lease.id
-        self._acquiring[pair] += 1
-        try:
-            acquired = await self._takeover.acquire(record)
-            if acquired:
-                await self._read_on((task_id,))
-            if acquired is None or not self._runs(replica):
-                return None
-            self.journal.adopt(acquired)
-            return acquired
-        finally:
-            self._acquiring -= Counter((pair,))
-
-    async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
-        return await self._inbox.post(task_id, message, key)
-
-    async def request_cancel(self, task_id: str) -> None:
-        await self._inbox.request_cancel(task_id)
-
-    async def resign(self) -> None:
-        self._handing_over = True
-        self._limit_stop()
-        self.journal.give_up()
-        if self._database.terminated:
-            return
-        try:
-            await self.commits.flushed()
-            await self._lease.resign(_given_up)
-        except Unavailable as error:
-            logger.warning(
-                "The tasks cannot be handed over (%s). They are taken up when the lease has run out.", error.reason
-            )
+        if self._runner and (notification.everything or owned & set(notification.inboxes)):
+            await self._inbox.collect(self._runner)
+        if notification.given_up:
+            self._takeover_due.set()
 
 
-async def _notify(connection: AsyncConnection, tasks: tuple[str, ...], contexts: tuple[str, ...]) -> None:
+async def _notify_written(connection: AsyncConnection, tasks: tuple[str, ...], contexts: tuple[str, ...]) -> None:
     await notify(connection, Notification(tasks, contexts))
 
 
-async def _post_for(connection: AsyncConnection, task_id: str) -> None:
-    await notify(connection, Notification(post=(task_id,)))
-
-
-async def _given_up(connection: AsyncConnection) -> None:
-    await notify(connection, Notification(given_up=True))
+async def _notify_inbox(connection: AsyncConnection, task_id: str) -> None:
+    await notify(connection, Notification(inboxes=(task_id,)))

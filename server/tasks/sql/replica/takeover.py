@@ -1,13 +1,13 @@
-"""How a task that nobody runs becomes this replica's.
+"""How a task without a living owner becomes this replica's.
 
 Rule 1: tasks that work and whose replica has no row in `replicas` are claimed, a few at a time, so that replicas share
-        them. A claim changes columns only and is committed before any record is read: however long the tasks are,
-        nobody waits for their rows. A claim raises the epoch.
-Rule 2: then they are read, one after the other (`reading.py`). The record says whether there is anything to resume: a
-        task that was acquired to be answered, and was not, waits as before.
-Rule 3: a task that cannot be resumed at all has failed: a last entry says so, and nobody claims it again.
-Rule 4: resumptions count crashes. A task that was given up (`replica` is null) was handed over; one of this replica's
-        own was claimed, but nothing came of it; one that had not begun was not what brought its replica down.
+        them. A claim changes columns only, raises the epoch, and is committed before any record is read: the rows are
+        locked for a moment only, however long the tasks are.
+Rule 2: then the tasks are read, one after the other (`journal_reading.py`). The record says whether there is anything
+        to resume: a task that was acquired for an answer that was never written waits as before.
+Rule 3: a task that cannot be resumed at all has failed: a last entry says so, and it is not claimed again.
+Rule 4: resumptions count crashes. These do not count: a task that was given up (`replica` is null), one that this
+        replica itself had claimed without result, and one that had not begun (`submitted`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged
 from a2a_canvas.server.tasks.codec import entries_to_json
 from a2a_canvas.server.tasks.errors import Unreadable
-from a2a_canvas.server.tasks.ownership import Orphan
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
+from a2a_canvas.server.tasks.runtime.ownership import Orphan
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
     UNSETTLED,
@@ -42,7 +42,7 @@ from a2a_canvas.store.sql.database import Database
 logger = logging.getLogger(__name__)
 
 CLAIM_LIMIT = 20
-"""Tasks that a replica claims in one step."""
+"""Tasks that a replica claims in one transaction."""
 
 CANNOT_RESUME = "The server broke down in the middle of this task, and cannot go on with it. Send it again."
 
@@ -55,8 +55,8 @@ class Claim:
     """A task that was claimed.
 
     Attributes:
-        replica: by whom: who has lost its lease since is another one.
-        epoch: the new one.
+        replica: the id of this replica at that moment: if it has lost its lease since, it has another one.
+        epoch: the new epoch of the task.
         resumptions: see `Orphan`.
     """
 
@@ -71,7 +71,7 @@ class Takeover:
     """Takes over tasks for the replica of a lease.
 
     Args:
-        notify: tells the other replicas, within the transaction, of a task that has failed.
+        notify: notifies the other replicas, within the transaction, of a task that has failed.
         now: the clock.
     """
 
@@ -85,17 +85,17 @@ class Takeover:
     # ------------------------------------------------------------------------ claiming
 
     async def claim(self, running: Iterable[tuple[str, str]]) -> tuple[Claim, ...]:
-        """Make some tasks that work, and whose replica is dead, this one's.
+        """Claim some tasks that work, and whose replica is dead.
 
         Args:
-            running: (context, task) of those that this replica runs.
+            running: (context, task) of those that this replica runs or is about to.
 
         Raises:
             Unavailable: the database cannot be used.
         """
         replica = self._lease.id
         if not self._lease.registered:
-            return ()  # others would take it for dead
+            return ()  # other replicas would claim them again
         async with self._database.read() as connection:
             found = await self._find_orphans(connection, replica, set(running))
         if not found:
@@ -120,7 +120,7 @@ class Takeover:
         return tuple(sorted(claims, key=lambda claim: order[claim.context_id, claim.task_id]))
 
     async def reclaim(self, context_id: str, task_id: str) -> Claim | None:
-        """Claim a task of this replica's anew; None if it is none, or nobody has to run it.
+        """Claim a task of this replica again; None if it has another owner, or is settled.
 
         Raises:
             Unavailable: the database cannot be used.
@@ -134,15 +134,15 @@ class Takeover:
     async def _find_orphans(
         self, connection: AsyncConnection, replica: str, running: set[tuple[str, str]]
     ) -> list[tuple[str, str]]:
-        """Tasks that nobody runs, although they should: some of those of dead replicas, and what this one has lost."""
+        """Tasks that work without an owner: some of dead replicas, and those that this replica has leaked."""
         pair = select(tasks.c.context_id, tasks.c.task_id).where(tasks.c.state.in_(UNSETTLED))
         ours = await connection.execute(pair.where(tasks.c.replica == replica))
-        # Twice: it may just be on its way to whoever asked for it.
-        astray = {(context_id, task_id) for context_id, task_id in ours} - running
-        lost, self._maybe_leaked = astray & self._maybe_leaked, astray
+        # Seen in two scans: in the first, a request may just be about to acquire it.
+        leaked = {(context_id, task_id) for context_id, task_id in ours} - running
+        lost, self._maybe_leaked = leaked & self._maybe_leaked, leaked
         others = await connection.execute(
-            # What had begun first; then in any order, so that replicas that look at the same time do not all go for the
-            # same ones. LocalOwnership, in the order in which they came: so they wait again.
+            # Tasks that had begun come first; then in random order, so that replicas that scan at the same time choose
+            # different ones. On SQLite in the order of creation, which is the order of the queue.
             pair.where(self._unowned(replica), tasks.c.replica.is_distinct_from(replica))
             .order_by(
                 tasks.c.state == State.SUBMITTED.value,
@@ -161,27 +161,27 @@ class Takeover:
     # ------------------------------------------------------------------------- reading
 
     async def read_orphan(self, claim: Claim) -> Orphan | None:
-        """A claimed task, to be resumed; None if it goes on to wait (rule 2), or was lost again.
+        """A claimed task, to be resumed; None if it waits as before (rule 2), or was claimed by another replica.
 
         Raises:
             Unreadable: its rows cannot be decoded.
             Unavailable: the database cannot be used.
         """
         async with self._database.read() as connection:
-            found = await read_tasks(connection, select(*ALL_COLUMNS, tasks.c.cancelled).where(_still(claim)))
+            found = await read_tasks(connection, select(*ALL_COLUMNS, tasks.c.cancel_requested).where(_still(claim)))
         if not found:
             return None
         record = replace(await fold_task(found[0]), epoch=claim.epoch)
-        cancelled = bool(found[0].row.cancelled)
-        if record.state.settled and not cancelled:
+        cancel_requested = bool(found[0].row.cancel_requested)
+        if record.state.settled and not cancel_requested:
             async with self._database.write() as connection:
                 waits = {"state": record.state.value, "resumptions": 0}
                 await connection.execute(update(tasks).where(_still(claim)).values(waits))
             return None
-        return Orphan(record, claim.resumptions, cancelled)
+        return Orphan(record, claim.resumptions, cancel_requested)
 
     async def fail_task(self, claim: Claim, reason: Exception) -> None:
-        """The task has failed: nobody can go on with it (rule 3).
+        """Write that the task has failed, because it cannot be resumed (rule 3).
 
         Raises:
             Unavailable: the database cannot be used.
@@ -196,10 +196,10 @@ class Takeover:
         newest = case((tasks.c.generation > last, tasks.c.generation), else_=last)
         ended = {"state": State.FAILED.value, "changed_at": to_microseconds(at), "generation": newest + 1}
         async with self._database.write() as connection:
-            failing = update(tasks).where(_still(claim)).values(**ended, cancelled=False)
+            failing = update(tasks).where(_still(claim)).values(**ended, cancel_requested=False)
             generation = await connection.scalar(failing.returning(tasks.c.generation))
             if generation is None:
-                return  # it was lost again
+                return  # claimed by another replica
             page = {"context_id": claim.context_id, "task_id": claim.task_id, "first": generation, "last": generation}
             said = entries_to_json([Entry(claim.epoch, generation, at, failed)])
             await connection.execute(pages.insert().values(**page, epoch=claim.epoch, entries=said))
@@ -208,7 +208,7 @@ class Takeover:
     # ----------------------------------------------------------------------- acquiring
 
     async def acquire(self, record: TaskRecord) -> TaskRecord | None:
-        """Make a task that waits this replica's; None if it has gone on since it was read, or somebody runs it.
+        """Acquire a task that waits for input; None if it has changed since it was read, or has an owner.
 
         Raises:
             Unavailable: the database cannot be used.
@@ -217,7 +217,7 @@ class Takeover:
             await self._lease.register()
         waits = tasks.c.state == record.state.value, tasks.c.generation == record.generation
         ours = tasks.c.context_id == record.context_id, tasks.c.task_id == record.task_id
-        # From now on it counts as one that works, so that no other replica acquires it, too.
+        # From now on it is `working`, so that no other replica acquires it, too.
         owned = {"replica": self._lease.id, "epoch": tasks.c.epoch + 1, "state": State.WORKING.value}
         acquired = update(tasks).where(*ours, *waits, tasks.c.state.not_in(UNSETTLED)).values(owned)
         async with self._database.write() as connection:
@@ -226,7 +226,7 @@ class Takeover:
 
 
 def _still(claim: Claim) -> ColumnElement[bool]:
-    """The task, if nobody else has claimed it since."""
+    """The task, unless it was claimed again."""
     return and_(
         tasks.c.context_id == claim.context_id,
         tasks.c.task_id == claim.task_id,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.edit.locate import SHOWN, EditBase, locate
+from a2a_canvas.server.agent.edit.locate import MAX_SHOWN, EditBase, locate
 from a2a_canvas.server.agent.intent import InvalidOperation, SelectionRequest
 from a2a_canvas.store.errors import PassageLost
 from a2a_canvas.store.models import Content, Version, text_part
@@ -184,8 +184,8 @@ def test_a_quote_that_is_not_what_the_current_version_says_is_refused_with_what_
 def test_of_a_long_passage_only_its_beginning_is_shown() -> None:
     text = "a" * 500
     error = refused(SelectionRequest(0, 500, text="b"), standing(text, base=3))
-    assert f"{'a' * SHOWN}…" in str(error)
-    assert "a" * (SHOWN + 1) not in str(error)
+    assert f"{'a' * MAX_SHOWN}…" in str(error)
+    assert "a" * (MAX_SHOWN + 1) not in str(error)
 
 
 def test_without_a_version_a_quote_that_stands_elsewhere_is_found_there() -> None:

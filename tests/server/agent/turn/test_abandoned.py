@@ -9,7 +9,7 @@ import pytest
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.agent.turn.turn import TurnRequest, run_turn
-from a2a_canvas.server.tasks.ownership import Detached
+from a2a_canvas.server.tasks.errors import Detached
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.retrying import RetryingStore
 from a2a_canvas.tools.registry import TOOLS

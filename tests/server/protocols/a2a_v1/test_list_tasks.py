@@ -15,7 +15,7 @@ from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.protocols.a2a_v1 import list_tasks
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import READ_BYTES, can_match, next_page_token, to_query
 from a2a_canvas.server.protocols.a2a_v1.projection import STATES
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, count_fitting, list_position, make_page
+from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, count_fitting, list_position, make_page
 from a2a_canvas.server.tasks.record import TaskRecord
 from tests.server.app_server import WAYS, asking, sent, serving
 

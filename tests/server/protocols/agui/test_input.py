@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import Converse, Focus, InvalidOperation, Put, SelectionEdit, VersionStep, intent_of
+from a2a_canvas.server.agent.intent import Converse, Focus, InvalidOperation, Put, SelectionEdit, VersionStep
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
 from a2a_canvas.server.protocols.agui.input import RUN_METADATA, RunInput, in_forwarded_props, run_input
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
@@ -54,7 +54,7 @@ def refused(value: dict[str, Any]) -> str:
 
 def test_a_run_is_a_message_in_the_context_of_its_thread() -> None:
     assert run_input(body(user("Hello"))) == RunInput(
-        "t", "r", UserMessage("m", (text_part("Hello"),), {RUN_METADATA: {"runId": "r"}}), Converse()
+        "t", "r", UserMessage("m", (text_part("Hello"),), {RUN_METADATA: {"runId": "r"}})
     )
 
 
@@ -189,7 +189,7 @@ def test_what_the_agent_is_to_know_stands_before_the_message() -> None:
 
 def test_it_does_not_stand_in_the_instruction_of_an_edit() -> None:
     message = asked(context=CONTEXT, forwardedProps={CANVAS: EDIT})
-    intent = intent_of(message)
+    intent = message.intent
     assert isinstance(intent, SelectionEdit)
     assert intent.instruction == "Hello"
 
@@ -216,7 +216,7 @@ THEIRS = {"start_index": 1, "end_index": 3, "description": "Shorter", "artifact_
 )
 def test_forwarded_props_of_a_canvas_extension_are_the_messages_metadata(forwarded: Any, kind: type) -> None:
     message = asked(forwardedProps=forwarded)
-    assert isinstance(intent_of(message), kind)
+    assert isinstance(message.intent, kind)
     known = {uri: forwarded[uri] for uri in (CANVAS, AGENTSTACK) if isinstance(forwarded, dict) and uri in forwarded}
     assert message.metadata == {**known, RUN_METADATA: {"runId": "r"}}
 
@@ -224,8 +224,8 @@ def test_forwarded_props_of_a_canvas_extension_are_the_messages_metadata(forward
 def test_what_they_ask_for_is_what_a2as_metadata_ask_for() -> None:
     for fields, undo in (({"baseVersion": 3}, Undo(3)), ({"group": True}, Undo(group=True))):
         asks = asked(forwardedProps={CANVAS: {"op": "undo", "artifactId": "doc", **fields}})
-        assert intent_of(asks) == VersionStep("doc", undo)
-    assert intent_of(asked(forwardedProps={CANVAS: {"artifactId": "doc"}})) == Converse(Focus("doc"))
+        assert asks.intent == VersionStep("doc", undo)
+    assert asked(forwardedProps={CANVAS: {"artifactId": "doc"}}).intent == Converse(Focus("doc"))
 
 
 @pytest.mark.parametrize("props", ["forwardedProps", "forwarded_props"])
@@ -280,9 +280,7 @@ def resume(status: str = "resolved", interrupt: str = "task", **fields: Any) -> 
 )
 def test_a_resolved_interrupt_is_an_answer_to_its_task(payload: Any, words: str) -> None:
     run = run_input(body(resume=[resume(payload=payload)]) | {"messages": []})
-    assert run == RunInput(
-        "t", "r", UserMessage("r:task", (text_part(words),), {RUN_METADATA: {"runId": "r"}}), Converse(), "task"
-    )
+    assert run == RunInput("t", "r", UserMessage("r:task", (text_part(words),), {RUN_METADATA: {"runId": "r"}}), "task")
 
 
 def test_it_wins_over_the_messages_which_are_the_past() -> None:
@@ -291,11 +289,11 @@ def test_it_wins_over_the_messages_which_are_the_past() -> None:
 
 def test_an_answer_may_say_what_the_user_looks_at() -> None:
     message = asked(resume=[resume(payload="this")], forwardedProps={CANVAS: {"artifactId": "doc"}})
-    assert intent_of(message) == Converse(Focus("doc"))
+    assert message.intent == Converse(Focus("doc"))
 
 
 def test_a_cancelled_interrupt_says_nothing() -> None:
-    assert run_input(body(resume=[resume("cancelled", payload="x")])) == RunInput("t", "r", None, Converse(), "task")
+    assert run_input(body(resume=[resume("cancelled", payload="x")])) == RunInput("t", "r", None, "task")
 
 
 def test_an_empty_resume_is_none() -> None:

@@ -20,8 +20,7 @@ from a2a_canvas.server.agent.events import MessageReceived
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.edge.availability import DATABASE_UNAVAILABLE
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown
-from a2a_canvas.server.tasks.errors import StreamLost
-from a2a_canvas.server.tasks.ownership import Detached
+from a2a_canvas.server.tasks.errors import Detached, StreamLost
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.store.errors import Unavailable
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime

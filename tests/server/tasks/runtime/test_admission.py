@@ -23,7 +23,7 @@ class Waiter:
         self._task = asyncio.create_task(self._wait())
 
     async def _wait(self) -> None:
-        while place := await self.ticket.place():
+        while place := await self.ticket.next_position():
             self.told.append(place)
         self.runs = True
 

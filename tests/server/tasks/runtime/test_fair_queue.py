@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from a2a_canvas.server.tasks.runtime.fair_queue import FairQueue
+from a2a_canvas.server.tasks.runtime.admission import FairQueue
 
 Waiting = tuple[str, int]
 """A context, and the number of the item."""

@@ -10,7 +10,7 @@ from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.tasks.errors import TaskFinished, TaskNotCancelable, TaskTakesNoMessages
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
-from a2a_canvas.server.tasks.listing import TaskQuery
+from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.runtime.turns import unread_messages
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import ReplaceParts

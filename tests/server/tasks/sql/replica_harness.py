@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -51,7 +50,7 @@ class Replica:
         self.runtime = Runtime(
             journal=self.backend.journal,
             store=self.backend.store,
-            ownership=self.backend,
+            ownership=self.backend.ownership,
             llm=llm or self.llm,
             tools=TOOLS,
             now=lambda: datetime.now(UTC),
@@ -72,26 +71,19 @@ class Replica:
         return (await self.backend.store.get(Ref(context, artifact_id, ""))).text
 
     def freeze(self) -> None:
-        """Stand still, as a process does that is stopped: nobody beats, nobody writes, nobody listens."""
-        self.backend._heartbeat.cancel()
-        self.backend._takeover_task.cancel()
-        self.backend.commits._task.cancel()
-        for task in self.backend._listener._tasks:
-            task.cancel()
+        """Stand still, as a process does that is stopped by a signal."""
+        self.backend.pause()
 
     def thaw(self) -> None:
         """Go on as if nothing had happened."""
-        self.backend.commits.start()
-        self.backend._listener.start()
-        self.backend._heartbeat = asyncio.create_task(self.backend._heartbeat_loop())
-        self.backend._takeover_task = asyncio.create_task(self.backend._takeover_loop())
+        self.backend.unpause()
 
     async def crash(self) -> None:
         """End without a word: what was not written is gone."""
         self.freeze()
         self.backend.journal.give_up()
         self.runtime.detach()
-        await self.runtime._turns.ended()
+        await self.runtime.idle()
         await self.backend._database.close()
         self.dead = True
 

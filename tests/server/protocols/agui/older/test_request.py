@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import Converse, Focus, InvalidOperation, SelectionEdit, SelectionRequest, intent_of
+from a2a_canvas.server.agent.intent import Converse, Focus, InvalidOperation, SelectionEdit, SelectionRequest
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
 from a2a_canvas.server.protocols.agui.older.request import (
     ARTIFACT_ID,
@@ -135,17 +135,17 @@ def test_a_message_is_conversation_in_its_thread() -> None:
     run = Thread().meaning(message="Hello")
     assert (run.artifact_id, run.changes, run.run.thread_id, run.run.run_id) == ("", (), "t", "run")
     assert said(run).parts == (text_part("Hello"),)
-    assert intent_of(said(run)) == Converse()
+    assert said(run).intent == Converse()
 
 
 def test_a_selection_without_an_artifact_anywhere_is_conversation_too() -> None:
-    assert intent_of(said(Thread().meaning(selectedText={"start": 0, "end": 1}))) == Converse()
+    assert said(Thread().meaning(selectedText={"start": 0, "end": 1})).intent == Converse()
 
 
 def test_the_agent_is_told_which_artifact_the_user_has_before_them() -> None:
-    assert intent_of(said(with_versions("a").meaning())) == Converse(Focus(ARTIFACT_ID))
+    assert said(with_versions("a").meaning()).intent == Converse(Focus(ARTIFACT_ID))
     seen = with_versions("a", "b").meaning(artifact=artifact(2, {**prose(2, "b"), "title": ""}))
-    assert intent_of(said(seen)) == Converse(Focus(ARTIFACT_ID, 2))
+    assert said(seen).intent == Converse(Focus(ARTIFACT_ID, 2))
 
 
 def test_what_such_clients_send_besides_is_ignored() -> None:
@@ -161,7 +161,7 @@ def test_its_contents_become_versions_in_order_and_the_current_one_is_current() 
     assert run.artifact_id == ARTIFACT_ID
     assert thread.texts == ["a", "b", "c"]
     assert thread.shown["currentIndex"] == 2
-    assert intent_of(said(run)) == Converse(Focus(ARTIFACT_ID, 2))
+    assert said(run).intent == Converse(Focus(ARTIFACT_ID, 2))
     assert [version.author for version in thread.canvas.versions] == ["user"] * 3
 
 
@@ -250,7 +250,7 @@ def test_what_differs_at_the_current_index_is_one_new_version_of_the_user(origin
         thread.take(artifact=artifact(2, code(1, "a"), code(2, "b")))
     run = thread.take(artifact=artifact(2, code(2, "b") | own))
     assert thread.shown == artifact(3, code(1, "a"), code(2, "b"), code(3, "b") | shown)
-    assert intent_of(said(run)) == Converse(Focus(ARTIFACT_ID, 3))
+    assert said(run).intent == Converse(Focus(ARTIFACT_ID, 3))
     newest = thread.canvas.versions[-1]
     assert (newest.author, newest.parent, newest.task_id) == ("user", 2, "own")
 
@@ -340,7 +340,7 @@ def test_a_draft_that_is_being_written_cannot_have_been_edited() -> None:
     assert thread.shown["currentIndex"] == 2
     run = thread.meaning(artifact=artifact(2, {"index": 2, "type": "text", "fullMarkdown": "ab"}))
     assert run.changes == ()
-    assert intent_of(said(run)) == Converse(Focus(ARTIFACT_ID, 2))
+    assert said(run).intent == Converse(Focus(ARTIFACT_ID, 2))
 
 
 # ----------------------------------------------------------------------------- selections
@@ -348,7 +348,7 @@ def test_a_draft_that_is_being_written_cannot_have_been_edited() -> None:
 
 def test_a_selection_in_the_threads_artifact_is_an_edit_whatever_is_said() -> None:
     run = with_versions("one two").meaning(message="Write a poem", selectedText={"start": 4, "end": 7, "text": "two"})
-    assert intent_of(said(run)) == SelectionEdit(
+    assert said(run).intent == SelectionEdit(
         ARTIFACT_ID, SelectionRequest(4, 7, "utf16", "two"), "replace", "Write a poem", None
     )
 
@@ -359,7 +359,7 @@ def test_the_current_index_is_the_base_version() -> None:
         artifact=artifact(1, {"index": 1, "type": "text", "fullMarkdown": "one two"}),
         selectedText={"start": 4, "end": 7, "text": "two", "lineStart": 1, "lineEnd": 1},
     )
-    assert intent_of(said(run)) == SelectionEdit(
+    assert said(run).intent == SelectionEdit(
         ARTIFACT_ID, SelectionRequest(4, 7, "utf16", "two", 1, 1), "replace", "Go on", 1
     )
 
@@ -369,7 +369,7 @@ def test_a_selection_in_what_the_user_has_just_changed_is_an_edit_of_that(known:
     thread = with_versions("one") if known else Thread()
     mine = {"index": 1, "type": "text", "fullMarkdown": "one two"}
     run = thread.take(artifact=artifact(1, mine), selectedText={"start": 4, "end": 7, "text": "two"})
-    intent = intent_of(said(run))
+    intent = said(run).intent
     assert isinstance(intent, SelectionEdit)
     assert intent.base_version == len(thread.texts) == 1 + known
 

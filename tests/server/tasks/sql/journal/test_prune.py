@@ -23,11 +23,11 @@ from a2a_canvas.server.tasks.sql.journal import prune as prune_module
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     contexts,
-    mail,
-    messages,
+    inbox_messages,
+    latest_changes,
+    message_keys,
     pages,
     replicas,
-    standings,
     task_contexts,
     tasks,
 )
@@ -113,7 +113,7 @@ async def add_task(
         "epoch": 1,
         "generation": 30,
         "resumptions": 0,
-        "cancelled": False,
+        "cancel_requested": False,
         "snapshot": 30,
         "head": "{}",
         "transcript": "[]",
@@ -159,7 +159,7 @@ async def test_many_tasks_go_in_several_transactions(database: Database) -> None
 def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_directory() -> None:
     keyed = {table for table in metadata.tables.values() if table.primary_key.columns.keys()[0] == "context_id"}
     assert set(IN_CONTEXT) == keyed
-    assert set(metadata.tables.values()) - keyed == {task_contexts, messages, replicas}
+    assert set(metadata.tables.values()) - keyed == {task_contexts, message_keys, replicas}
 
 
 async def add_artifact(database: Database, context_id: str, at: datetime = OLD, **values: Any) -> None:
@@ -177,11 +177,16 @@ async def add_artifact(database: Database, context_id: str, at: datetime = OLD, 
     await put(database, versions, context_id=context_id, artifact_id="a", content="{}", made_at=at, **version)
     await put(database, drafts, context_id=context_id, artifact_id="a", seq=0, kind="whole", content="{}")
     standing = {"artifact_id": "a", "position": 1, "task_id": context_id, "closed": True}
-    await put(database, standings, context_id=context_id, **standing)
-    letter = {"task_id": context_id, "mail_id": "m", "sent_at": to_microseconds(NOW), "key": "", "message": "{}"}
-    await put(database, mail, context_id=context_id, **letter)
+    await put(database, latest_changes, context_id=context_id, **standing)
+    letter = {"task_id": context_id, "inbox_id": "m", "sent_at": to_microseconds(NOW), "key": "", "message": "{}"}
+    await put(database, inbox_messages, context_id=context_id, **letter)
     await put(
-        database, messages, context_id=context_id, key=context_id, task_id=context_id, accepted_at=to_microseconds(NOW)
+        database,
+        message_keys,
+        context_id=context_id,
+        key=context_id,
+        task_id=context_id,
+        accepted_at=to_microseconds(NOW),
     )
 
 
@@ -228,7 +233,7 @@ async def writing(database: Database) -> None:
 
 
 async def holding(database: Database) -> None:
-    await put(database, replicas, replica_id="alive", beat=0, commits=0)
+    await put(database, replicas, replica_id="alive", heartbeat_at=0, commits=0)
     await alter(database, artifacts, "c", holder="alive")
 
 
@@ -430,9 +435,9 @@ async def test_what_cannot_be_pruned_is_left_for_the_next_time_and_nothing_else_
     async with database.write() as connection:
         spoilt = versions.c.context_id == "c2", versions.c.number == 1
         await connection.execute(update(versions).where(*spoilt).values(content="no JSON"))
-    await put(database, messages, key="old", task_id="t", context_id="c", accepted_at=to_microseconds(OLD))
+    await put(database, message_keys, key="old", task_id="t", context_id="c", accepted_at=to_microseconds(OLD))
     assert (await prune(database, Retention(DAY, 5 * DAY), NOW)).versions == 2
-    assert await count(database, messages) == 0
+    assert await count(database, message_keys) == 0
     assert "Artifact 'a' of context 'c2' could not be pruned; it is left for the next time." in caplog.text
     async with database.read() as connection:
         left = select(versions.c.context_id).where(versions.c.number == 1, versions.c.content.is_not(None))
@@ -478,7 +483,7 @@ async def opened(harness: SqlStoreHarness) -> None:
 
 
 async def held(harness: SqlStoreHarness) -> None:
-    await put(harness.database, replicas, replica_id="alive", beat=0, commits=0)
+    await put(harness.database, replicas, replica_id="alive", heartbeat_at=0, commits=0)
     await alter(harness.database, artifacts, "c", holder="alive")
 
 
@@ -538,13 +543,13 @@ async def test_for_ever_is_for_ever(filled: Filled) -> None:
 async def test_what_has_no_use_after_a_day_goes(database: Database) -> None:
     await add_task(database, "c", NOW)
     for name, at in {"new": NOW - DAY / 2, "old": NOW - 2 * DAY}.items():
-        await put(database, messages, key=name, task_id="c", context_id="c", accepted_at=to_microseconds(at))
-        letter = {"task_id": "c", "mail_id": name, "sent_at": to_microseconds(at), "key": "", "message": "{}"}
-        await put(database, mail, context_id="c", **letter)
+        await put(database, message_keys, key=name, task_id="c", context_id="c", accepted_at=to_microseconds(at))
+        letter = {"task_id": "c", "inbox_id": name, "sent_at": to_microseconds(at), "key": "", "message": "{}"}
+        await put(database, inbox_messages, context_id="c", **letter)
     await prune(database, Retention(DAY), NOW, dry_run=False)
     rows = await everything(database)
-    assert [row.key for row in rows["messages"]] == ["new"]
-    assert [row.mail_id for row in rows["mail"]] == ["new"]
+    assert [row.key for row in rows["message_keys"]] == ["new"]
+    assert [row.inbox_id for row in rows["inbox_messages"]] == ["new"]
 
 
 async def test_many_messages_are_forgotten_in_several_transactions(
@@ -552,27 +557,27 @@ async def test_many_messages_are_forgotten_in_several_transactions(
 ) -> None:
     monkeypatch.setattr(prune_module, "MESSAGE_BATCH_SIZE", 2)
     for name in "abcde":
-        await put(database, messages, key=name, task_id="t", context_id="c", accepted_at=to_microseconds(OLD))
+        await put(database, message_keys, key=name, task_id="t", context_id="c", accepted_at=to_microseconds(OLD))
     await prune(database, Retention(DAY), NOW)
-    assert await count(database, messages) == 0
+    assert await count(database, message_keys) == 0
 
 
 async def test_a_message_that_is_accepted_again_while_the_sweep_waits_for_its_row_is_remembered() -> None:
     async with emptied(shared_postgresql()) as database:
-        await put(database, messages, key="m", task_id="old", context_id="c", accepted_at=to_microseconds(OLD))
+        await put(database, message_keys, key="m", task_id="old", context_id="c", accepted_at=to_microseconds(OLD))
         async with database.write() as connection:
             await put_through(connection, "m", "new")
             sweep = asyncio.create_task(prune(database, Retention(DAY), NOW))
             await waiting_for_a_lock(database)
         await sweep
         rows = await everything(database)
-        assert [(row.key, row.task_id) for row in rows["messages"]] == [("m", "new")]
+        assert [(row.key, row.task_id) for row in rows["message_keys"]] == [("m", "new")]
 
 
 async def put_through(connection: AsyncConnection, key: str, task_id: str) -> None:
     """As when a message is accepted: which task it went to, and then the task."""
     values = {"task_id": task_id, "accepted_at": to_microseconds(NOW)}
-    await connection.execute(update(messages).where(messages.c.key == key).values(values))
+    await connection.execute(update(message_keys).where(message_keys.c.key == key).values(values))
     await connection.execute(insert(task_contexts).values(task_id=task_id, context_id="c"))
 
 

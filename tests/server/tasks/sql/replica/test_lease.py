@@ -29,7 +29,7 @@ class Two:
         self.time += seconds
         older = update(replicas).where(replicas.c.replica_id.in_([lease.id for lease in standing_still]))
         async with self.database.write() as connection:
-            await connection.execute(older.values(beat=replicas.c.beat - seconds))
+            await connection.execute(older.values(heartbeat_at=replicas.c.heartbeat_at - seconds))
 
     async def steady(self) -> None:
         """Both have kept their beat for longer than a lease."""

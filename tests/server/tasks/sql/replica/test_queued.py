@@ -141,7 +141,7 @@ async def test_alone_what_waited_is_taken_up_in_the_order_in_which_it_came(tmp_p
         await first.crash()
         second = await started.start(*[HELLO] * (count + 1), admission=Admission(1, 0, interval=0))
         async with asyncio.timeout(30):
-            await second.runtime._turns.ended()
+            await second.runtime.idle()
         asked = [request.messages[-1].content[-1].text for request in second.llm.requests]
         assert asked == ["Busy busy", *map(str, range(count))]
 

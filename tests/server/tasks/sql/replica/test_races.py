@@ -14,10 +14,10 @@ from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.listing import TaskQuery
+from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import sql_journal as journal
-from a2a_canvas.server.tasks.sql.journal.journal_tables import mail, metadata, pages, replicas, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, metadata, pages, replicas, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.replica import notifications as wakeups_of
@@ -157,7 +157,7 @@ async def test_all_tasks_of_a_dead_replica_are_taken_over_in_one_go(several) -> 
         await connection.execute(delete(replicas).where(replicas.c.replica_id != b.backend._lease.id))
     await b.backend._take_over()
     async with asyncio.timeout(SOON):
-        await b.runtime._turns.ended()
+        await b.runtime.idle()
         await b.backend.commits.flushed()
     async with b.backend._database.read() as connection:
         states = (await connection.scalars(select(tasks.c.state))).all()
@@ -245,13 +245,13 @@ async def test_a_turn_that_was_abandoned_says_nothing_even_if_its_replica_runs_t
     task_id = (await a.send("Write")).snapshot.task_id
     await stubborn.reached.wait()
     await a.backend.commits.flushed()
-    abandoned = a.runtime._turns.get(task_id)
+    detached = a.runtime._turns.get(task_id)
     async with a.backend._database.write() as connection:
         await connection.execute(delete(replicas))
     async with asyncio.timeout(SOON):
         await hold.reached.wait()  # it is taken up again
         stubborn.release.set()
-        await abandoned.ended()
+        await detached.wait()
     hold.release.set()
     record = await ended(a, task_id)
     assert (record.state, await a.text()) == (State.COMPLETED, "One. Two.")
@@ -293,15 +293,15 @@ async def test_a_message_for_a_working_task_that_comes_by_two_ways_at_once_is_ta
     task_id = (await a.send("Write")).snapshot.task_id
     await hold.reached.wait()
     async with asyncio.timeout(SOON):
-        await asyncio.gather(*(each.send("Retention it short", task_id) for each in (b, c, a)))
+        await asyncio.gather(*(each.send("Keep it short", task_id) for each in (b, c, a)))
     hold.release.set()
     record = await ended(a, task_id)
-    assert texts(record).count("m-Retention it short") == 1
-    assert [ModelText("Retention it short")] == [
+    assert texts(record).count("m-Keep it short") == 1
+    assert [ModelText("Keep it short")] == [
         content for content in a.llm.requests[1].messages[-1].content if isinstance(content, ModelText)
     ]
     async with b.backend._database.read() as connection:
-        assert (await connection.execute(select(mail))).all() == []
+        assert (await connection.execute(select(inbox_messages))).all() == []
 
 
 async def test_an_answer_that_comes_by_two_ways_at_once_is_taken_once(several) -> None:
@@ -367,7 +367,7 @@ async def test_a_cancel_that_comes_when_the_task_has_just_asked_cancels_it(sever
     following = await a.send("Paint")
     task_id = following.snapshot.task_id
     await hold.reached.wait()
-    request_cancel = b.backend.request_cancel
+    request_cancel = b.backend.ownership.request_cancel
 
     async def too_late(task_id: str) -> None:
         hold.release.set()
@@ -375,7 +375,7 @@ async def test_a_cancel_that_comes_when_the_task_has_just_asked_cancels_it(sever
         monkeypatch.undo()
         await request_cancel(task_id)
 
-    monkeypatch.setattr(b.backend, "request_cancel", too_late)
+    monkeypatch.setattr(b.backend.ownership, "request_cancel", too_late)
     async with asyncio.timeout(SOON):
         assert (await b.runtime.cancel(task_id, "")).state is State.CANCELED
 
@@ -426,7 +426,7 @@ async def test_who_comes_to_a_task_of_which_another_has_missed_something_begins_
     missed = await b.runtime.follow(task_id, "")
     await b.backend._listener.stop()
     hold.release.set()
-    await a.runtime._turns.ended()
+    await a.runtime.idle()
     await a.backend.commits.flushed()
     async with a.backend._database.write() as connection:
         await connection.execute(delete(pages))
@@ -440,17 +440,17 @@ async def test_the_poll_is_not_left_out_because_there_is_always_news(monkeypatch
     polled = asyncio.Event()
 
     async def heard(news: Notification) -> None:
-        wakeups._notified(None, 0, "", Notification(tasks=("t",)).payload())  # before this is taken in, there is more
+        listener._notified(None, 0, "", Notification(tasks=("t",)).payload())  # before this is taken in, there is more
         await asyncio.sleep(0)
         if news.everything:
             polled.set()
 
-    wakeups = NotificationListener(Database("sqlite:///unused.db"), heard)
-    wakeups._notified(None, 0, "", Notification(tasks=("t",)).payload())
-    wakeups.start()
+    listener = NotificationListener(Database("sqlite:///unused.db"), heard)
+    listener._notified(None, 0, "", Notification(tasks=("t",)).payload())
+    listener.start()
     async with asyncio.timeout(SOON):
         await polled.wait()
-    await wakeups.stop()
+    await listener.stop()
 
 
 async def test_news_that_come_while_others_are_taken_in_are_taken_in_together() -> None:
@@ -461,18 +461,18 @@ async def test_news_that_come_while_others_are_taken_in_are_taken_in_together() 
         heard.append(news)
         await hold()
 
-    wakeups = NotificationListener(Database("sqlite:///unused.db"), slowly)
-    wakeups.start()
-    wakeups._notified(None, 0, "", Notification(tasks=("0",)).payload())
+    listener = NotificationListener(Database("sqlite:///unused.db"), slowly)
+    listener.start()
+    listener._notified(None, 0, "", Notification(tasks=("0",)).payload())
     await hold.reached.wait()
     for n in range(1, 100):
-        wakeups._notified(None, 0, "", Notification(tasks=(str(n % 3),), post=("p",), given_up=n == 50).payload())
+        listener._notified(None, 0, "", Notification(tasks=(str(n % 3),), inboxes=("p",), given_up=n == 50).payload())
     hold.reached.clear()
     hold.release.set()
     await hold.reached.wait()
-    await wakeups.stop()
+    await listener.stop()
     assert (heard[0].tasks, len(heard)) == (("0",), 2)
-    assert (set(heard[1].tasks), heard[1].post, heard[1].given_up) == ({"0", "1", "2"}, ("p",), True)
+    assert (set(heard[1].tasks), heard[1].inboxes, heard[1].given_up) == ({"0", "1", "2"}, ("p",), True)
 
 
 # ----------------------------------------------------------------------------------- leases
@@ -509,7 +509,7 @@ async def test_a_replica_in_the_middle_of_a_long_transaction_is_alive(several) -
     b.backend._lease._steady_since = 0.0
     replica_id = a.backend._lease.id
     async with a.backend._database.write() as connection:
-        await connection.execute(update(replicas).where(replicas.c.replica_id == replica_id).values(beat=0))
+        await connection.execute(update(replicas).where(replicas.c.replica_id == replica_id).values(heartbeat_at=0))
     async with a.backend._database.write() as connection:
         await a.backend._lease.collect().write(connection)
         async with asyncio.timeout(SOON / 2):
@@ -585,7 +585,7 @@ async def test_alone_a_task_that_was_left_lying_waiting_goes_on_to_wait(tmp_path
     nobody = Nobody()
     await second.start(nobody)
     assert not nobody.resumed
-    assert await second.acquire("t")
+    assert await second.ownership.acquire("t")
     await second.stop()
 
 

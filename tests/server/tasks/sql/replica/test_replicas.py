@@ -10,9 +10,9 @@ from a2a_canvas.server.agent.events import ArtifactChanged, LlmCallCompleted, St
 from a2a_canvas.server.agent.model import ModelText, ToolResult
 from a2a_canvas.server.tasks.errors import StreamLost, TaskFinished, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.listing import TaskQuery, list_position
+from a2a_canvas.server.tasks.journal.listing import TaskQuery, list_position
 from a2a_canvas.server.tasks.record import fold
-from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS, first_message
+from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
 from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import Ref
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
@@ -77,7 +77,7 @@ async def test_a_page_ends_at_a_number_of_bytes_and_the_next_one_goes_on_there(s
         while more:
             page = await a.backend.journal.list(query)
             assert page.total == 4
-            pages.append([first_message(task).message_id for task in page.records])
+            pages.append([task.first_message.message_id for task in page.records])
             query, more = replace(query, after=list_position(page.records[-1])), page.more
         assert [len(page) for page in pages] == sizes
         assert [said for page in pages for said in page] == [f"m-Write {number}" for number in (3, 2, 1, 0)]
@@ -117,14 +117,14 @@ async def test_a_message_for_a_task_that_runs_elsewhere_is_given_to_its_turn(sev
     b = await several.start()
     here = await a.send("Write")
     await hold.reached.wait()
-    sending = asyncio.create_task(b.send("Retention it short", here.snapshot.task_id))
+    sending = asyncio.create_task(b.send("Keep it short", here.snapshot.task_id))
     there = await sending
-    assert [m.message_id for m in there.snapshot.history] == ["m-Write", "m-Retention it short"]
-    again = await b.send("Retention it short", here.snapshot.task_id)
-    assert [m.message_id for m in again.snapshot.history].count("m-Retention it short") == 1
+    assert [m.message_id for m in there.snapshot.history] == ["m-Write", "m-Keep it short"]
+    again = await b.send("Keep it short", here.snapshot.task_id)
+    assert [m.message_id for m in again.snapshot.history].count("m-Keep it short") == 1
     hold.release.set()
     await rest(here)
-    assert ModelText("Retention it short") in a.llm.requests[1].messages[-1].content
+    assert ModelText("Keep it short") in a.llm.requests[1].messages[-1].content
     assert b.llm.requests == []
 
 
@@ -263,10 +263,10 @@ async def test_a_message_that_the_model_has_not_been_shown_is_shown_by_the_next_
     b = await several.start(answer(text("Short.")))
     here = await a.send("Write")
     await hold.reached.wait()
-    await a.send("Retention it short", here.snapshot.task_id)
+    await a.send("Keep it short", here.snapshot.task_id)
     await a.crash()
     await rest(await joined(b, here.snapshot.task_id))
-    assert ModelText("Retention it short") in b.llm.requests[0].messages[-1].content
+    assert ModelText("Keep it short") in b.llm.requests[0].messages[-1].content
 
 
 async def test_a_cancel_that_its_owner_did_not_live_to_hear_is_carried_out(several) -> None:

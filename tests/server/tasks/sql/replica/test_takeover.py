@@ -20,7 +20,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.listing import TaskQuery
+from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import journal_reading as reading
 from a2a_canvas.server.tasks.sql.journal.journal_reading import FOLD_SLICE
@@ -248,7 +248,7 @@ async def test_a_record_that_cannot_be_read_stops_neither_a_start_nor_the_others
         await c.backend._take_over()
     [said_once] = [message for message in caplog.messages if "cannot be taken up" in message]
     assert said_once.startswith("Task t1 ")
-    assert await columns(c, "t1", "state", "resumptions", "cancelled") == ("failed", 1, False)
+    assert await columns(c, "t1", "state", "resumptions", "cancel_requested") == ("failed", 1, False)
     for asked in (
         c.record,
         lambda task_id: c.runtime.follow(task_id, ""),
@@ -415,7 +415,7 @@ async def test_a_lease_that_is_lost_during_a_takeover_does_not_cost_the_new_one(
     async def losing(claim: Claim):
         found = await orphan(claim)
         b.backend._takeover.read_orphan = orphan
-        b.backend._lost()
+        b.backend._on_lease_lost()
         return found
 
     b.backend._takeover.read_orphan = losing
@@ -438,11 +438,11 @@ async def test_a_lease_that_is_lost_while_an_answer_is_accepted_does_not_cost_th
 
     async def losing(record: TaskRecord):
         found = await acquire(record)
-        a.backend._lost()
+        a.backend._on_lease_lost()
         return found
 
     a.backend._takeover.acquire = losing
-    assert await a.backend.acquire("t0") is None
+    assert await a.backend.ownership.acquire("t0") is None
     renewed = a.backend._lease.id
     assert a.backend.journal.owned == ()
     own = await a.send("Hi", context="own")

@@ -13,7 +13,7 @@ from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound, Unwritable
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.runtime.turns import NOT_STORED
-from a2a_canvas.server.tasks.sql.journal.journal_tables import mail, metadata, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, metadata, tasks
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
 from a2a_canvas.store.models import Document, Ref
@@ -171,7 +171,7 @@ async def test_an_answer_that_cannot_be_written_is_refused_and_the_task_waits_as
     a = await several.start(answer(ask("T1", "Which?")), WRITTEN)
     await refuse(a, PAGES)
     task_id = (await a.send("Paint")).snapshot.task_id
-    await a.runtime._turns.get(task_id).ended()  # type: ignore[union-attr]
+    await a.runtime._turns.get(task_id).wait()  # type: ignore[union-attr]
     await a.backend.commits.flushed()
     with pytest.raises(Unwritable):
         await a.send(POISON, task_id)
@@ -243,13 +243,13 @@ async def test_a_message_that_was_being_taken_when_its_context_was_given_up_is_t
     task_id = following.snapshot.task_id
     await hold.reached.wait()
     await a.backend.commits.flushed()
-    message = {"context_id": "c", "task_id": task_id, "mail_id": "m", "sent_at": 1, "key": ""}
+    message = {"context_id": "c", "task_id": task_id, "inbox_id": "m", "sent_at": 1, "key": ""}
     async with a.backend._database.write() as connection:
         letter = message_to_json(UserMessage("m-2", parts("And this")))
-        await connection.execute(mail.insert().values(**message, message=letter))
+        await connection.execute(inbox_messages.insert().values(**message, message=letter))
     await a.backend._inbox.collect(a.runtime)
-    a.backend._unwritable("c", RuntimeError("of another task"))  # before what it has taken is committed
-    assert a.backend._inbox._taken == {}
+    a.backend._on_unwritable("c", RuntimeError("of another task"))  # before what it has taken is committed
+    assert a.backend._inbox._seen == {}
     hold.release.set()
     async with asyncio.timeout(SOON):
         while not await _told(a, task_id, "And this"):
@@ -270,14 +270,14 @@ async def test_a_message_that_cannot_be_decoded_is_removed_and_a_cancel_is_carri
     task_id = following.snapshot.task_id
     await hold.reached.wait()
     await a.backend.commits.flushed()
-    row = {"context_id": "c", "task_id": task_id, "mail_id": "m", "sent_at": 1, "key": "", "message": "{"}
+    row = {"context_id": "c", "task_id": task_id, "inbox_id": "m", "sent_at": 1, "key": "", "message": "{"}
     async with a.backend._database.write() as connection:
-        await connection.execute(mail.insert().values(row))
-        await connection.execute(tasks.update().values(cancelled=True))
+        await connection.execute(inbox_messages.insert().values(row))
+        await connection.execute(tasks.update().values(cancel_requested=True))
     await a.backend._inbox.collect(a.runtime)
     async with asyncio.timeout(SOON):
         await rest(following)
     assert (await a.record(task_id)).state is State.CANCELED
     await a.backend.commits.flushed()
     async with a.backend._database.read() as connection:
-        assert (await connection.execute(mail.select())).all() == []
+        assert (await connection.execute(inbox_messages.select())).all() == []

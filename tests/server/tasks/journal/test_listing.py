@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.listing import TaskPage, TaskQuery, list_position, make_page
+from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, list_position, make_page
 from a2a_canvas.server.tasks.record import TaskRecord
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

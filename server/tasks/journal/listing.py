@@ -1,6 +1,6 @@
-"""Which of an owner's tasks are asked for, and in which order they come (A2A 1.0, section 3.1.4). Pure.
+"""Queries for an owner's tasks, and the order of the result (A2A 1.0, section 3.1.4). Pure.
 
-Rule: the newest status first; of those that changed at the same time the greater id first.
+Rule: the newest status first; of two that changed at the same time, the greater id first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.record import TaskRecord
 
 ListPosition = tuple[datetime, str]
-"""Where a task stands in the order: when its status changed, and its id."""
+"""The position of a task in the order: when its status changed, and its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class TaskQuery:
     Attributes:
         context_id, state: empty and None for all.
         since: tasks whose status changed then or later.
-        after: tasks that stand behind this place.
-        limit: how many at most.
-        artifacts: whether the tasks' artifacts are wanted; without, they may be left out.
-        max_bytes: how much may be read at once; what was not is `more`. One task is always read. None for any amount.
+        after: tasks after this position.
+        limit: maximal number of tasks.
+        artifacts: whether the records must have their artifacts.
+        max_bytes: how much may be read at once; the rest is `more`. One task is always read. None: no limit.
     """
 
     owner: str
@@ -42,7 +42,7 @@ class TaskQuery:
 
 @dataclass(frozen=True, slots=True)
 class TaskPage:
-    """What was found. `total`: what matches, on all pages; `more`: whether anything stands behind `records`."""
+    """A page of the result. `total`: number of matches on all pages; `more`: whether any follow `records`."""
 
     records: tuple[TaskRecord, ...]
     total: int
@@ -54,14 +54,14 @@ def list_position(record: TaskRecord) -> ListPosition:
 
 
 def make_page(records: Iterable[TaskRecord], query: TaskQuery) -> TaskPage:
-    """The page of `records`, which are all of an owner's."""
+    """A page of `records`, which are all tasks of the owner."""
     matching = sorted((record for record in records if _matches(record, query)), key=list_position, reverse=True)
     rest = [record for record in matching if query.after is None or list_position(record) < query.after]
     return TaskPage(tuple(rest[: query.limit]), len(matching), len(rest) > query.limit)
 
 
 def count_fitting(sizes: Iterable[int], most: int) -> int:
-    """How many of the first ones have `most` bytes together; one at least."""
+    """How many of the first sizes sum up to at most `most`; one at least."""
     return max(1, sum(total <= most for total in accumulate(sizes)))
 
 

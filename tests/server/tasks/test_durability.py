@@ -29,7 +29,7 @@ from a2a_canvas.server.agent.events import (
     TurnEvent,
 )
 from a2a_canvas.server.agent.model import Usage
-from a2a_canvas.server.tasks.journal.durability import is_durable
+from a2a_canvas.server.tasks.record import is_durable
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from tests.fakes import parts, said
 
