@@ -45,7 +45,6 @@ from a2a_canvas.tools.registry import TOOLS
 
 SCRIPT = "script:"
 
-
 PACKAGED_CARD = Path(__file__).parents[1] / "agent_card.json"
 
 
@@ -61,14 +60,12 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
     """The model that the settings name; by default Claude if the environment has a key, else the rehearsal.
 
     Raises:
-        SettingsError: a Claude model is named and there is no key for it, or `ANTHROPIC_BASE_URL` is not an address.
-        ScriptError: the script is broken.
+        SettingsError: a Claude model is named and there is no key for it, `ANTHROPIC_BASE_URL` is not an address,
+            or the script is broken.
     """
     name = settings.model
     if name and name.startswith(SCRIPT):
-        from a2a_canvas.server.agent.models.script import load_script
-
-        return load_script(Path(name.removeprefix(SCRIPT)))
+        return _script(Path(name.removeprefix(SCRIPT)))
     has_key = available(environ)
     if name == "rehearsal" or (name is None and not has_key):
         return Rehearsal()
@@ -78,6 +75,15 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
             "Without a key there are --model rehearsal and --model script:FILE.yaml."
         )
     return _claude(name, settings)
+
+
+def _script(path: Path) -> LLM:
+    from a2a_canvas.server.agent.models.script import ScriptError, load_script
+
+    try:
+        return load_script(path)
+    except ScriptError as error:
+        raise SettingsError(str(error)) from error
 
 
 def _claude(name: str | None, settings: Settings) -> LLM:
@@ -106,12 +112,11 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         clock: the source of time and ids, for tests.
 
     Returns:
-        The application. Its `state.stop` is a `Shutdown`: `a2a-canvas serve` runs it before uvicorn closes the
+        The application. Its `state.shutdown` is a `Shutdown`: `a2a-canvas serve` runs it before uvicorn closes the
         connections. Under another server it runs when the lifespan ends, which is after the last stream.
 
     Raises:
         SettingsError: the model cannot be used.
-        ScriptError: the model's script is broken.
         CardError: the agent card cannot be served.
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
@@ -119,7 +124,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     backend = make_backend(settings, clock.now)
     runtime = build_runtime(settings, llm, clock, backend)
     grace = settings.shutdown_grace
-    stop = Shutdown(runtime.close, grace)
+    shutdown = Shutdown(runtime.close, grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
     handler = A2AHandler(runtime, card, limits)
@@ -137,12 +142,12 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         middleware=[
             Middleware(HostCheck, hosts=Hosts.of(settings.host, settings.public_url, settings.hosts)),
             Middleware(Guard, limits=limits, budget=budget, rest_prefix=REST_PREFIX),
-            Middleware(ShutdownMiddleware, stop=stop),
+            Middleware(ShutdownMiddleware, shutdown=shutdown),
             Middleware(ExtensionsEcho),
         ],
-        lifespan=_lifespan(settings, stop, handler, budget, backend, runtime),
+        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime),
     )
-    app.state.stop = stop
+    app.state.shutdown = shutdown
     # The REST routes' mount for tenants would redirect every unknown path to itself with a slash.
     app.router.redirect_slashes = False
     return app
@@ -187,7 +192,7 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, backend: Backend |
 
 
 def _lifespan(
-    settings: Settings, stop: Shutdown, handler: A2AHandler, budget: BodyBudget, backend: Backend, runtime: Runtime
+    settings: Settings, shutdown: Shutdown, handler: A2AHandler, budget: BodyBudget, backend: Backend, runtime: Runtime
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -196,12 +201,14 @@ def _lifespan(
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
 
             limits = body_limits(settings)
-            stop.rpc = grpc_server(handler, settings.host, settings.grpc_port, limits, budget, settings.max_connections)
-            await stop.rpc.start()
+            shutdown.grpc_server = grpc_server(
+                handler, settings.host, settings.grpc_port, limits, budget, settings.max_connections
+            )
+            await shutdown.grpc_server.start()
         try:
             yield
         finally:
-            await stop()
+            await shutdown()
             await backend.stop()
 
     return lifespan

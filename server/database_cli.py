@@ -13,16 +13,16 @@ from a2a_canvas.server.settings import Settings, add_options, given_options, loa
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, prune
 from a2a_canvas.store.sql.database import Database
 
-KEEP = ("keep_journals", "keep_versions", "keep_contexts")
+RETENTION_FIELDS = ("keep_journals", "keep_versions", "keep_contexts")
 
 
 def add_db_arguments(command: argparse.ArgumentParser) -> None:
     """Add the commands below `db`."""
     actions = command.add_subparsers(dest="action", required=True, metavar="COMMAND")
-    _add(actions, "upgrade", "bring the database to the schema of this version")
-    _add(actions, "check", "say whether the database is of the schema of this version")
-    prune = _add(actions, "prune", "remove what is no longer to be kept", *KEEP)
-    prune.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    _add(actions, "upgrade", "upgrade the database to the schema of this version")
+    _add(actions, "check", "check that the database has the schema of this version")
+    prune = _add(actions, "prune", "remove what is older than the --keep options allow", *RETENTION_FIELDS)
+    prune.add_argument("--dry-run", action="store_true", help="change nothing; only say what would be removed")
 
 
 def _add(actions: Any, name: str, does: str, *fields: str) -> argparse.ArgumentParser:
@@ -32,11 +32,14 @@ def _add(actions: Any, name: str, does: str, *fields: str) -> argparse.ArgumentP
 
 
 async def database_command(options: argparse.Namespace, out: TextIO) -> int:
-    """Do one of the commands above; what comes back is the exit code.
+    """Run one of the commands above.
+
+    Returns:
+        The exit code.
 
     Raises:
         SettingsError: an option or a variable is wrong.
-        DatabaseError: the database cannot be opened, reached or used so.
+        DatabaseError: the database cannot be opened, reached or used.
     """
     settings = load(given_options(options))
     if settings.database == "memory":
@@ -60,7 +63,7 @@ async def _done(options: argparse.Namespace, settings: Settings, database: Datab
 
 
 def pruned_in_words(pruned: PruneResult, dry_run: bool) -> str:
-    """What has been removed, or would be."""
+    """What was removed, or would be, as a sentence."""
     counts = (
         (pruned.journals, "journal", "journals"),
         (pruned.versions, "old version", "old versions"),

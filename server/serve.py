@@ -18,7 +18,6 @@ import uvicorn
 
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.demo import NOTICE, Rehearsal
-from a2a_canvas.server.agent.models.script import ScriptError
 from a2a_canvas.server.app import choose_llm, create_app
 from a2a_canvas.server.protocols.a2a_v1.card import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
@@ -37,7 +36,7 @@ CUT_OFF_SECONDS = 1
 """After so long beyond its grace period, a stopping server closes connections that do not even read the end of an
 answer."""
 
-REFUSALS = (SettingsError, CardError, ScriptError)
+REFUSALS = (SettingsError, CardError)
 """What `serve` raises if it cannot start as it was asked to; `str()` is one line that says what to do."""
 
 
@@ -77,7 +76,7 @@ def serve(options: argparse.Namespace) -> int:
     with suppress(KeyboardInterrupt):
         # uvicorn raises the signal that stopped it again; SIGTERM shall end the process as Ctrl+C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        GracefulServer(config, app.state.stop).run()
+        GracefulServer(config, app.state.shutdown).run()
     return 0
 
 

@@ -48,7 +48,11 @@ def _one_of(*words: str) -> Callable[[str], str]:
 
 
 class Settings(BaseSettings):
-    """The settings of a server. Field names are the option names with underscores."""
+    """The settings of a server. Field names are the option names with underscores.
+
+    `Settings()` reads the environment, `Settings(port=9000)` overrides it. A wrong value raises pydantic's
+    `ValidationError`; `load` turns that into one line.
+    """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
@@ -288,7 +292,7 @@ def load(given: Mapping[str, Any]) -> Settings:
 def _suggestion(name: str) -> str:
     fields = [field.upper() for field in Settings.model_fields]
     close = difflib.get_close_matches(name.removeprefix(PREFIX), fields, n=1)
-    return f" Did you mean {PREFIX}{close[0]}?" if close else " See a2a-canvas serve --help for those there are."
+    return f" Did you mean {PREFIX}{close[0]}?" if close else " See a2a-canvas serve --help for all of them."
 
 
 PYDANTIC_MESSAGES = {

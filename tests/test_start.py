@@ -98,3 +98,8 @@ def test_the_public_surface_is_small() -> None:
         assert getattr(a2a_canvas, name)
     with pytest.raises(AttributeError, match="has no attribute 'Runtime'"):
         _ = a2a_canvas.Runtime
+
+
+def test_the_example_of_the_package_runs() -> None:
+    example = "\n".join(line.strip() for line in (a2a_canvas.__doc__ or "").splitlines() if line.startswith("    "))
+    assert imported(f"{example}\nassert app.routes", "a2a_canvas.server.app", *SQL[1:]) == "a2a_canvas.server.app"

@@ -19,7 +19,7 @@ from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.find_quote import find_once
 from a2a_canvas.tools.json_stream import Delta, JsonEvent, Value
 from a2a_canvas.tools.part_inputs import ArtifactId
-from a2a_canvas.tools.streaming import InputHead, Refused, StreamingCall, StreamingTool
+from a2a_canvas.tools.streaming import CallRefused, InputHead, StreamingCall, StreamingTool
 
 NAME = "artifact_edit"
 DESCRIPTION = """\
@@ -107,10 +107,12 @@ class _EditCall(StreamingCall[ArtifactEditInput]):
     async def _begin(self, artifact_id: str, old_text: str) -> EditStream:
         artifact = await self._at_a_version(artifact_id)
         if text_of(artifact.parts) is None:
-            raise Refused(f"Artifact {artifact_id!r} has no text to edit. Use artifact_update. Nothing was changed.")
+            raise CallRefused(
+                f"Artifact {artifact_id!r} has no text to edit. Use artifact_update. Nothing was changed."
+            )
         found = find_once(artifact.text, old_text)
         if isinstance(found, str):
-            raise Refused(found)
+            raise CallRefused(found)
         edit = EditStream(self._workspace, EditTarget(artifact_id, artifact.version, artifact.text, found), "replace")
         await edit.start()
         self._title = artifact.title
@@ -124,7 +126,7 @@ class _EditCall(StreamingCall[ArtifactEditInput]):
             return artifact
         closed = await self._workspace.store.close(ref)
         if closed is None:
-            raise Refused(
+            raise CallRefused(
                 f"Artifact {artifact_id!r} is being written by another task. Nothing was changed. "
                 "Try again when it is done."
             )
@@ -133,7 +135,7 @@ class _EditCall(StreamingCall[ArtifactEditInput]):
     async def _complete(self, whole: ArtifactEditInput) -> str:
         assert self._edit  # the input is complete and nothing has failed, so the passage was found
         if whole.new_text == whole.old_text:
-            raise Refused("new_text is the same as old_text, so nothing was changed. Write what is to be new.")
+            raise CallRefused("new_text is the same as old_text, so nothing was changed. Write what is to be new.")
         try:
             applied = await self._edit.complete()
         except BaseException:  # also after a cancellation, watchers learn that the edit has ended

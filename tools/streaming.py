@@ -41,7 +41,7 @@ class StreamingTool:
         return self.call(workspace)
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """The call is refused; `str()` tells the model why."""
 
 
@@ -92,7 +92,7 @@ class StreamingCall(ABC, Generic[InputT]):
         """Do what `events`, those of one fragment, make possible.
 
         Raises:
-            Refused, StoreError: the call fails.
+            CallRefused, StoreError: the call fails.
         """
 
     @abstractmethod
@@ -104,7 +104,7 @@ class StreamingCall(ABC, Generic[InputT]):
         """The input is complete and valid, and nothing has failed: finish the call. Returns what the model reads.
 
         Raises:
-            Refused, StoreError: the call fails.
+            CallRefused, StoreError: the call fails.
         """
 
     @abstractmethod
@@ -115,7 +115,7 @@ class StreamingCall(ABC, Generic[InputT]):
         """Take an event; what is wrong with it is explained to the model, with the field.
 
         Raises:
-            Refused: the field is invalid, or was given before. The whole input would have the last of two values, but
+            CallRefused: the field is invalid, or given twice: the whole input would have the last of two values, but
                 the first has been acted on.
         """
         try:
@@ -127,10 +127,10 @@ class StreamingCall(ABC, Generic[InputT]):
         except ValidationError as error:  # it names the fields of a part from the part on, others with their own name
             at = event.path if event.path and isinstance(event.path[-1], int) else event.path[:-1]
             self._invalid = True
-            raise Refused(explain(self._name, error, at)) from error
+            raise CallRefused(explain(self._name, error, at)) from error
         except ValueError as error:
             self._invalid = True
-            raise Refused(explain(self._name, error, event.path)) from error
+            raise CallRefused(explain(self._name, error, event.path)) from error
 
     async def _feed(self, fragment: str) -> None:
         events = self._json.feed(fragment)
@@ -151,7 +151,7 @@ class StreamingCall(ABC, Generic[InputT]):
             return await self._fail(not_json(self._name, str(error)))
         except ValidationError as error:
             return await self._fail(explain(self._name, error))
-        except Refused as refused:
+        except CallRefused as refused:
             return await self._fail(str(refused))
         except LimitReached:
             raise

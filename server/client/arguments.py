@@ -91,14 +91,14 @@ def _add_send(commands: Any) -> None:
     send = commands.add_parser("send", help="send a task to an A2A server and watch it")
     send.add_argument("text", metavar="TEXT", help="what to ask for")
     send.add_argument("--url", default=DEFAULT_URL, help="the server (default: %(default)s)")
-    send.add_argument("--context", default="", metavar="ID", help="go on with a conversation")
+    send.add_argument("--context", default="", metavar="ID", help="continue a conversation")
     send.add_argument("--task", default="", metavar="ID", help="answer a task that asked, or add to one that works")
     send.add_argument("--json", action="store_true", help="print each event as one line of JSON")
 
 
 def _add_operations(commands: Any) -> None:
     edit = _add(commands, "edit", "have a passage of an artifact rewritten")
-    edit.add_argument("instruction", metavar="INSTRUCTION", help="what is to be done with the passage")
+    edit.add_argument("instruction", metavar="INSTRUCTION", help="how to change the passage")
     place = edit.add_mutually_exclusive_group(required=True)
     place.add_argument("--lines", dest="place", type=_lines, metavar="N[-M]", help="the passage: these lines")
     place.add_argument(

@@ -34,12 +34,10 @@ from a2a_canvas.store.sql.artifact_lease import (
 )
 from a2a_canvas.store.sql.commit import COMMIT_TIMEOUT, GroupCommit
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.reading import ArtifactRow, Cache, key_of, read_artifacts
+from a2a_canvas.store.sql.reading import Cache, key_of
 from a2a_canvas.store.sql.rows import ArtifactHead
 from a2a_canvas.store.sql.writing import Write
 from a2a_canvas.store.text.unicode import replace_unstorable
-
-__all__ = ["ArtifactRow", "LeaseHolder", "SqlArtifactStore", "read_artifacts"]
 
 
 class SqlArtifactStore:
@@ -89,7 +87,8 @@ class SqlArtifactStore:
             known = self._cache.fresh(key, found)
             if known:
                 return known.document.artifact
-            return _artifact(*await reading.read_shown(connection, context_id, {artifact_id: found}))
+            [artifact] = await reading.read_artifacts(connection, context_id, {artifact_id: found})
+            return artifact
 
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
         context_id = replace_unstorable(context_id)
@@ -111,10 +110,9 @@ class SqlArtifactStore:
     ) -> Sequence[tuple[int, Artifact]]:
         known = {each: self._cache.fresh((context_id, each), head) for each, head in heads.items()}
         unknown = {each: head for each, head in heads.items() if known[each] is None}
-        read = [
-            (each.head.changed, _artifact(each)) for each in await reading.read_shown(connection, context_id, unknown)
-        ]
-        return [*read, *((each.head.changed, each.document.artifact) for each in known.values() if each)]
+        read = await reading.read_artifacts(connection, context_id, unknown)
+        cached = [each.document.artifact for each in known.values() if each]
+        return [(heads[artifact.artifact_id].changed, artifact) for artifact in (*read, *cached)]
 
     async def current_versions(self, context_id: str) -> Mapping[str, tuple[int, str]]:
         context_id = replace_unstorable(context_id)
@@ -271,12 +269,6 @@ def _existing(lease: ArtifactLease) -> Document:
     if not lease.newest.exists:
         raise ArtifactNotFound(lease.key[1])
     return lease.newest
-
-
-def _artifact(shown: ArtifactRow) -> Artifact:
-    head = shown.head
-    never_completed = shown.open and head.draft_completed is None and not head.draft_dirty
-    return Artifact(shown.artifact_id, shown.content, head.current, shown.open, head.changed_by, never_completed)
 
 
 def _order(listed: tuple[int, Artifact]) -> tuple[int, str]:

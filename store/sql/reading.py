@@ -9,14 +9,14 @@ Rule 2: if a document has grown, only the new versions are read, unless old ones
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, and_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.store.models import Author, Content, Document, Ref
+from a2a_canvas.store.models import Artifact, Content, Document, Ref
 from a2a_canvas.store.sql.rows import ArtifactHead, Piece, StoredDocument, VersionRow, content_of, document_of
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 from a2a_canvas.store.text.unicode import replace_unstorable
@@ -28,39 +28,9 @@ CACHED = 64 * 1024 * 1024
 """Bytes of documents in the cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactRow:
-    """An artifact as in its rows.
-
-    Attributes:
-        content: with the draft, if one is open.
-        author: the author of the draft, otherwise of the current version.
-    """
-
-    artifact_id: str
-    head: ArtifactHead
-    content: Content
-    author: Author
-
-    @property
-    def open(self) -> bool:
-        """Whether a draft is open."""
-        return self.head.draft_task is not None
-
-    @property
-    def version(self) -> int:
-        """The number of the version that the content belongs to, closed or still a draft."""
-        return self.head.newest + 1 if self.open else self.head.current
-
-
 def key_of(ref: Ref) -> Key:
     """The key of an artifact, in the database and in memory."""
     return replace_unstorable(ref.context_id), replace_unstorable(ref.artifact_id)
-
-
-async def read_artifacts(connection: AsyncConnection, context_id: str) -> tuple[ArtifactRow, ...]:
-    """The artifacts of a context, from committed rows only, ordered by their last change, newest last."""
-    return tuple(await read_shown(connection, context_id, await read_heads(connection, context_id)))
 
 
 async def read_head(connection: AsyncConnection, key: Key, *, lock: bool = False) -> ArtifactHead | None:
@@ -91,8 +61,10 @@ async def _document(
     return document_of(key[1], found, rows, await _pieces(connection, key, found), known)
 
 
-async def read_shown(connection: AsyncConnection, context_id: str, found: dict[str, ArtifactHead]) -> list[ArtifactRow]:
-    """The content of artifacts of a context, in the order given, without reading all of their versions."""
+async def read_artifacts(
+    connection: AsyncConnection, context_id: str, found: Mapping[str, ArtifactHead]
+) -> list[Artifact]:
+    """Artifacts of a context in the order of `found`, without reading all of their versions."""
     if not found:
         return []
     chains: dict[str, list[VersionRow]] = defaultdict(list)
@@ -102,11 +74,16 @@ async def read_shown(connection: AsyncConnection, context_id: str, found: dict[s
     query = select(drafts.c.artifact_id, *_columns(drafts, Piece)).where(_among(drafts, context_id, found))
     for artifact_id, *row in await connection.execute(query.order_by(drafts.c.artifact_id, drafts.c.seq)):
         pieces[artifact_id].append(Piece(*row))
-    return [_shown(artifact_id, each, chains[artifact_id], pieces[artifact_id]) for artifact_id, each in found.items()]
+    return [
+        _artifact(artifact_id, each, chains[artifact_id], pieces[artifact_id]) for artifact_id, each in found.items()
+    ]
 
 
-def _shown(artifact_id: str, found: ArtifactHead, chain: Sequence[VersionRow], pieces: Sequence[Piece]) -> ArtifactRow:
-    return ArtifactRow(artifact_id, found, content_of(found, chain, pieces), found.draft_author or chain[-1].author)
+def _artifact(artifact_id: str, head: ArtifactHead, chain: Sequence[VersionRow], pieces: Sequence[Piece]) -> Artifact:
+    open = head.draft_task is not None
+    never_completed = open and head.draft_completed is None and not head.draft_dirty
+    shown = content_of(head, chain, pieces)
+    return Artifact(artifact_id, shown, head.current, open, head.changed_by, never_completed)
 
 
 async def version_content(connection: AsyncConnection, key: Key, number: int) -> Content:

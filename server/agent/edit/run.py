@@ -170,31 +170,22 @@ async def _rejection(error: StoreError | InvalidOperation, ref: Ref, store: Arti
     return Ending(State.REJECTED, str(error), {CANVAS: now})
 
 
+@dataclass(frozen=True, slots=True)
 class _OperationRun:
-    def __init__(
-        self,
-        request: OperationRequest,
-        store: EventedArtifactStore,
-        llm: LLM,
-        emit: Emit,
-        new_id: Callable[[], str],
-        sleep: Callable[[float], Awaitable[object]],
-    ) -> None:
-        self._sleep = sleep
-        self._request = request
-        self._ref = request.ref
-        self._store = store
-        self._llm = llm
-        self._emit = emit
-        self._new_id = new_id
+    request: OperationRequest
+    store: EventedArtifactStore
+    llm: LLM
+    emit: Emit
+    new_id: Callable[[], str]
+    sleep: Callable[[float], Awaitable[object]]
 
     async def operate(self) -> Ending:
-        operation = self._request.operation
+        operation = self.request.operation
         match operation:
             case SelectionEdit():
                 return await self._edit(operation)
             case VersionStep():
-                return _step_ending(operation, await self._store.apply(self._ref, operation.change))
+                return _step_ending(operation, await self.store.apply(self.request.ref, operation.change))
             case Put():
                 applied = await self._put(operation)
                 return Ending(State.COMPLETED, f"Saved {applied.artifact.title} as version {applied.version}.")
@@ -203,15 +194,15 @@ class _OperationRun:
 
     async def _edit(self, edit: SelectionEdit) -> Ending:
         artifact = await self._without_draft()
-        target = await _target(edit, artifact, self._ref, self._store)
-        label = AgentMessage(self._new_id(), f"Editing {artifact.title}…", label=True)
-        await self._emit(StatusChanged(State.WORKING, label))
-        workspace = Workspace(self._store, self._request.context_id, self._request.task_id)
-        writer = EditContext(self._llm, workspace, self._emit, self._sleep)
-        return await rewrite(edit, artifact, target, self._request.message_id, writer, self._request.progress)
+        target = await _target(edit, artifact, self.request.ref, self.store)
+        label = AgentMessage(self.new_id(), f"Editing {artifact.title}…", label=True)
+        await self.emit(StatusChanged(State.WORKING, label))
+        workspace = Workspace(self.store, self.request.context_id, self.request.task_id)
+        context = EditContext(self.llm, workspace, self.emit, self.sleep)
+        return await rewrite(edit, artifact, target, self.request.message_id, context, self.request.progress)
 
     async def _without_draft(self) -> Artifact:
-        artifact = await self._store.get(self._ref)
+        artifact = await self.store.get(self.request.ref)
         if artifact.open:
             raise ArtifactBusy(artifact.artifact_id, "")
         return artifact
@@ -224,7 +215,7 @@ class _OperationRun:
                 raise VersionConflict(artifact.artifact_id, put.base_version, artifact.version)
             span, text = difference(artifact.text, put.text)
             try:
-                return await self._store.apply(self._ref, EditText(span, text, artifact.version, passage=False))
+                return await self.store.apply(self.request.ref, EditText(span, text, artifact.version, passage=False))
             except VersionConflict:
                 if put.base_version is not None:
                     raise
@@ -241,15 +232,15 @@ async def _target(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: Arti
     return locate(edit.selection, edit_base)
 
 
-def _step_ending(go: VersionStep, applied: Applied) -> Ending:
+def _step_ending(step: VersionStep, applied: Applied) -> Ending:
     name, version = applied.artifact.title, applied.version
-    match go.change:
+    match step.change:
         case Undo():
             said = f"Undone: {name} is at version {version} again."
         case Redo():
             said = f"Redone: {name} is at version {version} again."
         case Restore():
-            said = f"Restored version {go.change.version} of {name} as version {version}."
+            said = f"Restored version {step.change.version} of {name} as version {version}."
         case _:
-            assert_never(go.change)
+            assert_never(step.change)
     return Ending(State.COMPLETED, said)

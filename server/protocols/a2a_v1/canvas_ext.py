@@ -9,15 +9,6 @@ from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.record import OpenEdit, TaskRecord
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 
-__all__ = [
-    "change_metadata",
-    "edit_metadata",
-    "edit_turn_event",
-    "open_edits",
-    "selection_range",
-    "snapshot_metadata",
-]
-
 
 def edit_metadata(event: EditEvent) -> dict[str, Any]:
     """`{edit: {id, phase, artifactId, …}}`; the unit and the version of its ranges are in its start."""

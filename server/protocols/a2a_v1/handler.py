@@ -34,7 +34,7 @@ M = TypeVar("M", bound=Message)
 
 def _unary(
     method: Callable[Concatenate[A2AHandler, M, P], Awaitable[T]],
-) -> Callable[Concatenate[A2AHandler, M, P], Any]:
+) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs) -> T:
         check_required(params)
@@ -49,7 +49,7 @@ def _unary(
 
 def _stream(
     method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[A2AEvent, None]],
-) -> Callable[Concatenate[A2AHandler, M, P], Any]:
+) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(
         self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs
@@ -167,28 +167,13 @@ class A2AHandler(RequestHandler):
     # -------------------------------------------------------------------- not offered
 
     @_unary
-    async def on_create_task_push_notification_config(
-        self, params: pb.TaskPushNotificationConfig, context: ServerCallContext
-    ) -> pb.TaskPushNotificationConfig:
+    async def _no_push_notifications(self, params: Message, context: ServerCallContext) -> Any:
         raise PushNotificationNotSupportedError
 
-    @_unary
-    async def on_get_task_push_notification_config(
-        self, params: pb.GetTaskPushNotificationConfigRequest, context: ServerCallContext
-    ) -> pb.TaskPushNotificationConfig:
-        raise PushNotificationNotSupportedError
-
-    @_unary
-    async def on_list_task_push_notification_configs(
-        self, params: pb.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
-    ) -> pb.ListTaskPushNotificationConfigsResponse:
-        raise PushNotificationNotSupportedError
-
-    @_unary
-    async def on_delete_task_push_notification_config(
-        self, params: pb.DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
-    ) -> None:
-        raise PushNotificationNotSupportedError
+    on_create_task_push_notification_config = _no_push_notifications
+    on_get_task_push_notification_config = _no_push_notifications
+    on_list_task_push_notification_configs = _no_push_notifications
+    on_delete_task_push_notification_config = _no_push_notifications
 
     @_unary
     async def on_get_extended_agent_card(

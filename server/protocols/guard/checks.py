@@ -133,7 +133,7 @@ class _JsonRefused(Exception):
 # The closing quote is optional so that an open string is consumed to the end, once, and not tried again from every
 # quote in it; the possessive quantifiers keep the scan linear.
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]|,', re.DOTALL)
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def check_json(body: bytes, limits: BodyLimits, max_values: int = MAX_VALUES) -> JsonValue | Refusal:
@@ -148,7 +148,7 @@ def check_json(body: bytes, limits: BodyLimits, max_values: int = MAX_VALUES) ->
         value: JsonValue = json.loads(
             text, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole, object_pairs_hook=_unique
         )
-        if _SURROGATE.search(text):
+        if _SURROGATE_ESCAPE.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except _JsonRefused as refused:
         return refused.refusal

@@ -48,6 +48,7 @@ from a2a_canvas.server.protocols.guard.error_forms import (
 )
 from a2a_canvas.server.protocols.guard.rest import (
     TENANT_PATTERN,
+    RestRoute,
     allowed_methods,
     check_encoding,
     check_rest,
@@ -123,24 +124,27 @@ class Guard:
     def _check(self, binding: ErrorForm, scope: Scope, path: str, body: bytes) -> ErrorForm | tuple[ErrorForm, Refusal]:
         """The form of the call's errors if it may pass; the form and the refusal if not."""
         headers = Headers(scope=scope)
-        unread = check_content_type(headers.get("content-type")) if scope["method"] == "POST" and body else None
         version = headers.get("a2a-version")
+        posted = scope["method"] == "POST"
+        not_json = check_content_type(headers.get("content-type")) if posted and body else None
         if isinstance(binding, RestForm):
             route = find_rest_route(scope["method"], path, self._prefix)
-            if route is None:
-                return binding
-            query = QueryParams(scope["query_string"])
-            unread = unread or check_encoding(scope.get("raw_path") or b"", scope["query_string"])
-            refusal = unread or check_rest(route, query, body, version, self._limits)
+            refusal = route and (not_json or self._check_rest(route, scope, body, version))
             return (binding, refusal) if refusal else binding
-        if scope["method"] != "POST":
+        if not posted:
             return binding
-        call = RejectedCall(unread) if unread else check_jsonrpc(body, version, self._limits)
-        answer = JsonRpcForm(call.id, call.legacy)
+        call = RejectedCall(not_json) if not_json else check_jsonrpc(body, version, self._limits)
+        form = JsonRpcForm(call.id, call.legacy)
         if isinstance(call, RejectedCall):
-            return answer, call.refusal
+            return form, call.refusal
         leave_in_scope(call, scope)
-        return answer
+        return form
+
+    def _check_rest(self, route: RestRoute, scope: Scope, body: bytes, version: str | None) -> Refusal | None:
+        query = scope["query_string"]
+        return check_encoding(scope.get("raw_path") or b"", query) or check_rest(
+            route, QueryParams(query), body, version, self._limits
+        )
 
 
 class _OnePerLoopStep:

@@ -27,7 +27,6 @@ from a2a_canvas.store.errors import (
 )
 from a2a_canvas.store.models import Artifact, Document, FilePart, Limits, Ref
 from a2a_canvas.store.sql import artifact_lease, reading
-from a2a_canvas.store.sql.artifacts import read_artifacts
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import Cache
 from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument
@@ -388,7 +387,7 @@ async def test_a_refused_change_lets_go_of_the_artifact_and_makes_none(
         with pytest.raises(ArtifactNotFound):
             await store.get(by("t1"))
     async with one.database.read() as connection:
-        assert await read_artifacts(connection, "c") == ()
+        assert await reading.read_heads(connection, "c") == {}
     assert (await other.store.apply(by("t2"), appending("x", last_chunk=True))).version == 1
 
 
@@ -553,10 +552,10 @@ async def test_while_the_database_is_away_changes_wait_and_nothing_is_lost(
     assert [version.content.text for version in found.versions] == ["A+"]
 
 
-# ------------------------------------------------------------------------------------------ standing, pruning
+# ------------------------------------------------------------------------------------------ rows, pruning
 
 
-async def test_standing_shows_what_is_committed(harness: SqlStoreHarness) -> None:
+async def test_the_rows_show_what_is_committed(harness: SqlStoreHarness) -> None:
     await harness.store.apply(by("t1", "a"), replacing("a" * 50, last_chunk=True))
     for number in range(1, 5):
         await harness.store.apply(Ref("c", "a", "t2", "user"), EditText(Span(number, number + 1), "x", number))
@@ -567,12 +566,13 @@ async def test_standing_shows_what_is_committed(harness: SqlStoreHarness) -> Non
     await harness.commits.flushed()
     await harness.store.apply(by("t1", "d"), delta(appending("not yet")))
     async with harness.database.read() as connection:
-        found = await read_artifacts(connection, "c")
-    shown = [(each.artifact_id, each.content.text, each.version, each.author, each.open) for each in found]
+        heads = await reading.read_heads(connection, "c")
+        found = await reading.read_artifacts(connection, "c", heads)
+    shown = [(each.artifact_id, each.text, each.version, each.open) for each in found]
     assert shown == [
-        ("a", "axxx" + "a" * 46, 4, "user", False),
-        ("b", "b+", 2, "user", True),
-        ("d", "d", 1, "agent", True),
+        ("a", "axxx" + "a" * 46, 4, False),
+        ("b", "b+", 1, True),
+        ("d", "d", 0, True),
     ]
 
 

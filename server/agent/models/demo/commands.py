@@ -70,7 +70,7 @@ class NoCommand:
     """Anything else."""
 
 
-Command = DraftCommand | AddCommand | ReplaceCommand | UndoCommand | AskCommand | DeclineCommand | NoCommand
+ChatCommand = DraftCommand | AddCommand | ReplaceCommand | UndoCommand | AskCommand | DeclineCommand | NoCommand
 
 CLAUSE = r"(?:^|[.!?;:,\n]|\b(?:please|you|to|and|then|now|just|also|me)\s)\s{0,9}"
 """What comes before a command."""
@@ -92,7 +92,7 @@ _SOME_DOCUMENT = re.compile(
 )
 
 
-def read_command(text: str) -> Command:
+def read_command(text: str) -> ChatCommand:
     """What `text` asks for; `Talk` when it is nothing that could be done."""
     command = COMMAND.search(text)
     if command is None:
@@ -115,7 +115,7 @@ def read_command(text: str) -> Command:
             return DraftCommand(topic) if topic else NoCommand()
 
 
-def _add(rest: str, before: str) -> Command:
+def _add(rest: str, before: str) -> ChatCommand:
     if quoted := _QUOTED.match(rest):
         place = _split_place(_sentence(rest[quoted.end() :]), ("to", "into", "in"))[1]
         return AddCommand("", text=_content(quoted), place=place, before=before)
@@ -127,7 +127,7 @@ def _add(rest: str, before: str) -> Command:
     return AddCommand(topic or whole_topic, "", place, whole_topic, before) if whole_topic else NoCommand()
 
 
-def _replace(rest: str, before: str) -> Command:
+def _replace(rest: str, before: str) -> ChatCommand:
     quoted = _QUOTED.match(rest)
     by = _BY.search(rest, quoted.end() if quoted else 0)
     if by is None:

@@ -26,7 +26,7 @@ from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText, T
 from a2a_canvas.server.agent.models.demo.commands import (
     AddCommand,
     AskCommand,
-    Command,
+    ChatCommand,
     DeclineCommand,
     DraftCommand,
     NoCommand,
@@ -78,7 +78,7 @@ MAX_READ_CHARACTERS = 10_000
 """Characters of a message that are read; its rules would take 0.1 s for a megabyte."""
 
 _MARKDOWN = "text/markdown"
-_NEEDS: Mapping[type[Command | PassageEdit], tuple[str, ...]] = {
+_NEEDS: Mapping[type[ChatCommand | PassageEdit], tuple[str, ...]] = {
     PassageEdit: ("artifact_list", "artifact_read", "artifact_edit", "ask_user"),
     DraftCommand: ("artifact_update",),
     AddCommand: ("artifact_list", "artifact_update"),
@@ -149,7 +149,7 @@ def _next(focus: str, text: str, steps: Sequence[CompletedCall], tools: frozense
     return _step(command, focus, steps)
 
 
-def _step(command: Command | PassageEdit, focus: str, steps: Sequence[CompletedCall]) -> tuple[AssistantBlock, ...]:
+def _step(command: ChatCommand | PassageEdit, focus: str, steps: Sequence[CompletedCall]) -> tuple[AssistantBlock, ...]:
     last = steps[-1] if steps else None
     match command:
         case PassageEdit():

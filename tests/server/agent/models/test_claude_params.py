@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.attachments import without_media
 from a2a_canvas.server.agent.model import (
     Attachment,
     ModelContent,
@@ -489,19 +488,3 @@ def test_thinking_can_be_taken_out_of_a_request() -> None:
     request = ModelRequest("s", (assistant(Thinking("Hm.", "sig"), ModelText("a")), user(ModelText("b"))))
 
     assert without_thinking(request) == ModelRequest("s", (assistant(ModelText("a")), user(ModelText("b"))))
-
-
-def test_images_and_documents_can_be_taken_out_of_a_request_and_are_named_instead() -> None:
-    text = Attachment("text/plain", "a.txt", content=b"a")
-    shown = Attachment("image/png", "a.png", content=PNG)
-    linked = Attachment("application/pdf", "a.pdf", url="https://example.com/a")
-    request = ModelRequest("s", (user(ModelText("See."), shown, text), assistant(ModelText("Yes.")), user(linked)))
-
-    assert without_media(request) == ModelRequest(
-        "s",
-        (
-            user(ModelText("See."), ModelText("[Attached file: a.png (image/png)]"), text),
-            assistant(ModelText("Yes.")),
-            user(ModelText("[Attached file: a.pdf (application/pdf) at https://example.com/a]")),
-        ),
-    )

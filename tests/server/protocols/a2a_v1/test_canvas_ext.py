@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
-from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED, ActivatedExtensions, activated_header
+from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection import TaskProjection, to_task
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.server.wire import AGENTSTACK, CANVAS, TURN
+from a2a_canvas.server.wire import CANVAS, TURN
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 from a2a_canvas.store.models import text_part
 from tests.server.canvas_client import Known
@@ -136,7 +136,7 @@ moves = st.lists(
 
 def story(steps: list[tuple[str, str, str]]) -> list[ev.TurnEvent]:
     """A task's events: edits that begin, grow, end and begin again, and changes of the artifact between them."""
-    told: list[ev.TurnEvent] = [ev.StatusChanged(ev.State.WORKING)]
+    events: list[ev.TurnEvent] = [ev.StatusChanged(ev.State.WORKING)]
     open_edits: set[str] = set()
     version = 1
     for edit_id, move, text in steps:
@@ -144,20 +144,23 @@ def story(steps: list[tuple[str, str, str]]) -> list[ev.TurnEvent]:
         if move == "change":
             version += 1
             # The first change of an artifact in a task is a replacement.
-            told.append(changed(version, text, append=version > 2))
+            events.append(changed(version, text, append=version > 2))
         elif edit_id not in open_edits:
             open_edits.add(edit_id)
-            told.append(EditStarted(edit_id, "doc", where, "replace", version))
+            events.append(EditStarted(edit_id, "doc", where, "replace", version))
         elif move == "write":
-            told.append(EditChunk(edit_id, "doc", where, text))
+            events.append(EditChunk(edit_id, "doc", where, text))
         elif move == "abort":
             open_edits.remove(edit_id)
-            told.append(EditAborted(edit_id, "doc", where))
+            events.append(EditAborted(edit_id, "doc", where))
         else:
             open_edits.remove(edit_id)
             version += 1
-            told += [EditCompleted(edit_id, "doc", where, text, where, "replace", version - 1), changed(version, text)]
-    return [*told, ev.StatusChanged(ev.State.COMPLETED)]
+            events += [
+                EditCompleted(edit_id, "doc", where, text, where, "replace", version - 1),
+                changed(version, text),
+            ]
+    return [*events, ev.StatusChanged(ev.State.COMPLETED)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -214,17 +217,3 @@ def test_every_event_says_which_entry_it_comes_from(steps: list[tuple[str, str, 
             for uri, fields in MessageToDict(event.metadata).items():
                 assert uri in (CANVAS, TURN)
                 assert (fields["epoch"], fields["generation"]) == (2, entry.generation)
-
-
-# ---------------------------------------------------------------------- activating it
-
-
-def test_canvas_is_supported_under_both_names() -> None:
-    assert {CANVAS, AGENTSTACK} < SUPPORTED
-    assert activated_header([f"urn:x, {AGENTSTACK}", CANVAS]) == f"{AGENTSTACK}, {CANVAS}"
-
-
-def test_only_our_own_name_asks_for_our_events() -> None:
-    assert ActivatedExtensions.of({AGENTSTACK}) == ActivatedExtensions()
-    assert ActivatedExtensions.of({CANVAS}) == ActivatedExtensions(canvas=True)
-    assert ActivatedExtensions.of({TURN, CANVAS}) == ActivatedExtensions(turn=True, canvas=True)

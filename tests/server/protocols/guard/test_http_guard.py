@@ -315,6 +315,10 @@ async def test_bad_paths_methods_and_queries_get_rests_error(method: str, path: 
     assert ("allow" in response.headers) == (status == 405)
 
 
+async def test_a_path_that_is_not_there_is_404_whatever_its_content_type() -> None:
+    assert (await ask("POST", "/rest/nope", {"content-type": "text/plain"}, b"x")).status_code == 404
+
+
 async def test_a_query_of_a_legacy_path_is_checked_too() -> None:
     for odd in ("abc", "-0.0", "1.0", "1e0", "1_0", "%201", "+1", "%D9%A3"):
         assert_rest_error(await ask("GET", f"/rest/v1/tasks/x?historyLength={odd}"))

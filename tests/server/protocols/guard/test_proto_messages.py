@@ -1,0 +1,101 @@
+"""What a protobuf message must not hold, and which field of an object of JSON does not fit one."""
+
+import json
+import math
+
+import pytest
+from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import (
+    InvalidParamsError,
+)
+from google.protobuf.json_format import MessageToDict, ParseDict
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_canvas.server.protocols.guard.checks import (
+    MAX_JSON_DEPTH,
+    BodyLimits,
+    Refusal,
+    check_json,
+)
+from a2a_canvas.server.protocols.guard.proto_messages import check_message, parse_params
+
+LIMITS = BodyLimits()
+
+
+def nested(levels: int, kind: str) -> object:
+    value: object = "x"
+    for _ in range(levels):
+        value = {"a": value} if kind == "object" else [value]
+    return value
+
+
+@pytest.mark.parametrize("kind", ["object", "list"])
+def test_what_max_depth_lets_pass_can_be_copied_stored_and_sent_on_in_both_versions(kind: str) -> None:
+    from a2a.compat.v0_3 import conversions, proto_utils
+
+    data = nested(MAX_JSON_DEPTH - 4, kind)
+    body = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": data}]}}
+    assert not isinstance(check_json(json.dumps(body).encode(), LIMITS), Refusal)
+    message = ParseDict(body, pb.SendMessageRequest()).message
+    assert check_message(pb.SendMessageRequest(message=message), LIMITS) is None
+    task = pb.Task(id="t", status=pb.TaskStatus(message=message), history=[message])
+    answer = pb.StreamResponse(task=task)
+    assert pb.StreamResponse.FromString(answer.SerializeToString()) == answer
+    assert ParseDict(MessageToDict(answer), pb.StreamResponse()) == answer
+    legacy = pb03.StreamResponse(task=proto_utils.ToProto.task(conversions.to_compat_task(task)))
+    assert pb03.StreamResponse.FromString(legacy.SerializeToString()) == legacy
+
+
+def with_part(**part: object) -> pb.SendMessageRequest:
+    return pb.SendMessageRequest(message=pb.Message(parts=[pb.Part(**part)]))
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_numbers_that_json_lacks_are_found_wherever_a_message_has_them(number: float) -> None:
+    request = with_part(text="x")
+    request.message.parts[0].metadata["a"] = [{"b": number}]
+    refusal = check_message(request, LIMITS)
+    assert refusal is not None
+    assert refusal.kind is InvalidParamsError
+    path, _ = refusal.fields[0]
+    assert path.startswith("message.parts[0].metadata.fields[a]")
+
+
+def test_parts_without_content_and_impossible_times_are_found() -> None:
+    refusal = check_message(with_part(), LIMITS)
+    assert refusal is not None
+    assert refusal.fields[0][0] == "message.parts[0]"
+    request = pb.ListTasksRequest()
+    request.status_timestamp_after.seconds = 2**60
+    refusal = check_message(request, LIMITS)
+    assert refusal is not None
+    assert refusal.fields[0][0] == "statusTimestampAfter"
+
+
+def test_a_protobuf_message_has_the_depth_of_its_json() -> None:
+    request = with_part(text="x")
+    body = {"message": {"parts": [{"data": nested(MAX_JSON_DEPTH - 4, "object")}]}}
+    assert check_message(ParseDict(body, pb.SendMessageRequest()), LIMITS) is None
+    body = {"message": {"parts": [{"data": nested(MAX_JSON_DEPTH - 3, "object")}]}}
+    refusal = check_message(ParseDict(body, request), LIMITS)
+    assert refusal is not None
+    assert "levels" in refusal.message
+
+
+def test_free_form_json_that_was_judged_as_text_is_not_walked_again() -> None:
+    deep = pb.SendMessageRequest()
+    ParseDict({"message": {"parts": [{"data": {"x": 1}}]}}, deep)
+    deep.message.parts[0].data.struct_value.fields["x"].number_value = math.inf
+    assert check_message(deep, LIMITS, from_json=True) is None
+    assert check_message(deep, LIMITS) is not None
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.sampled_from([None, 5, {"text": 5}, {"text": "a", "url": "b"}]))
+def test_the_first_item_of_a_list_that_does_not_fit_is_named(before: int, after: int, wrong: object) -> None:
+    parts = [{"text": "x"}] * before + [wrong] * (after + 1)
+    refusal = parse_params({"message": {"parts": parts}}, pb.SendMessageRequest, LIMITS)
+    assert isinstance(refusal, Refusal)
+    below = ".text" if wrong == {"text": 5} else ""
+    assert refusal.fields[0][0] == f"message.parts[{before}]{below}"
