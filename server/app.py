@@ -112,7 +112,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         clock: the source of time and ids, for tests.
 
     Returns:
-        The application. Its `state.stop` is a `Shutdown`: `a2a-canvas serve` runs it before uvicorn closes the
+        The application. Its `state.shutdown` is a `Shutdown`: `a2a-canvas serve` runs it before uvicorn closes the
         connections. Under another server it runs when the lifespan ends, which is after the last stream.
 
     Raises:
@@ -124,7 +124,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     backend = make_backend(settings, clock.now)
     runtime = build_runtime(settings, llm, clock, backend)
     grace = settings.shutdown_grace
-    stop = Shutdown(runtime.close, grace)
+    shutdown = Shutdown(runtime.close, grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
     handler = A2AHandler(runtime, card, limits)
@@ -142,12 +142,12 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         middleware=[
             Middleware(HostCheck, hosts=Hosts.of(settings.host, settings.public_url, settings.hosts)),
             Middleware(Guard, limits=limits, budget=budget, rest_prefix=REST_PREFIX),
-            Middleware(ShutdownMiddleware, stop=stop),
+            Middleware(ShutdownMiddleware, shutdown=shutdown),
             Middleware(ExtensionsEcho),
         ],
-        lifespan=_lifespan(settings, stop, handler, budget, backend, runtime),
+        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime),
     )
-    app.state.stop = stop
+    app.state.shutdown = shutdown
     # The REST routes' mount for tenants would redirect every unknown path to itself with a slash.
     app.router.redirect_slashes = False
     return app
@@ -192,7 +192,7 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, backend: Backend |
 
 
 def _lifespan(
-    settings: Settings, stop: Shutdown, handler: A2AHandler, budget: BodyBudget, backend: Backend, runtime: Runtime
+    settings: Settings, shutdown: Shutdown, handler: A2AHandler, budget: BodyBudget, backend: Backend, runtime: Runtime
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -201,12 +201,14 @@ def _lifespan(
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
 
             limits = body_limits(settings)
-            stop.rpc = grpc_server(handler, settings.host, settings.grpc_port, limits, budget, settings.max_connections)
-            await stop.rpc.start()
+            shutdown.grpc_server = grpc_server(
+                handler, settings.host, settings.grpc_port, limits, budget, settings.max_connections
+            )
+            await shutdown.grpc_server.start()
         try:
             yield
         finally:
-            await stop()
+            await shutdown()
             await backend.stop()
 
     return lifespan

@@ -76,7 +76,7 @@ def serve(options: argparse.Namespace) -> int:
     with suppress(KeyboardInterrupt):
         # uvicorn raises the signal that stopped it again; SIGTERM shall end the process as Ctrl+C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        GracefulServer(config, app.state.stop).run()
+        GracefulServer(config, app.state.shutdown).run()
     return 0
 
 

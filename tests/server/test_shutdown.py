@@ -71,7 +71,7 @@ async def in_process(
             Settings(port=port, grpc_port=grpc_port, frame_ms=0, database=database, shutdown_grace=grace), model
         )
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
-        server = GracefulServer(config, app.state.stop)
+        server = GracefulServer(config, app.state.shutdown)
         running = asyncio.create_task(server.serve(sockets=[listener]))
         async with clients(port, grpc_port, model, gate) as served:
             assert (await served.http.get("/healthz")).status_code == 200
@@ -172,7 +172,7 @@ async def test_a_watcher_of_a_task_that_waits_for_input_is_let_go_with_a_complet
 
 async def test_what_comes_during_the_stop_is_refused_in_plain_words() -> None:
     app = create_app(Settings(database="memory"), load_script(SCRIPT))
-    await app.state.stop()
+    await app.state.shutdown()
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False) as http:
         message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "ask"}]}
@@ -299,7 +299,7 @@ async def test_an_answer_that_was_cut_is_completed_and_a_whole_one_left_alone(pa
     async def send(message: Message) -> None:
         seen.append(message)
 
-    stop = create_app(Settings(database="memory"), load_script(SCRIPT)).state.stop
-    assert isinstance(stop, Shutdown)
-    await ShutdownMiddleware(cut, stop=stop)({"type": "http"}, receive, send)
+    shutdown = create_app(Settings(database="memory"), load_script(SCRIPT)).state.shutdown
+    assert isinstance(shutdown, Shutdown)
+    await ShutdownMiddleware(cut, shutdown=shutdown)({"type": "http"}, receive, send)
     assert seen == [*whole, end]

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, DateTime, MetaData, Table
 
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.intent import Converse, Put
-from a2a_canvas.server.migrations import upgrade
+from a2a_canvas.server.migrations import REVISIONS, upgrade
 from a2a_canvas.server.migrations.schema import run_revisions
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.store.models import Ref
@@ -46,6 +46,9 @@ async def replica(url: Callable[[Path], str], before: str, tmp_path: Path) -> As
     """A server on the upgraded database."""
     where = url(tmp_path)
     database = Database(where)
+    if database.dialect == "sqlite":
+        with closing(sqlite3.connect(database.url.database or "")) as file:
+            file.executescript(DUMP.read_text())
     async with database.write() as connection:
         await connection.run_sync(_restore, before)
     await upgrade(database)
@@ -57,18 +60,22 @@ async def replica(url: Callable[[Path], str], before: str, tmp_path: Path) -> As
 
 
 def _restore(connection: Connection, revision: str) -> None:
-    """The rows of the dump, at a revision."""
-    run_revisions(connection, "0001")
+    """The rows of the dump, at a revision; on SQLite they are there already."""
+    if connection.dialect.name == "postgresql":
+        run_revisions(connection, "0001")
+        _copy_rows(connection)
+    run_revisions(connection, revision)
+
+
+def _copy_rows(connection: Connection) -> None:
+    tables = MetaData()
+    tables.reflect(connection)
     with closing(sqlite3.connect(":memory:")) as dump:
         dump.executescript(DUMP.read_text())
         dump.row_factory = sqlite3.Row
-        tables = MetaData()
-        tables.reflect(connection)
         for table in tables.tables.values():
-            for row in dump.execute(f"SELECT * FROM {table.name}"):
-                if table.name != "schema_revision":
-                    connection.execute(table.insert().values(_typed(table, row)))
-    run_revisions(connection, revision)
+            for row in dump.execute(f"SELECT * FROM {table.name}") if table.name != REVISIONS else ():
+                connection.execute(table.insert().values(_typed(table, row)))
 
 
 def _typed(table: Table, row: sqlite3.Row) -> dict[str, object]:

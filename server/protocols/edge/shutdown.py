@@ -54,42 +54,42 @@ class Shutdown:
 
     Attributes:
         begun: new requests are refused.
-        rpc: the application's gRPC server while there is one.
+        grpc_server: the application's gRPC server while there is one.
     """
 
     def __init__(self, close: Callable[[], Awaitable[None]], grace: float = SHUTDOWN_GRACE) -> None:
         self.begun = False
-        self.rpc: grpc.aio.Server | None = None
+        self.grpc_server: grpc.aio.Server | None = None
         self._close = close
         self._grace = grace
         self._answer_grace = min(ANSWER_GRACE, grace / 2)
-        self._calls = asyncio.Lock()
+        self._one_at_a_time = asyncio.Lock()
         self._answers: set[CancelScope] = set()
         self._all_ended = asyncio.Event()
         self._all_ended.set()
 
     async def __call__(self) -> None:
         first, self.begun = not self.begun, True
-        async with self._calls:
+        async with self._one_at_a_time:
             if first:
-                await self._first()
+                await self._run()
             else:
-                await self._runtime_closed(self._answer_grace)
+                await self._close_runtime(self._answer_grace)
 
-    async def _first(self) -> None:
+    async def _run(self) -> None:
         # In this order: gRPC takes no more calls from its first step on.
-        calls = [asyncio.ensure_future(self.rpc.stop(self._grace))] if self.rpc else []
-        await self._runtime_closed(self._grace - self._answer_grace)
+        calls = [asyncio.ensure_future(self.grpc_server.stop(self._grace))] if self.grpc_server else []
+        await self._close_runtime(self._grace - self._answer_grace)
         ends = [*calls, asyncio.ensure_future(self._all_ended.wait())]
         await asyncio.wait(ends, timeout=self._answer_grace * DRAIN_SHARE)
         ends[-1].cancel()
         for answer in tuple(self._answers):
             answer.cancel()
-        if self.rpc:
-            await self.rpc.stop(None)
+        if self.grpc_server:
+            await self.grpc_server.stop(None)
         await asyncio.gather(*calls)
 
-    async def _runtime_closed(self, seconds: float) -> None:
+    async def _close_runtime(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
                 await self._close()
@@ -128,14 +128,14 @@ def final_event_of(scope: Scope) -> FinalEvent:
 class ShutdownMiddleware:
     """ASGI middleware for the rules of HTTP. It stands inside the guard, which may wait long for a body."""
 
-    def __init__(self, app: ASGIApp, *, stop: Shutdown) -> None:
+    def __init__(self, app: ASGIApp, *, shutdown: Shutdown) -> None:
         self._app = app
-        self._stop = stop
+        self._shutdown = shutdown
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif self._stop.begun:
+        elif self._shutdown.begun:
             await _refuse(scope, receive, send)
         else:
             await self._answer(scope, receive, send)
@@ -143,13 +143,13 @@ class ShutdownMiddleware:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer = _Answer(send)
         scope[_FINAL_EVENT] = answer.final_event
-        with self._stop.cancel_scope() as cancel_scope:
+        with self._shutdown.cancel_scope() as cancel_scope:
             await self._app(scope, receive, answer.send)
         if cancel_scope.cancelled_caught and not answer.begun:
             await _refuse(scope, receive, send)
         elif answer.open:
             # A cancelled SSE response returns normally.
-            await answer.end(stopped=self._stop.begun)
+            await answer.end(stopped=self._shutdown.begun)
 
 
 class _Answer:

@@ -72,13 +72,21 @@ def _fault_path(params: Mapping[str, Any], kind: type[Message], parse: Parser) -
 
 
 def _fault_in(field: FieldDescriptor, name: str, value: Any, kind: type[Message]) -> str:
-    for index, item in _items(field, value):
-        if index is not None and _fits({name: [item]}, kind(), parse_json):
-            continue
-        inner = _inner(field)
-        below = _fault_path(item, GetMessageClass(inner), parse_json) if inner and isinstance(item, dict) else ""
-        return _path(field, index, below)
-    return str(field.json_name)
+    index = _first_that_fails(name, value, kind) if field.is_repeated and isinstance(value, list) else None
+    item = value if index is None else value[index]
+    inner = _inner(field)
+    below = _fault_path(item, GetMessageClass(inner), parse_json) if inner and isinstance(item, dict) else ""
+    return _path(field, index, below)
+
+
+def _first_that_fails(name: str, items: list[Any], kind: type[Message]) -> int:
+    """Halves the list until one item is left, so that all of it costs no more than to parse it once again."""
+    low, high = 0, len(items)
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = _fits({name: items[low:middle]}, kind(), parse_json)
+        low, high = (middle, high) if fits else (low, middle)
+    return low
 
 
 def _check_enums_and_bytes(params: Mapping[str, Any], message: Message) -> Refusal | None:

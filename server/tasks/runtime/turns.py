@@ -103,9 +103,9 @@ class TurnHandle:
     detached: bool = False
     ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
 
-    async def stop(self, ending: StatusChanged | None = None) -> None:
+    async def stop(self) -> None:
         """Cancel the turn, once, and wait until its task has its status."""
-        self.interrupt(ending)
+        self.interrupt()
         await self.wait()
 
     def interrupt(self, ending: StatusChanged | None = None) -> None:

@@ -59,7 +59,7 @@ class FailingJournal(InMemoryJournal):
     """A journal that can be made to fail.
 
     Attributes:
-        error: what whoever asks gets; None while all is well.
+        error: raised by every call; None if the journal is available.
     """
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class Edge:
         return following.snapshot.task_id
 
 
-def edge_app(world: ScriptedRuntime, stop: Shutdown, handler: A2AHandler) -> Starlette:
+def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) -> Starlette:
     agui = AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"))
     return Starlette(
         routes=[
@@ -136,7 +136,7 @@ def edge_app(world: ScriptedRuntime, stop: Shutdown, handler: A2AHandler) -> Sta
         ],
         middleware=[
             Middleware(Guard, limits=BodyLimits()),
-            Middleware(ShutdownMiddleware, stop=stop),
+            Middleware(ShutdownMiddleware, shutdown=shutdown),
             Middleware(ExtensionsEcho),
         ],
     )
@@ -156,16 +156,16 @@ async def edge(
     calls = [answer(*write("T1", "Half")), answer(*text("Done."), hold), answer(*text("Hello."))]
     world = ScriptedRuntime(calls, journal=journal, admission=admission)
     handler = A2AHandler(world.runtime, pb.AgentCard(default_input_modes=["text/plain"]))
-    stop = Shutdown(close or world.runtime.close, grace)
+    shutdown = Shutdown(close or world.runtime.close, grace)
     port = free_port()
-    stop.rpc = grpc_server(handler, "127.0.0.1", port, BodyLimits(max_body_bytes=2**20))
-    await stop.rpc.start()
+    shutdown.grpc_server = grpc_server(handler, "127.0.0.1", port, BodyLimits(max_body_bytes=2**20))
+    await shutdown.grpc_server.start()
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        app, last = edge_app(world, stop, handler), max(1, ceil(grace))
+        app, last = edge_app(world, shutdown, handler), max(1, ceil(grace))
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=last, lifespan="off")
-        server = GracefulServer(config, stop)
+        server = GracefulServer(config, shutdown)
         running = asyncio.create_task(server.serve(sockets=[listener]))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with (

@@ -211,7 +211,7 @@ class SqlJournal:
         self._contexts.fail(StreamLost())
         self._owned, self._dirty, self._taken = {}, {}, {}
 
-    # ------------------------------------------------------------------------- news
+    # ------------------------------------------------------------------------- refreshing
 
     async def refresh(self, task_ids: Iterable[str], context_ids: Iterable[str]) -> None:
         """Read what other replicas have written of these tasks and contexts.

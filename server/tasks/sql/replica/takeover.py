@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 CLAIM_LIMIT = 20
 """Tasks that a replica claims in one transaction."""
 
-CANNOT_RESUME = "The server broke down in the middle of this task, and cannot go on with it. Send it again."
+CANNOT_RESUME = "The server broke down in the middle of this task, and the task cannot be resumed. Send it again."
 
 
 _CLAIM = (tasks.c.context_id, tasks.c.task_id, tasks.c.replica, tasks.c.epoch, tasks.c.resumptions)
@@ -188,7 +188,7 @@ class Takeover:
         """
         unexpected = None if isinstance(reason, Unreadable) else reason
         cause = reason.__cause__ or reason
-        logger.error("Task %s cannot be taken up, and has failed: %r", claim.task_id, cause, exc_info=unexpected)
+        logger.error("Task %s cannot be resumed, and has failed: %r", claim.task_id, cause, exc_info=unexpected)
         at = self._now()
         failed = StatusChanged(State.FAILED, AgentMessage(str(uuid4()), CANNOT_RESUME))
         ours = pages.c.context_id == claim.context_id, pages.c.task_id == claim.task_id

@@ -136,7 +136,7 @@ moves = st.lists(
 
 def story(steps: list[tuple[str, str, str]]) -> list[ev.TurnEvent]:
     """A task's events: edits that begin, grow, end and begin again, and changes of the artifact between them."""
-    told: list[ev.TurnEvent] = [ev.StatusChanged(ev.State.WORKING)]
+    events: list[ev.TurnEvent] = [ev.StatusChanged(ev.State.WORKING)]
     open_edits: set[str] = set()
     version = 1
     for edit_id, move, text in steps:
@@ -144,20 +144,23 @@ def story(steps: list[tuple[str, str, str]]) -> list[ev.TurnEvent]:
         if move == "change":
             version += 1
             # The first change of an artifact in a task is a replacement.
-            told.append(changed(version, text, append=version > 2))
+            events.append(changed(version, text, append=version > 2))
         elif edit_id not in open_edits:
             open_edits.add(edit_id)
-            told.append(EditStarted(edit_id, "doc", where, "replace", version))
+            events.append(EditStarted(edit_id, "doc", where, "replace", version))
         elif move == "write":
-            told.append(EditChunk(edit_id, "doc", where, text))
+            events.append(EditChunk(edit_id, "doc", where, text))
         elif move == "abort":
             open_edits.remove(edit_id)
-            told.append(EditAborted(edit_id, "doc", where))
+            events.append(EditAborted(edit_id, "doc", where))
         else:
             open_edits.remove(edit_id)
             version += 1
-            told += [EditCompleted(edit_id, "doc", where, text, where, "replace", version - 1), changed(version, text)]
-    return [*told, ev.StatusChanged(ev.State.COMPLETED)]
+            events += [
+                EditCompleted(edit_id, "doc", where, text, where, "replace", version - 1),
+                changed(version, text),
+            ]
+    return [*events, ev.StatusChanged(ev.State.COMPLETED)]
 
 
 @settings(max_examples=60, deadline=None)

@@ -19,7 +19,7 @@ SETTINGS, MAX_CONCURRENT_STREAMS = 4, 3
 
 @asynccontextmanager
 async def connected(handler: Echo) -> AsyncIterator[asyncio.StreamReader]:
-    """What the server says to whoever connects and says nothing."""
+    """What the server sends to a client that connects and sends nothing."""
     port = free_port()
     server = grpc_server(handler, "127.0.0.1", port, BodyLimits())
     await server.start()

@@ -45,7 +45,9 @@ def at(*events: ev.TurnEvent) -> TaskRecord:
     return list(accumulate(entries(*events), fold, initial=BEGIN))[-1]
 
 
-def told(*events: ev.TurnEvent, turn: bool = True, pause: bool = True, snapshot: TaskRecord = BEGIN) -> list[A2AEvent]:
+def projected(
+    *events: ev.TurnEvent, turn: bool = True, pause: bool = True, snapshot: TaskRecord = BEGIN
+) -> list[A2AEvent]:
     projection = TaskProjection(snapshot, ActivatedExtensions(turn), ends_at_pause=pause)
     return [event for each in entries(*events) for event in projection.project(each)]
 
@@ -71,7 +73,7 @@ def grows(append: bool, text: str, last_chunk: bool = False) -> ev.ArtifactChang
 
 
 def test_a_replacement_names_the_artifact_and_an_append_only_adds() -> None:
-    first, second = told(grows(False, "a"), grows(True, "b", last_chunk=True), turn=False)
+    first, second = projected(grows(False, "a"), grows(True, "b", last_chunk=True), turn=False)
     assert isinstance(first, pb.TaskArtifactUpdateEvent)
     assert isinstance(second, pb.TaskArtifactUpdateEvent)
     assert (first.task_id, first.context_id, first.append, first.last_chunk) == ("t", "c", False, False)
@@ -82,7 +84,7 @@ def test_a_replacement_names_the_artifact_and_an_append_only_adds() -> None:
 
 @pytest.mark.parametrize("state", ev.State)
 def test_every_state_is_a_status_with_its_message_and_time(state: ev.State) -> None:
-    (update,) = told(ev.StatusChanged(state, said("x")), turn=False)
+    (update,) = projected(ev.StatusChanged(state, said("x")), turn=False)
     assert isinstance(update, pb.TaskStatusUpdateEvent)
     assert update.status.state == STATES[state]
     assert update.status.message.parts[0].text == "x"
@@ -91,7 +93,7 @@ def test_every_state_is_a_status_with_its_message_and_time(state: ev.State) -> N
 
 
 def test_without_turn_events_the_streaming_events_say_nothing() -> None:
-    events = told(
+    events = projected(
         ev.MessageStarted(1),
         ev.TextBlockStarted(PLACE, "text"),
         ev.FinalMessageStarted(),
@@ -122,7 +124,7 @@ def test_a_task_shows_its_status_history_and_artifacts() -> None:
 
 def test_data_of_an_artifact_is_json_on_the_wire() -> None:
     change = ev.ArtifactChanged("d", "", "", False, (DataPart({"n": [1, None]}),), True, 1, "agent", 0)
-    (update,) = told(change, turn=False)
+    (update,) = projected(change, turn=False)
     assert MessageToDict(update)["artifact"]["parts"] == [{"data": {"n": [1, None]}}]
 
 
@@ -131,14 +133,14 @@ def test_data_of_an_artifact_is_json_on_the_wire() -> None:
 
 @pytest.mark.parametrize("state", [*ENDS, ev.State.INPUT_REQUIRED])
 def test_every_end_clears_everything_then_ends_the_stream_then_is_the_status(state: ev.State) -> None:
-    events = told(ev.StatusChanged(state, said("x")))
+    events = projected(ev.StatusChanged(state, said("x")))
     assert kinds(events) == ["completed", "stream_end", "TaskStatusUpdateEvent"]
     assert turn_fields(events[0])["data"] == {"content": "x"}
     assert events[-1].status.state == STATES[state]  # type: ignore[union-attr]
 
 
 def test_a_stream_that_stays_open_at_a_pause_is_cleared_but_not_ended() -> None:
-    events = told(ev.StatusChanged(ev.State.INPUT_REQUIRED, said("?")), pause=False)
+    events = projected(ev.StatusChanged(ev.State.INPUT_REQUIRED, said("?")), pause=False)
     assert kinds(events) == ["completed", "TaskStatusUpdateEvent"]
 
 
@@ -150,11 +152,11 @@ def test_a_stream_ends_with_the_task_and_at_a_pause_if_it_is_the_senders(state: 
 
 
 def test_working_is_no_end() -> None:
-    assert kinds(told(ev.StatusChanged(ev.State.WORKING, said("x")))) == ["TaskStatusUpdateEvent"]
+    assert kinds(projected(ev.StatusChanged(ev.State.WORKING, said("x")))) == ["TaskStatusUpdateEvent"]
 
 
 def test_the_whole_reply_follows_each_delta_and_begins_anew_with_each_round() -> None:
-    events = told(
+    events = projected(
         ev.MessageStarted(1),
         ev.TextAdded(PLACE, "a"),
         ev.TextAdded(PLACE, "b"),
@@ -231,7 +233,7 @@ def test_a_reply_that_a_new_round_overwrites_is_not_sent_any_more() -> None:
 
 
 def test_a_label_is_marked_as_one() -> None:
-    label, word = told(
+    label, word = projected(
         ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("a", "Writing…", label=True)),
         ev.StatusChanged(ev.State.WORKING, said("I write.")),
     )
@@ -294,8 +296,8 @@ def test_to_a_client_that_activates_nothing_an_edit_is_one_replacement_and_no_wo
 def test_with_turn_events_an_edit_is_told_among_them_and_is_never_reply_text() -> None:
     events = seen(ActivatedExtensions(turn=True), *EDIT)
     assert ours(events) == {URI}
-    told = [kind for kind in kinds(events) if kind.startswith("artifact_partial_update_")]
-    assert told == [f"artifact_partial_update_{phase}" for phase in PHASES]
+    edit_events = [kind for kind in kinds(events) if kind.startswith("artifact_partial_update_")]
+    assert edit_events == [f"artifact_partial_update_{phase}" for phase in PHASES]
     assert not {"assistant", "text_delta", "final_message_start"} & set(kinds(events))
     assert kinds(events)[-3:] == ["completed", "stream_end", "TaskStatusUpdateEvent"]
 

@@ -1,4 +1,4 @@
-"""What clients are told while the database is away, and when a stream is lost: over every binding, on a real server."""
+"""Errors while the database is unavailable, and when a stream is lost: over every binding, on a real server."""
 
 from __future__ import annotations
 
@@ -213,9 +213,9 @@ async def test_the_reason_is_the_operators_alone(away: Edge, caplog: pytest.LogC
         await away.http.post("/canvas/stream", json=RUN),
     ]
     assert not [answer for answer in answers if "secret" in answer.text]
-    told = [record.getMessage() for record in caplog.records if record.name.startswith("a2a_canvas.")]
-    assert len(told) == len(answers)
-    assert all("secret.internal refused" in line for line in told)
+    logged = [record.getMessage() for record in caplog.records if record.name.startswith("a2a_canvas.")]
+    assert len(logged) == len(answers)
+    assert all("secret.internal refused" in line for line in logged)
     assert not [record for record in caplog.records if record.exc_info]
 
 

@@ -1,4 +1,4 @@
-"""What whoever runs the server is told of it."""
+"""`/healthz` and `/readyz`."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""How the server stops: what it lets end, what it cuts, and what whoever was cut is left with."""
+"""Graceful shutdown: which answers end by themselves, which are cancelled, and with what final event."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFUSED = "The server is stopping. Send it again in a moment."
 
 
 async def handed_over() -> None:
-    """Stands for a runtime whose tasks go on elsewhere: nothing more is heard of them here."""
+    """In place of a runtime whose tasks continue on another server: no more events arrive here."""
 
 
 # ------------------------------------------------------------- on a real server, handed over
@@ -161,10 +161,10 @@ async def test_a_runtime_that_fails_to_close_does_not_keep_the_answers_open(capl
     async def close() -> None:
         raise RuntimeError("no")
 
-    stop, answer = Shutdown(close, 0.02), Answer(forever)
-    serving = asyncio.create_task(answer.serve(stop))
+    shutdown, answer = Shutdown(close, 0.02), Answer(forever)
+    serving = asyncio.create_task(answer.serve(shutdown))
     await answer.begun.wait()
-    await stop()
+    await shutdown()
     await serving
     assert answer.ended
     assert [record.levelname for record in caplog.records] == ["ERROR"]
@@ -189,8 +189,8 @@ async def test_a_second_stop_waits_for_the_first_and_ends_what_that_one_let_in()
         await go_on.wait()
         closed.append("done")
 
-    stop = Shutdown(close)
-    calls = [asyncio.create_task(stop()) for _ in range(2)]
+    shutdown = Shutdown(close)
+    calls = [asyncio.create_task(shutdown()) for _ in range(2)]
     await asyncio.sleep(0)
     go_on.set()
     await asyncio.gather(*calls)
@@ -224,8 +224,8 @@ class Answer:
         self.free = asyncio.Event()
         self.free.set()
 
-    async def serve(self, stop: Shutdown) -> None:
-        await ShutdownMiddleware(self._app, stop=stop)({"type": "http"}, self._receive, self._send)
+    async def serve(self, shutdown: Shutdown) -> None:
+        await ShutdownMiddleware(self._app, shutdown=shutdown)({"type": "http"}, self._receive, self._send)
 
     @property
     def ended(self) -> bool:
@@ -247,10 +247,10 @@ async def forever(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def stopped(answer: Answer) -> list[Message]:
     """What was sent when the answer's time is up."""
-    stop = Shutdown(handed_over, 0.02)
-    serving = asyncio.create_task(answer.serve(stop))
+    shutdown = Shutdown(handed_over, 0.02)
+    serving = asyncio.create_task(answer.serve(shutdown))
     await answer.begun.wait()
-    stopping = asyncio.create_task(stop())
+    stopping = asyncio.create_task(shutdown())
     await asyncio.wait([stopping])
     answer.free.set()
     await serving
@@ -301,17 +301,17 @@ async def test_an_answer_that_ends_in_time_is_left_alone() -> None:
         await send(piece())
         await send(END)
 
-    stop, answer = Shutdown(close), Answer(app)
-    serving = asyncio.create_task(answer.serve(stop))
+    shutdown, answer = Shutdown(close), Answer(app)
+    serving = asyncio.create_task(answer.serve(shutdown))
     await answer.begun.wait()
-    await stop()
+    await shutdown()
     await serving
     assert answer.sent == [START, piece(), END]
 
 
 async def test_a_request_that_its_server_cancels_stays_cancelled() -> None:
-    stop, answer = Shutdown(handed_over), Answer(forever)
-    serving = asyncio.create_task(answer.serve(stop))
+    shutdown, answer = Shutdown(handed_over), Answer(forever)
+    serving = asyncio.create_task(answer.serve(shutdown))
     await answer.begun.wait()
     serving.cancel()
     with pytest.raises(asyncio.CancelledError):

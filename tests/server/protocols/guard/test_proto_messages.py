@@ -10,6 +10,8 @@ from a2a.utils.errors import (
     InvalidParamsError,
 )
 from google.protobuf.json_format import MessageToDict, ParseDict
+from hypothesis import given
+from hypothesis import strategies as st
 
 from a2a_canvas.server.protocols.guard.checks import (
     MAX_JSON_DEPTH,
@@ -17,7 +19,7 @@ from a2a_canvas.server.protocols.guard.checks import (
     Refusal,
     check_json,
 )
-from a2a_canvas.server.protocols.guard.proto_messages import check_message
+from a2a_canvas.server.protocols.guard.proto_messages import check_message, parse_params
 
 LIMITS = BodyLimits()
 
@@ -88,3 +90,12 @@ def test_free_form_json_that_was_judged_as_text_is_not_walked_again() -> None:
     deep.message.parts[0].data.struct_value.fields["x"].number_value = math.inf
     assert check_message(deep, LIMITS, from_json=True) is None
     assert check_message(deep, LIMITS) is not None
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.sampled_from([None, 5, {"text": 5}, {"text": "a", "url": "b"}]))
+def test_the_first_item_of_a_list_that_does_not_fit_is_named(before: int, after: int, wrong: object) -> None:
+    parts = [{"text": "x"}] * before + [wrong] * (after + 1)
+    refusal = parse_params({"message": {"parts": parts}}, pb.SendMessageRequest, LIMITS)
+    assert isinstance(refusal, Refusal)
+    below = ".text" if wrong == {"text": 5} else ""
+    assert refusal.fields[0][0] == f"message.parts[{before}]{below}"

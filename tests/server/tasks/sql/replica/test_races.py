@@ -625,7 +625,7 @@ async def test_a_message_that_is_being_written_when_its_sender_is_told_to_try_ag
         await write_it(work, connection)
 
     monkeypatch.setattr(JournalWork, "write", slowly)
-    monkeypatch.setattr(journal, "COMMIT_TIMEOUT", 0.05)
+    monkeypatch.setattr(journal, "COMMIT_TIMEOUT", 0.5)
     with pytest.raises(Unavailable):
         await a.send("Hello")
     assert begun.is_set()
