@@ -11,7 +11,7 @@ VENV = uv venv --allow-existing --python $(PYTHON) .venv
 PIP = VIRTUAL_ENV=.venv uv pip
 endif
 
-.PHONY: help setup setup-node serve test conversations check bench fuzz docs lock clean
+.PHONY: help setup setup-node serve test test-all conversations check bench fuzz docs lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,11 +43,14 @@ setup-node:  ## what the tests of the AG-UI stream need (node and npm must be th
 serve: $(SERVER)  ## start the server on 127.0.0.1:8000 (ARGS="--port 9000")
 	$(BIN)/a2a-canvas serve $(ARGS)
 
-test: setup  ## the whole test suite (ARGS="-k journal")
-	$(BIN)/python -m pytest $(ARGS)
+test: setup  ## the quick tests, in under two minutes (ARGS="-k journal")
+	$(BIN)/python -m pytest --quick -n auto --dist worksteal $(ARGS)
+
+test-all: setup  ## every test with every example, as in CI
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 conversations: setup  ## 2,000 model calls against a strict Messages API (CALLS=20000)
-	MODEL_CALLS=$(or $(CALLS),2000) $(BIN)/python -m pytest tests/server/agent/test_conversations.py -q -s
+	MODEL_CALLS=$(or $(CALLS),2000) $(BIN)/python -m pytest tests/server/agent/turn/test_conversations.py -q -s
 
 check: setup  ## format, lint, types, import rules
 	$(BIN)/ruff format --check .

@@ -25,7 +25,8 @@ from a2a_canvas.server.wire import CANVAS
 from bench.canvas import NEW, PER_CHUNK, TIMES_TEXT, WATCHES, Meter, Place, Watch, connected
 from bench.client import ClientError
 from bench.report import Check, Report
-from bench.servers import Command, Server, free_port, ours, running
+from bench.servers import Command, Server, ours, running
+from tests.free_port import free_port
 
 MORE_MS = 20.0
 SMALL, LARGE = 10_000, 1_000_000

@@ -38,7 +38,8 @@ from a2a.types import a2a_pb2
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from bench.databases import databases, upgrade
-from bench.servers import MEMORY, Server, end, end_in_order, free_port, start
+from bench.servers import MEMORY, Server, end, end_in_order, start
+from tests.free_port import free_port
 
 HANG = 20.0
 STREAM = 0.5

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from a2a_canvas.server.settings import Settings
+from tests.free_port import free_port
 
 ROOT = Path(__file__).parent.parent
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -28,7 +27,6 @@ STOP_TIMEOUT = 10.0
 MEMORY = "memory"
 ALL_AT_ONCE = 1000
 """Turns at once of a server that is to let none of a scenario's turns wait."""
-PORTS = range(20_000, 32_000)
 
 SCRIPT = """\
 rules:
@@ -161,19 +159,6 @@ async def end(process: subprocess.Popen[bytes], stop: signal.Signals) -> None:
 def end_in_order() -> None:
     """Make SIGTERM end this process as Ctrl+C does: not before everything that it has started is ended."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-
-
-def free_port() -> int:
-    """A port of the loopback address that nobody listens on.
-
-    It is none of those that the system gives to clients: a client that keeps trying a port may be given that port for
-    itself, and then it is connected to nobody but itself.
-    """
-    while True:
-        port = secrets.choice(PORTS)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 async def _accepts(process: subprocess.Popen[bytes], port: int) -> bool:

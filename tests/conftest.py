@@ -1,10 +1,80 @@
-"""What holds for every test."""
+"""Which tests a run has, and what holds for all of them.
+
+Rule 1: `pytest` runs every test with every example. `--quick` leaves out what is marked `process`, `postgres` or
+        `slow`, and gives each property a tenth of its examples.
+Rule 2: a marker follows from where a test is (`MARKED`) or from its parameters; elsewhere a test names it itself.
+Rule 3: a test that is not marked `postgres` cannot start PostgreSQL: a quick run must not find out that it needs one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+from tests import database_fixtures, property_examples
+
+ROOT = Path(__file__).parents[1]
+LEFT_OUT = ("process", "postgres", "slow")
+"""The markers of what a quick run leaves out."""
+FIRST_WAY = ("JSONRPC", "1.0")
+"""The transport by which a quick run tests what all of them show (`app_server.WAYS`)."""
+MARKED = {
+    "tests/bench": "process",
+    "tests/server/faults": "process",
+    "tests/server/tasks/sql/replica": "postgres",
+    "tests/test_dockerfile.py": "process",
+    "tests/test_package.py": "process",
+    "tests/test_start.py": "process",
+}
+"""The marker of all tests of a folder or a file."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help=f"leave out what is marked {', '.join(LEFT_OUT)}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    property_examples.quick = config.getoption("--quick")
+    # On a busy machine an example may take any time.
+    settings.register_profile(
+        "tests",
+        max_examples=property_examples.examples(100),
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile("tests")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        for marker in _markers(item):
+            item.add_marker(marker)
+    if config.getoption("--quick"):
+        left_out = [item for item in items if any(item.get_closest_marker(name) for name in LEFT_OUT)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _markers(item: pytest.Item) -> Iterator[str]:
+    place = item.path.relative_to(ROOT)
+    parameters = getattr(item, "callspec", None)
+    if parameters and "postgresql" in parameters.id:
+        yield "postgres"
+    for folder, marker in MARKED.items():
+        if place.is_relative_to(folder) and not (marker == "postgres" and parameters and "sqlite" in parameters.id):
+            yield marker
+    # All transports show the same projection: a quick run tests it by the first one, and a few tests by all.
+    way = parameters.params.get("way", FIRST_WAY) if parameters else FIRST_WAY
+    if way != FIRST_WAY and not item.get_closest_marker("transports"):
+        yield "slow"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    database_fixtures.permitted = any(item.get_closest_marker(name) for name in ("postgres", "process"))
 
 
 @pytest.fixture(scope="session", autouse=True)

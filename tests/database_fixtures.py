@@ -13,7 +13,6 @@ import functools
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -27,8 +26,12 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
+from tests.free_port import free_port
+
 ACCOUNT = "postgres"
 """Who runs the server where the tests run as root, which PostgreSQL refuses."""
+permitted = True
+"""Whether the test that runs is marked as one that needs PostgreSQL (`conftest.py`)."""
 
 
 def sqlite_url(folder: Path) -> str:
@@ -38,6 +41,7 @@ def sqlite_url(folder: Path) -> str:
 
 def postgresql_url() -> str:
     """The url of a new, empty database. Skips the test if there is no PostgreSQL."""
+    _check_permitted()
     shared = os.environ.get("TEST_DATABASE_URL")
     return _created_in(shared) if shared else _session_server().new_database()
 
@@ -134,12 +138,13 @@ class PrivatePostgresql:
     """
 
     def __init__(self, settings: dict[str, str] | None = None) -> None:
+        _check_permitted()
         missing = why_not()
         if missing and os.environ.get("TESTS_NEED_POSTGRESQL") == "1":
             pytest.fail(missing)
         if missing:
             pytest.skip(missing)
-        self.port = _free_port()
+        self.port = free_port()
         self._folder = Path(tempfile.mkdtemp(prefix="canvas-postgresql-"))
         self._data = self._folder / "data"
         if os.geteuid() == 0:
@@ -216,6 +221,10 @@ def why_not() -> str:
     return ""
 
 
+def _check_permitted() -> None:
+    assert permitted, "mark this test with pytest.mark.postgres: it starts PostgreSQL"
+
+
 @functools.cache
 def _session_server() -> PrivatePostgresql:
     # What is lost with the machine is no matter here, and without it a new database takes a moment instead of seconds.
@@ -254,10 +263,3 @@ def _created_in(url: str) -> str:
     execute(url, f'CREATE DATABASE "{name}"')
     atexit.register(execute, url, f'DROP DATABASE "{name}" WITH (FORCE)')
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

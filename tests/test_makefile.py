@@ -39,7 +39,7 @@ def test_serve_installs_the_server_and_nothing_else(checkout: Path) -> None:
     assert "[dev]" not in lines
 
 
-@pytest.mark.parametrize("target", ["test", "check", "bench"])
+@pytest.mark.parametrize("target", ["test", "test-all", "check", "bench"])
 def test_the_other_targets_install_the_checks_and_the_tests(checkout: Path, target: str) -> None:
     assert "install -c constraints.txt -e '.[dev]'\n" in would_run(checkout, target)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -22,6 +21,7 @@ import pytest
 
 from a2a_canvas.server.settings import PREFIX
 from tests.dockerfile_steps import BUILD, ROOT, command, copied, variables, words_of
+from tests.free_port import free_port
 
 
 @pytest.fixture(scope="module")
@@ -153,13 +153,6 @@ def name_in_card(port: int) -> str:
     answer = httpx.get(f"http://127.0.0.1:{port}/.well-known/agent-card.json", trust_env=False)
     name: str = answer.json()["name"]
     return name
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def environment(app: Path) -> dict[str, str]:

@@ -7,8 +7,9 @@ from bench.client import ClientError, Watcher
 from bench.cpu import Plan
 from bench.pace import PIECE, Order, stamp, stamps
 from bench.report import Check, Report, quantile
-from bench.servers import free_port, ours, paced, running, script, theirs
+from bench.servers import ours, paced, running, script, theirs
 from bench.sse import Chunked
+from tests.free_port import free_port
 
 
 def artifact_event(text: str, *, append: bool) -> dict[str, object]:

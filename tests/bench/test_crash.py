@@ -1,7 +1,7 @@
 """The crash test in miniature; and it notices what it is there to notice."""
 
 import random
-import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,18 +10,24 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.wire import CANVAS, TURN
 from bench import crash
-from bench.client import ClientError
-from bench.crash import Tally
-from bench.crash_errands import House
-from bench.crash_plays import NOTED, SCENES, Play, reached, repeated, script
-from bench.crash_told import Told
-from bench.databases import databases
-from bench.servers import SHIPPED_FRAME_MS, ours
+from tests.database_fixtures import sqlite_url
+from tests.server.faults.crash_harness import SCENES_AT_ONCE, Tally, complaints, one_round
+from tests.server.faults.crash_scripts import (
+    NOTED,
+    SCENES,
+    ScriptedTask,
+    crash_script,
+    reached,
+    repeated,
+    write_crash_script,
+)
+from tests.server.faults.judged_task import JudgedTask
+from tests.server.faults.task_driver import RestartedServer
 
-STATES = [(scene.name, states) for scene in SCENES for play in scene.plays for states in play.states.values()]
+STATES = [(scene.name, states) for scene in SCENES for task in scene.tasks for states in task.states.values()]
 GROWING = [states for name, states in STATES if name != "edited"]
 """What grows while it is written; an edit is there at once."""
-PLAY = Play("write", {"doc": ("one\n", "one\ntwo\n")}, "Done.", ({"tools": [{"name": "a"}, {"name": "b"}]},))
+TASK = ScriptedTask("write", {"doc": ("one\n", "one\ntwo\n")}, "Done.", ({"tools": [{"name": "a"}, {"name": "b"}]},))
 
 
 def order(epoch: int, generation: int) -> dict[str, object]:
@@ -32,8 +38,14 @@ def snapshot(state: str, text: str = "", *messages: str, at: tuple[int, int] = (
     """A task as it stands."""
     history = [{"messageId": message, "parts": [{"text": message}]} for message in messages]
     artifacts = [{"artifactId": "doc", "parts": [{"text": text}]}] if text else []
-    task = {"id": "t", "status": {"state": f"TASK_STATE_{state}"}, "history": history, "artifacts": artifacts}
-    return {"result": {"task": task | {"metadata": order(*at)}}}
+    task = {
+        "id": "t",
+        "contextId": "c",
+        "status": {"state": f"TASK_STATE_{state}"},
+        "history": history,
+        "artifacts": artifacts,
+    }
+    return {"task": task | {"metadata": order(*at)}}
 
 
 def written(text: str, *, append: bool, version: int = 0, at: tuple[int, int] = (1, 2)) -> dict[str, object]:
@@ -41,19 +53,19 @@ def written(text: str, *, append: bool, version: int = 0, at: tuple[int, int] = 
     artifact = {"artifactId": "doc", "parts": [{"text": text}]}
     metadata = order(*at) | {CANVAS: {"artifactVersion": float(version)}}
     change = {"artifact": artifact, "append": append, "lastChunk": version > 0, "metadata": metadata}
-    return {"result": {"artifactUpdate": change}}
+    return {"artifactUpdate": change}
 
 
 def result(call: str, kind: str = "tool_result", at: tuple[int, int] = (1, 3)) -> dict[str, object]:
     """A call has succeeded, or failed."""
     data = {"tool_use_id": call, "content": "Written.", "error": "Nothing was changed."}
     told = {"event_type": kind, "data": data, "epoch": at[0], "generation": at[1]}
-    return {"result": {"statusUpdate": {"status": {"state": "TASK_STATE_WORKING"}, "metadata": {TURN: told}}}}
+    return {"statusUpdate": {"status": {"state": "TASK_STATE_WORKING"}, "metadata": {TURN: told}}}
 
 
 def faults(*events: dict[str, object]) -> list[str]:
     """The kinds of fault in what a client is told."""
-    told = Told(PLAY)
+    told = JudgedTask(TASK)
     for event in events:
         told.take(event)
     return [fault.kind for fault in told.faults]
@@ -62,29 +74,29 @@ def faults(*events: dict[str, object]) -> list[str]:
 # --------------------------------------------------------------------------- rounds
 
 
-async def test_a_round_without_a_kill_is_clean_and_a_server_that_forgets_everything_is_found_out() -> None:
+async def test_a_round_without_a_kill_is_clean_and_a_server_that_forgets_everything_is_found_out(
+    tmp_path: Path,
+) -> None:
     uninterrupted, killed = Tally(), Tally()
-    with crash.model() as path, tempfile.TemporaryFile() as said:
-        house = House(ours(SHIPPED_FRAME_MS, path), said)
-        await house.start()
-        try:
-            await crash.one_round(house, random.Random(2), 0, 0.0, uninterrupted)
-            await crash.one_round(house, random.Random(2), 1, 0.0, killed)
-        finally:
-            await house.stop()
-    assert (uninterrupted.rounds, uninterrupted.tasks > crash.ACTORS, uninterrupted.faults.total()) == (1, True, 0)
+    server = RestartedServer("memory", tmp_path)
+    await server.start()
+    try:
+        await one_round(server, random.Random(2), 0, 0.0, uninterrupted)
+        await one_round(server, random.Random(2), 1, 0.0, killed)
+    finally:
+        await server.stop()
+    assert (uninterrupted.rounds, uninterrupted.tasks > SCENES_AT_ONCE, uninterrupted.faults.total()) == (1, True, 0)
     assert (killed.kills, killed.faults["missing"] > 0) == (1, True)
 
 
-async def test_on_sqlite_a_killed_server_loses_nothing_and_does_nothing_twice() -> None:
+async def test_on_sqlite_a_killed_server_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:
     tally = Tally()
-    with databases("sqlite") as new, crash.model() as path, tempfile.TemporaryFile() as said:
-        house = House(ours(SHIPPED_FRAME_MS, path, new()), said)
-        await house.start()
-        try:
-            await crash.one_round(house, random.Random(2), 1, 0.0, tally)
-        finally:
-            await house.stop()
+    server = RestartedServer(sqlite_url(tmp_path), tmp_path)
+    await server.start()
+    try:
+        await one_round(server, random.Random(2), 1, 0.0, tally)
+    finally:
+        await server.stop()
     assert (tally.kills, tally.at_work > 0, tally.faults) == (1, True, {})
 
 
@@ -99,20 +111,19 @@ def test_a_report_misses_its_target_if_anything_is_wrong_or_nothing_was_tried() 
 
 def test_what_a_server_complains_of_counts_once() -> None:
     log = "INFO a\nERROR b: c\nTraceback (most recent call last):\n  d\nWARNING e\nTraceback (most recent call last):\n"
-    assert crash.complaints(log) == ["ERROR b: c", "Traceback (most recent call last):"]
+    assert complaints(log.splitlines()) == ["ERROR b: c", "Traceback (most recent call last):"]
 
 
 # ---------------------------------------------------------------------------- plays
 
 
-def test_the_script_is_one_that_the_model_takes() -> None:
-    with crash.model() as path:
-        load_script(path)
+def test_the_script_is_one_that_the_model_takes(tmp_path: Path) -> None:
+    load_script(write_crash_script(tmp_path))
 
 
 def test_every_message_has_its_own_rule() -> None:
-    says = [play.says for scene in SCENES for play in scene.plays if play.rounds]
-    assert len(set(says)) == len(says) == len(script()["rules"]) - 1
+    says = [task.says for scene in SCENES for task in scene.tasks if task.rounds]
+    assert len(set(says)) == len(says) == len(crash_script()["rules"]) - 1
 
 
 @pytest.mark.parametrize(("name", "states"), STATES)
@@ -144,8 +155,8 @@ def test_a_line_that_is_there_twice_or_missing_is_no_text_of_the_script(
 
 
 def test_a_reply_may_be_to_what_was_said_last() -> None:
-    assert [NOTED in play.replies for scene in SCENES for play in scene.plays] == [
-        play.more for scene in SCENES for play in scene.plays
+    assert [NOTED in task.replies for scene in SCENES for task in scene.tasks] == [
+        task.more for scene in SCENES for task in scene.tasks
     ]
 
 
@@ -194,12 +205,12 @@ def test_text_on_its_way_may_be_lost_until_the_task_is_taken_over() -> None:
 
 
 def test_what_a_client_is_told_that_must_last_is_counted() -> None:
-    told = Told(PLAY)
+    told = JudgedTask(TASK)
     for event in (snapshot("WORKING", "", "m"), written("one\n", append=False, version=1), result("first")):
         told.take(event)
     assert told.count == 3
 
 
 def test_an_error_is_no_event() -> None:
-    with pytest.raises(ClientError, match="not an event"):
-        Told(PLAY).take({"error": {"code": -32603}})
+    with pytest.raises(ValueError, match="not an event"):
+        JudgedTask(TASK).take({"error": {"code": -32603}})

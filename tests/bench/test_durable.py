@@ -15,8 +15,9 @@ from bench.joiners import Plan as Joiners
 from bench.joiners import Result
 from bench.pace import Order, stamp
 from bench.replicas import StreamTimes
-from bench.servers import PORTS, free_port, running, theirs_on
+from bench.servers import running, theirs_on
 from tests.database_fixtures import postgresql_url
+from tests.free_port import PORTS, free_port
 
 
 async def test_ours_and_theirs_write_the_exact_text_to_sqlite() -> None:

@@ -38,6 +38,7 @@ def test_an_early_error_on_a_stream_of_json_rpc_is_plain_json(address: str, meth
     assert "error" in json.loads(answer.text)
 
 
+@pytest.mark.process
 def test_the_example_for_the_python_sdk_prints_the_artifact(address: str, tmp_path: Path) -> None:
     [code] = blocks(PAGE, "python")
     said = printed(code, address, tmp_path)

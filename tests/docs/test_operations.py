@@ -93,6 +93,7 @@ def test_every_backup_of_sqlite_is_whole(number: int, database: Path) -> None:
     assert main(["db", "check", "--database", f"sqlite:///{copy}"]) == 0
 
 
+@pytest.mark.postgres
 def test_a_backup_of_postgresql_can_be_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not shutil.which("pg_dump"):
         pytest.skip("needs PostgreSQL's programs: install the Debian package postgresql-client")

@@ -18,6 +18,7 @@ def test_every_session_goes_as_it_is_shown(
     assert_goes_as_shown(session, address, capsys)
 
 
+@pytest.mark.process
 def test_the_program_prints_the_artifact_as_it_grows(address: str, tmp_path: Path) -> None:
     [code] = blocks(README, "python")
     said = printed(code, address, tmp_path)

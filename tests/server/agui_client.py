@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx
 
 from tests.server.app_server import Served
-from tests.server.protocols.agui.test_state import meaning, patched
+from tests.server.protocols.agui.state_patches import meaning, patched
 
 Json = dict[str, Any]
 PATH = "/canvas/stream"

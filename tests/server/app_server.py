@@ -26,11 +26,15 @@ from google.protobuf.json_format import MessageToDict
 from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest
 from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.app import create_app
+from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings import Settings
+from tests.free_port import free_port
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 TURN = "urn:a2a-canvas:turn:v1"
 WAYS = [(binding, version) for binding in ("JSONRPC", "HTTP+JSON", "GRPC") for version in ("1.0", "0.3")]
+HTTP = [way for way in WAYS if way[0] != "GRPC"]
+SERVER_STOPPED = "The server was stopped before the task was done. Send it again."
 
 
 class Gate:
@@ -124,40 +128,53 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(script: Path | str = SCRIPT, *, grpc: bool = True, **settings: Any) -> AsyncIterator[Served]:
-    """The application as `serve` runs it, without frames unless told otherwise."""
+async def serving(
+    script: Path | str = SCRIPT, *, model: LLM | None = None, grpc: bool = True, **settings: Any
+) -> AsyncIterator[Served]:
+    """The application as `serve` runs it, without frames unless told otherwise.
+
+    Args:
+        model: in place of one that plays `script`.
+    """
+    async with stoppable(script, model=model, grpc=grpc, **settings) as (_, _, served):
+        yield served
+
+
+@asynccontextmanager
+async def stoppable(
+    script: Path | str = SCRIPT, *, model: LLM | None = None, grpc: bool = True, **settings: Any
+) -> AsyncIterator[tuple[GracefulServer, asyncio.Task[None], Served]]:
+    """The same with its server, which stops when its `should_exit` is set, and the task that it runs in."""
     gate = Gate()
-    model = WatchedModel(load_script(script, sleep=gate.sleep))
+    watched = WatchedModel(model or load_script(script, sleep=gate.sleep))
     # asyncio turns Nagle's algorithm off only where a socket says that it is TCP.
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        port = listener.getsockname()[1]
-        chosen = Settings(**{"port": port, "grpc_port": free_port() if grpc else None, "frame_ms": 0} | settings)
-        app = create_app(chosen, model)
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1, lifespan="on"))
+        port, grpc_port = listener.getsockname()[1], free_port() if grpc else None
+        app = create_app(Settings(**{"port": port, "grpc_port": grpc_port, "frame_ms": 0} | settings), watched)
+        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
+        server = GracefulServer(config, app.state.shutdown)
         running = asyncio.create_task(server.serve(sockets=[listener]))
-        url = f"http://127.0.0.1:{port}"
         try:
-            # The SDK's factory gives the client that it is handed a header.
-            async with _http(url) as http, _http(url) as sdk_http:
+            async with clients(port, grpc_port, watched, gate) as served:
                 # The socket accepts from the first moment; an answer says that start-up is over.
-                assert (await http.get("/healthz")).status_code == 200
-                yield Served(url, f"127.0.0.1:{chosen.grpc_port}", model, gate, http, sdk_http)
+                assert (await served.http.get("/healthz")).status_code == 200
+                yield server, running, served
         finally:
             server.should_exit = True
             await running
 
 
-def _http(url: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=url, trust_env=False, timeout=30)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@asynccontextmanager
+async def clients(port: int, grpc_port: int | None, model: WatchedModel, gate: Gate) -> AsyncIterator[Served]:
+    """The clients of a server that runs. The SDK has one of its own: its factory adds a header to it."""
+    url = f"http://127.0.0.1:{port}"
+    async with (
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as sdk_http,
+    ):
+        yield Served(url, f"127.0.0.1:{grpc_port}", model, gate, http, sdk_http)
 
 
 # ----------------------------------------------------------------------------- asking
@@ -263,3 +280,12 @@ def history_of(task: pb.Task) -> list[tuple[str, str]]:
     """(who, what) of each message."""
     who = {pb.ROLE_USER: "user", pb.ROLE_AGENT: "agent"}
     return [(who[message.role], "".join(part.text for part in message.parts)) for message in task.history]
+
+
+async def events_of(served: Served, method: str, params: dict[str, Any]) -> AsyncIterator[str]:
+    """The data lines of an SSE answer; a chunked answer that is cut raises."""
+    request = served.http.stream("POST", "/", json=envelope(method, params), headers={"A2A-Version": "1.0"})
+    async with request as response:
+        async for line in response.aiter_lines():
+            if line.startswith("data:"):
+                yield line

@@ -198,3 +198,29 @@ def folded(events: Iterable[Any]) -> Known:
         payload = getattr(event, event.WhichOneof("payload")) if isinstance(event, pb.StreamResponse) else event
         known = known.take(payload)
     return known
+
+
+CODE = """import time
+
+
+def fetch(url):
+    return time.sleep(1)
+
+
+def main():
+    fetch("def fetch(url):")
+"""
+
+
+LOOP = """items = [1, 2]
+squares = []
+for item in items:
+    squares.append(item * item)
+print(squares)
+"""
+
+
+POOLS = "# Tide pools\n\nThe tide comes in. Crabs hide.\n\n- one\n- two\n"
+
+
+WORDS = "One two three.\nFour five six.\nSeven eight nine.\n"

@@ -13,12 +13,20 @@ import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 
 from tests.server.agui_client import PATH, Json, Run, Thread, shown
-from tests.server.app_server import SCRIPT, Served, Stream, asking, history_of, serving, text_of
-from tests.server.canvas_client import AGENTSTACK, CANVAS, selected
+from tests.server.app_server import (
+    SCRIPT,
+    SERVER_STOPPED,
+    Served,
+    Stream,
+    asking,
+    history_of,
+    serving,
+    stoppable,
+    text_of,
+)
+from tests.server.canvas_client import AGENTSTACK, CANVAS, CODE, LOOP, POOLS, WORDS, selected
 from tests.server.canvas_client import SCRIPT as CANVAS_SCRIPT
 from tests.server.protocols.agui.agui_verifier import HERE, missing, verify
-from tests.server.test_canvas import CODE, LOOP, POOLS, WORDS
-from tests.server.test_shutdown import SERVER_STOPPED, in_process
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,13 +49,6 @@ async def server(script: Path) -> AsyncIterator[Served]:
         yield running
     if not missing():
         verify(*(run.seen for run in RUNS))
-
-
-@pytest.fixture
-def served(server: Served) -> Served:
-    server.gate.close()
-    server.model.requests.clear()
-    return server
 
 
 @pytest.fixture
@@ -755,7 +756,7 @@ async def test_a_body_over_the_limit_is_413(other: Thread) -> None:
 
 @pytest.mark.parametrize("body", ["AG-UI", "older"])
 async def test_the_servers_stop_ends_the_run_with_its_reason_and_the_answer_is_complete(body: str) -> None:
-    async with in_process() as (server, running, served):
+    async with stoppable() as (server, running, served):
         thread = Thread(served)
         sent = thread.body("slowly notes") if body == "AG-UI" else thread.older_body("slowly notes")
         async with thread.opened(sent) as run:

@@ -3,12 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
-from uuid import uuid4
 
 import grpc
 import grpc.aio
 import pytest
-import pytest_asyncio
 from a2a.client import Client
 from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
@@ -38,25 +36,6 @@ STATES = {name: getattr(pb, f"TASK_STATE_{name}") for name in ("COMPLETED", "CAN
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def server() -> AsyncIterator[Served]:
-    async with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def served(server: Served) -> Served:
-    """One server for all tests of this file; every test has contexts and a gate of its own."""
-    server.gate.close()
-    server.model.requests.clear()
-    return server
-
-
-@pytest.fixture
-def context() -> str:
-    return str(uuid4())
-
-
 def sending(served: Served, way: Way, text: str, **ids: str) -> Stream:
     return Stream(served.client(*way).send_message(asking(text, **ids)))
 
@@ -83,6 +62,7 @@ async def written(served: Served, stream: Stream, deltas: int) -> None:
 
 
 @every_way
+@pytest.mark.transports
 async def test_a_message_is_answered_with_the_finished_task(served: Served, way: Way) -> None:
     task = await sent(served, way, asking("write report"))
     assert task.status.state == pb.TASK_STATE_COMPLETED
@@ -107,6 +87,7 @@ async def test_return_immediately_answers_before_the_model_does(served: Served, 
 
 
 @every_way
+@pytest.mark.transports
 async def test_a_stream_is_the_task_then_the_artifact_as_it_grows_then_the_final_message(
     served: Served, way: Way
 ) -> None:

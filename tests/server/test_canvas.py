@@ -1,25 +1,27 @@
 """Edits of a selection, over the whole application: DESIGN.md sections 4 (third walk) and 7, docs/extensions.md."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from itertools import pairwise
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
-import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from a2a.utils.errors import UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict, MessageToJson
 
 from a2a_canvas.server.agent.model import ModelRequest, ModelText
-from tests.server.app_server import TURN, WAYS, Served, Stream, asking, said, serving, text_of
+from tests.server.app_server import TURN, WAYS, Served, Stream, asking, said, text_of
 from tests.server.canvas_client import (
     AGENTSTACK,
     CANVAS,
+    CODE,
+    LOOP,
+    POOLS,
     SCRIPT,
+    WORDS,
     Doc,
     activating,
     canvas_of,
@@ -38,39 +40,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 Way = tuple[str, str]
 every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 
-CODE = """import time
-
-
-def fetch(url):
-    return time.sleep(1)
-
-
-def main():
-    fetch("def fetch(url):")
-"""
-LOOP = """items = [1, 2]
-squares = []
-for item in items:
-    squares.append(item * item)
-print(squares)
-"""
-POOLS = "# Tide pools\n\nThe tide comes in. Crabs hide.\n\n- one\n- two\n"
-WORDS = "One two three.\nFour five six.\nSeven eight nine.\n"
 EMOJI = "😀 Café 👩‍👩‍👧 one two\r\nthree 🎉 four\n"
 COMPLETED, REJECTED = pb.TASK_STATE_COMPLETED, pb.TASK_STATE_REJECTED
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def server() -> AsyncIterator[Served]:
-    async with serving(SCRIPT) as running:
-        yield running
-
-
-@pytest.fixture
-def served(server: Served) -> Served:
-    server.gate.close()
-    server.model.requests.clear()
-    return server
+@pytest.fixture(scope="module")
+def app_options() -> dict[str, Any]:
+    return {"script": SCRIPT}
 
 
 def told_of(request: ModelRequest) -> str:
@@ -198,6 +174,7 @@ async def test_a_client_without_the_extension_sees_one_clean_replacement_and_no_
 
 
 @every_way
+@pytest.mark.transports
 async def test_a_client_with_the_extension_sees_the_chunks_at_their_place_then_the_whole(
     served: Served, way: Way
 ) -> None:

@@ -1,6 +1,5 @@
 """Operations that are bad input, over every binding: the field and what it must be, no task left, nothing changed."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
 from google.protobuf.json_format import MessageToDict
 
-from tests.server.app_server import WAYS, Served, asking, envelope, serving
+from tests.server.app_server import WAYS, Served, asking, envelope
 from tests.server.canvas_client import AGENTSTACK, CANVAS, SCRIPT, Doc, made, say, selected, with_metadata
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -66,10 +65,9 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 }
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def server() -> AsyncIterator[Served]:
-    async with serving(SCRIPT) as running:
-        yield running
+@pytest.fixture(scope="module")
+def app_options() -> dict[str, Any]:
+    return {"script": SCRIPT}
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

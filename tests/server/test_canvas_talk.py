@@ -1,20 +1,13 @@
 """Edits that are asked for in conversation, over the whole application: which artifact the user means."""
 
-import asyncio
-import socket
-from collections.abc import AsyncIterator
+from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
-import pytest_asyncio
-import uvicorn
 from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.agent.models.demo import Rehearsal
-from a2a_canvas.server.app import create_app
-from a2a_canvas.server.settings import Settings
-from tests.server.app_server import WAYS, Gate, Served, WatchedModel, asking, free_port, said, text_of
+from tests.server.app_server import WAYS, Served, asking, said, text_of
 from tests.server.canvas_client import CANVAS, Doc, with_metadata
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -26,29 +19,9 @@ SHORTER = "The tide comes in. Crabs hide.\n\nThe tide goes out.\n"
 SAY = "Make the second paragraph shorter"
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def served() -> AsyncIterator[Served]:
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        port, grpc_port = listener.getsockname()[1], free_port()
-        model = WatchedModel(Rehearsal(delay=0))
-        app = create_app(Settings(port=port, grpc_port=grpc_port, frame_ms=0), model)
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1, lifespan="on"))
-        running = asyncio.create_task(server.serve(sockets=[listener]))
-        url = f"http://127.0.0.1:{port}"
-        try:
-            async with http_to(url) as http, http_to(url) as sdk_http:
-                # The socket accepts from the first moment; an answer says that start-up is over.
-                assert (await http.get("/healthz")).status_code == 200
-                yield Served(url, f"127.0.0.1:{grpc_port}", model, Gate(), http, sdk_http)
-        finally:
-            server.should_exit = True
-            await running
-
-
-def http_to(url: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=url, trust_env=False, timeout=30)
+@pytest.fixture(scope="module")
+def app_options() -> dict[str, Any]:
+    return {"model": Rehearsal(delay=0)}
 
 
 async def drafted(served: Served) -> tuple[Doc, Doc]:

@@ -1,15 +1,13 @@
 """Undo, redo, restore and put, over the whole application: tasks that need no model and finish at once."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.model import ModelRequest, ToolResult
-from tests.server.app_server import WAYS, Served, asking, said, serving, text_of
+from tests.server.app_server import WAYS, Served, asking, said, text_of
 from tests.server.canvas_client import CANVAS, SCRIPT, Doc, canvas_of, folded, made, names, say, selected
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -18,17 +16,9 @@ every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 COMPLETED, REJECTED = pb.TASK_STATE_COMPLETED, pb.TASK_STATE_REJECTED
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def server() -> AsyncIterator[Served]:
-    async with serving(SCRIPT) as running:
-        yield running
-
-
-@pytest.fixture
-def served(server: Served) -> Served:
-    server.gate.close()
-    server.model.requests.clear()
-    return server
+@pytest.fixture(scope="module")
+def app_options() -> dict[str, Any]:
+    return {"script": SCRIPT}
 
 
 async def three(served: Served) -> Doc:
@@ -62,6 +52,7 @@ async def refused(doc: Doc, op: str, way: Way = WAYS[0], **fields: Any) -> str:
 
 
 @every_way
+@pytest.mark.transports
 async def test_undo_walks_back_and_redo_forward_again(served: Served, way: Way) -> None:
     doc = await three(served)
     assert await done(doc, "undo", way) == ("Undone: doc.md is at version 2 again.", 2, "two")

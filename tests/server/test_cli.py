@@ -21,7 +21,8 @@ from a2a_canvas.server.cli import main, program
 from a2a_canvas.server.client.requests import SendRequest
 from a2a_canvas.server.serve import banner
 from a2a_canvas.server.settings import PREFIX, Settings
-from tests.server.app_server import free_port, serving
+from tests.free_port import free_port
+from tests.server.app_server import serving
 from tests.server.canvas_client import SCRIPT as CANVAS_SCRIPT
 from tests.server.canvas_client import made
 
@@ -140,6 +141,7 @@ def test_a_host_that_is_none_is_one_line_and_exit_code_1(capsys: pytest.CaptureF
     )
 
 
+@pytest.mark.process
 def test_the_version_is_that_of_the_package() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "a2a_canvas", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
@@ -258,6 +260,7 @@ def test_send_is_told_everything_that_was_typed(monkeypatch: pytest.MonkeyPatch)
     assert chosen == [SendRequest("hello", "http://h", "c", "t", True, ".venv/bin/a2a-canvas")]
 
 
+@pytest.mark.process
 async def test_an_artifact_is_written_edited_compared_and_undone_from_the_command_line() -> None:
     """As a user types it; the model is a script."""
     async with serving(CANVAS_SCRIPT, grpc=False, database="memory") as served:
@@ -288,6 +291,7 @@ async def test_an_artifact_is_written_edited_compared_and_undone_from_the_comman
 
 
 @pytest.mark.parametrize("file", ["", "canvas.db"], ids=["memory", "sqlite"])
+@pytest.mark.process
 async def test_serve_serves_until_it_is_told_to_stop(tmp_path: Path, file: str) -> None:
     port, grpc_port = free_port(), free_port()
     database = f"sqlite:///{tmp_path / file}" if file else "memory"

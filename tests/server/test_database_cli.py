@@ -19,7 +19,7 @@ from a2a_canvas.server.migrations import REVISIONS, newest
 from a2a_canvas.server.settings import PREFIX
 from a2a_canvas.store.sql.sqlite_file import FileLock
 from tests.database_fixtures import execute, postgresql_url, private_postgresql, sqlite_url
-from tests.server.app_server import free_port
+from tests.free_port import free_port
 
 ROOT = Path(__file__).parents[2]
 SERVE = ("serve", "--model", "rehearsal", "--port")
@@ -143,6 +143,7 @@ def test_what_is_not_there_is_not_made_to_be_pruned(capsys: pytest.CaptureFixtur
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.process
 def test_a_server_keeps_others_from_its_file_until_it_is_killed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,11 +191,13 @@ def test_a_host_that_is_none(refused: Refused) -> None:
     assert refused(url).startswith(f"The database {url} cannot be used: ")
 
 
+@pytest.mark.postgres
 def test_a_database_that_is_not_there(refused: Refused) -> None:
     url = urlsplit(postgresql_url())._replace(path="/nowhere").geturl()
     assert refused(url) == f'The database {url} cannot be used: database "nowhere" does not exist.'
 
 
+@pytest.mark.postgres
 def test_a_wrong_password(capsys: pytest.CaptureFixture[str]) -> None:
     with private_postgresql() as server:
         server.new_database()
@@ -207,6 +210,7 @@ def test_a_wrong_password(capsys: pytest.CaptureFixture[str]) -> None:
             assert said == f'The database {shown} cannot be used: password authentication failed for user "me".'
 
 
+@pytest.mark.postgres
 def test_a_user_who_may_not_make_tables(capsys: pytest.CaptureFixture[str]) -> None:
     url = postgresql_url()
     name = f"guest_{urlsplit(url).path[-6:]}"
@@ -217,6 +221,7 @@ def test_a_user_who_may_not_make_tables(capsys: pytest.CaptureFixture[str]) -> N
     assert said == f"The database {url} cannot be used: permission denied for schema public."
 
 
+@pytest.mark.postgres
 def test_an_empty_one_is_not_filled_by_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     url = postgresql_url()
     upgrade = "Run a2a-canvas db upgrade first, with the same --database or A2A_CANVAS_DATABASE."

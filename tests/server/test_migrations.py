@@ -148,6 +148,7 @@ async def test_what_revision_0001_kept_is_kept_and_can_be_changed(url: Url, tmp_
 
 
 @BOTH
+@pytest.mark.process
 def test_servers_that_upgrade_at_the_same_moment_do_not_collide(url: Url, tmp_path: Path) -> None:
     where = url(tmp_path)
     program = (
@@ -173,6 +174,7 @@ def test_servers_that_upgrade_at_the_same_moment_do_not_collide(url: Url, tmp_pa
     assert [out for out, _ in said] == [f"{newest()}\n"] * 3, said
 
 
+@pytest.mark.postgres
 async def test_several_upgrades_in_one_process_do_not_collide_either() -> None:
     where = postgresql_url()
     databases = [Database(where) for _ in range(3)]
@@ -200,6 +202,7 @@ async def test_a_sqlite_file_is_brought_up_to_date_by_whoever_opens_it(tmp_path:
         assert await check(database) == newest()
 
 
+@pytest.mark.postgres
 async def test_an_empty_postgresql_is_refused_with_the_command_that_fills_it() -> None:
     async with opened(postgresql_url()) as database:
         with pytest.raises(SchemaError) as caught:
@@ -211,6 +214,7 @@ async def test_an_empty_postgresql_is_refused_with_the_command_that_fills_it() -
         assert await tables_of(database) == []
 
 
+@pytest.mark.postgres
 async def test_a_password_is_not_in_the_command() -> None:
     where = postgresql_url().replace("postgres@", "postgres:hunter2@")
     async with opened(where) as database:
@@ -233,6 +237,7 @@ async def test_a_newer_schema_is_refused_and_left_as_it_is(url: Url, tmp_path: P
             )
 
 
+@pytest.mark.postgres
 async def test_an_older_schema_is_refused_on_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(postgresql_url()) as database:
         await upgrade(database)

@@ -1,14 +1,12 @@
 """What a reader sees of a turn, over the wire: with `urn:a2a-canvas:turn:v1` and without it (docs/extensions.md)."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator
 from itertools import accumulate, pairwise
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
-import pytest_asyncio
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc as grpc03
 from a2a.types import a2a_pb2 as pb
@@ -50,18 +48,6 @@ SCENARIOS = {
     "leak 3": "It is done.",
 }
 """What is asked, and the message that the turn ends or pauses with."""
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def server() -> AsyncIterator[Served]:
-    async with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def served(server: Served) -> Served:
-    server.gate.close()
-    return server
 
 
 def sending(served: Served, text: str, way: Way = WAYS[0], **ids: str) -> Stream:
@@ -180,6 +166,7 @@ async def test_every_call_gets_its_result_after_its_whole_input(served: Served, 
 
 
 @every_way
+@pytest.mark.transports
 async def test_every_binding_and_version_carries_the_same_turn_events(served: Served, way: Way) -> None:
     reference = await sending(served, "tools").rest()
     stream = await sending(served, "tools", way).rest()

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,84 +12,44 @@ import grpc
 import grpc.aio
 import httpx
 import pytest
-import uvicorn
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 from starlette.types import Message, Scope
 
 from a2a_canvas.server.agent.models.script import load_script
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.protocols.edge.shutdown import GracefulServer, Shutdown, ShutdownMiddleware
+from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.store.sql import database
 from tests.database_fixtures import FreezableProxy, postgresql_url
+from tests.free_port import free_port
 from tests.server.app_server import (
+    HTTP,
     SCRIPT,
+    SERVER_STOPPED,
     WAYS,
     Gate,
-    Served,
     Stream,
     WatchedModel,
     asking,
+    clients,
     envelope,
-    free_port,
+    events_of,
     said,
     sent,
+    stoppable,
     text_of,
 )
 from tests.server.faults.server_processes import with_tables
 
 ROOT = Path(__file__).parents[2]
-HTTP = [way for way in WAYS if way[0] != "GRPC"]
-SERVER_STOPPED = "The server was stopped before the task was done. Send it again."
-
-
-@asynccontextmanager
-async def clients(port: int, grpc_port: int, model: WatchedModel, gate: Gate) -> AsyncIterator[Served]:
-    url = f"http://127.0.0.1:{port}"
-    async with (
-        httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http,
-        httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as sdk_http,
-    ):
-        yield Served(url, f"127.0.0.1:{grpc_port}", model, gate, http, sdk_http)
-
-
-@asynccontextmanager
-async def in_process(
-    database: str = "memory", grace: float = 5
-) -> AsyncIterator[tuple[GracefulServer, asyncio.Task[None], Served]]:
-    gate = Gate()
-    model = WatchedModel(load_script(SCRIPT, sleep=gate.sleep))
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        port, grpc_port = listener.getsockname()[1], free_port()
-        app = create_app(
-            Settings(port=port, grpc_port=grpc_port, frame_ms=0, database=database, shutdown_grace=grace), model
-        )
-        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
-        server = GracefulServer(config, app.state.shutdown)
-        running = asyncio.create_task(server.serve(sockets=[listener]))
-        async with clients(port, grpc_port, model, gate) as served:
-            assert (await served.http.get("/healthz")).status_code == 200
-            yield server, running, served
-        server.should_exit = True
-        await running
-
-
-async def events_of(served: Served, method: str, params: dict[str, Any]) -> AsyncIterator[str]:
-    """The data lines of an SSE answer; a chunked answer that is cut raises."""
-    request = served.http.stream("POST", "/", json=envelope(method, params), headers={"A2A-Version": "1.0"})
-    async with request as response:
-        async for line in response.aiter_lines():
-            if line.startswith("data:"):
-                yield line
 
 
 # ------------------------------------------------------------------------- signals
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.process
 async def test_a_signal_fails_what_works_tells_every_watcher_and_leaves_with_code_0(stop: signal.Signals) -> None:
     port, grpc_port = free_port(), free_port()
     ports = ("--port", str(port), "--grpc-port", str(grpc_port))
@@ -136,7 +93,7 @@ async def test_a_signal_fails_what_works_tells_every_watcher_and_leaves_with_cod
 
 @pytest.mark.parametrize("way", WAYS, ids="-".join)
 async def test_it_also_stops_so_when_it_is_told_without_a_signal(way: tuple[str, str]) -> None:
-    async with in_process() as (server, running, served):
+    async with stoppable() as (server, running, served):
         stream = Stream(served.client(*way).send_message(asking("slowly notes")))
         await stream.until_state(pb.TASK_STATE_WORKING)
         server.should_exit = True
@@ -147,7 +104,7 @@ async def test_it_also_stops_so_when_it_is_told_without_a_signal(way: tuple[str,
 
 
 async def test_a_call_that_waits_for_its_task_is_answered_with_the_failed_task() -> None:
-    async with in_process() as (server, running, served):
+    async with stoppable() as (server, running, served):
         answer = asyncio.create_task(sent(served, ("JSONRPC", "1.0"), asking("slowly notes")))
         await served.gate.reached.wait()
         server.should_exit = True
@@ -160,7 +117,7 @@ async def test_a_call_that_waits_for_its_task_is_answered_with_the_failed_task()
 async def test_a_watcher_of_a_task_that_waits_for_input_is_let_go_with_a_complete_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with in_process() as (server, running, served):
+    async with stoppable() as (server, running, served):
         task = await sent(served, ("JSONRPC", "1.0"), asking("ask"))
         idle = events_of(served, "SubscribeToTask", {"id": task.id})
         await anext(idle)
@@ -196,7 +153,7 @@ def code_of(error: BaseException) -> grpc.StatusCode:
 
 
 async def test_grpc_lets_idle_watchers_go_and_takes_no_more_calls() -> None:
-    async with in_process() as (server, running, served):
+    async with stoppable() as (server, running, served):
         client = served.client("GRPC")
         task = await sent(served, ("GRPC", "1.0"), asking("ask"))
         idle = client.subscribe(pb.SubscribeToTaskRequest(id=task.id))
@@ -217,7 +174,7 @@ async def test_what_was_handed_over_is_gone_on_with_after_the_next_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = f"sqlite:///{tmp_path / 'canvas.db'}"
-    async with in_process(database) as (server, running, served):
+    async with stoppable(database=database) as (server, running, served):
         streams = [Stream(served.client(*way).send_message(asking("slowly notes"))) for way in HTTP]
         for stream in streams:
             await stream.until_state(pb.TASK_STATE_WORKING)
@@ -226,7 +183,7 @@ async def test_what_was_handed_over_is_gone_on_with_after_the_next_start(
             await stream.rest()
         await running
     assert {stream.task.status.state for stream in streams} == {pb.TASK_STATE_WORKING}
-    async with in_process(database) as (_, _, served):
+    async with stoppable(database=database) as (_, _, served):
         resumed = []
         for stream, way in zip(streams, HTTP, strict=True):
             resumed.append(Stream(served.client(*way).subscribe(pb.SubscribeToTaskRequest(id=stream.task.id))))
@@ -249,10 +206,11 @@ def patient_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("patient_driver")
 @pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
+@pytest.mark.postgres
 async def test_it_stops_although_its_database_does_not_answer(busy: bool) -> None:
     link = FreezableProxy(await with_tables(postgresql_url()))
     async with asyncio.timeout(60), link as url:
-        async with in_process(url, grace=1) as (server, running, served):
+        async with stoppable(database=url, shutdown_grace=1) as (server, running, served):
             if busy:
                 stream = Stream(served.client(*HTTP[0]).send_message(asking("slowly notes")))
                 await stream.until_state(pb.TASK_STATE_WORKING)
@@ -268,9 +226,10 @@ async def test_it_stops_although_its_database_does_not_answer(busy: bool) -> Non
 
 
 @pytest.mark.usefixtures("patient_driver")
+@pytest.mark.postgres
 async def test_it_is_ready_again_when_its_database_answers_again() -> None:
     link = FreezableProxy(await with_tables(postgresql_url()))
-    async with asyncio.timeout(60), link as url, in_process(url) as (_, _, served):
+    async with asyncio.timeout(60), link as url, stoppable(database=url) as (_, _, served):
         link.freeze()
         assert (await served.http.get("/readyz")).status_code == 503
         link.thaw()

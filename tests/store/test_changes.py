@@ -12,6 +12,7 @@ from a2a_canvas.store.changes import AppendParts, Change, EditText, ReplaceParts
 from a2a_canvas.store.errors import ArtifactTooLarge, EmptyUpdate, MediaTypeConflict, OutsideText, TooManyParts
 from a2a_canvas.store.models import DataPart, FilePart, Limits, Part, Parts, TextPart, text_part
 from a2a_canvas.store.text.spans import Span
+from tests.property_examples import examples
 from tests.store.artifact_builders import KINDS, PART_TUPLES, PARTS, TEXTS, appending, kinds, replacing, text
 
 # ---------------------------------------------------------------------------------------- the naive model
@@ -76,7 +77,7 @@ CHANGES = st.builds(lambda kind, parts: kind(parts), KINDS, PART_TUPLES)
 
 
 @given(st.lists(CHANGES, max_size=6))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_changes_in_a_row_do_what_the_table_says(changes: list[Change]) -> None:
     parts: Parts = ()
     naive = Naive()
@@ -218,7 +219,7 @@ def test_files_of_different_media_types_stand_side_by_side() -> None:
 
 
 @given(PART_TUPLES, TEXTS, st.integers(-1, 12), st.integers(-1, 12))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_an_edit_puts_a_text_in_the_place_of_a_range_and_changes_nothing_else(
     parts: Parts, new: str, start: int, end: int
 ) -> None:

@@ -20,6 +20,7 @@ from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Applied, FilePart, Limits, Ref
 from a2a_canvas.store.text.spans import Span
+from tests.property_examples import examples
 from tests.store.artifact_builders import KINDS, PARTS, StockClient, appending, by, delta, replacing, result, text
 
 TASKS = ("t1", "t2")
@@ -159,7 +160,7 @@ class Watched(RuleBasedStateMachine):
 
 
 TestWatched = Watched.TestCase
-TestWatched.settings = settings(max_examples=300, stateful_step_count=20, deadline=None)
+TestWatched.settings = settings(max_examples=examples(300), stateful_step_count=20)
 
 # ---------------------------------------------------------------------------------------- fixed examples
 

@@ -28,6 +28,7 @@ from a2a_canvas.store.errors import (
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Applied, Artifact, Document, FilePart, Limits, Ref, TextPart, Version
 from a2a_canvas.store.text.spans import Span, difference
+from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, result, text
 
 # ---------------------------------------------------------------------------------------- the naive model
@@ -295,7 +296,7 @@ class Drafts(RuleBasedStateMachine):
 
 
 TestDrafts = Drafts.TestCase
-TestDrafts.settings = settings(max_examples=300, stateful_step_count=25, deadline=None)
+TestDrafts.settings = settings(max_examples=examples(300), stateful_step_count=25)
 
 
 # ---------------------------------------------------------------------------------------- fixed examples

@@ -14,6 +14,7 @@ from a2a_canvas.store.models import Content, Document, Limits, Ref, text_part
 from a2a_canvas.store.mutation import apply_change
 from a2a_canvas.store.text.spans import Span
 from a2a_canvas.store.tracking import track
+from tests.property_examples import examples
 
 THEY = Ref("c", "a", "others")
 
@@ -163,7 +164,7 @@ def touches(place: Span, taken: Span) -> bool:
 
 
 @given(followed())
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_over_edits_a_passage_is_where_it_was_followed_to_by_hand(it: Followed) -> None:
     quote = it.span.of(it.document.version(1).content.text)
     found = track(it.document.versions, 1, it.document.current, it.span, quote)
@@ -174,7 +175,7 @@ def test_over_edits_a_passage_is_where_it_was_followed_to_by_hand(it: Followed) 
 
 
 @given(followed(), st.lists(st.sampled_from([Undo(), Redo()]), max_size=6))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_what_is_found_says_what_it_said(it: Followed, steps: list[Undo | Redo]) -> None:
     document = it.document
     for step in steps:

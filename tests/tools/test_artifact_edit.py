@@ -20,6 +20,7 @@ from a2a_canvas.store.models import Artifact, FilePart, Limits, Version
 from a2a_canvas.store.text.spans import Span
 from a2a_canvas.tools.artifact_edit import artifact_edit
 from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream
+from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, result, text
 from tests.tools.tool_calls import RecordingListener, call, cut, dumped, fragments, shuffled, workspace
 
@@ -85,7 +86,7 @@ def expected(content: str, old: str, new: str) -> str | None:
 
 
 @given(asked(), st.booleans(), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_however_a_call_is_cut_and_ordered_exactly_the_quoted_passage_changes(
     asked: tuple[str, dict[str, Any]], draft: bool, data: st.DataObject
 ) -> None:
@@ -124,7 +125,7 @@ def garbled(draw: st.DrawFn) -> str:
 
 
 @given(TEXTS, garbled(), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_however_any_input_is_cut_the_outcome_is_that_of_the_input_in_one_piece(
     content: str, written: str, data: st.DataObject
 ) -> None:

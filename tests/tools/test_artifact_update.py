@@ -21,6 +21,7 @@ from a2a_canvas.store.models import Artifact, DataPart, FilePart, Limits, Part, 
 from a2a_canvas.tools.artifact_read import artifact_read
 from a2a_canvas.tools.artifact_update import artifact_update
 from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream
+from tests.property_examples import examples
 from tests.store.artifact_builders import JSON, StockClient, appending, by, replacing, result, text
 from tests.tools.tool_calls import call, cut, dumped, fragments, shuffled, workspace
 
@@ -157,7 +158,7 @@ def quoted(draw: st.DrawFn, whole: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(BEFORE, st.lists(streamed(), min_size=1, max_size=2))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_a_call_that_streams_in_any_cut_leaves_what_the_whole_call_at_once_leaves(
     before: tuple[Change, ...], calls: list[tuple[dict[str, Any], list[str]]]
 ) -> None:

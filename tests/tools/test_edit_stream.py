@@ -15,6 +15,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Applied, Artifact, Limits, Ref
 from a2a_canvas.store.text.spans import Span, Unit, from_codepoints
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget, updated_content
+from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, result
 from tests.tools.tool_calls import RecordingListener, workspace
 
@@ -63,7 +64,7 @@ def in_units(text: str, unit: Unit) -> list[str]:
 
 
 @given(TEXTS, STRATEGIES, UNITS, st.lists(TEXTS, max_size=4), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_what_is_told_makes_the_new_text_of_the_old_one(
     old: str, strategy: Strategy, unit: Unit, pieces: list[str], data: st.DataObject
 ) -> None:

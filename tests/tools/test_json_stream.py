@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.json_stream import Begin, Delta, JsonError, JsonEvent, JsonStream, Path, Value
+from tests.property_examples import examples
 
 # ------------------------------------------------------------------ the oracle and the ways of cutting
 
@@ -151,7 +152,7 @@ def dumped(draw: st.DrawFn) -> str:
 
 
 @given(fragmented(dumped()))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_value_however_dumped_and_cut_comes_back_with_its_events(fragments: list[str]) -> None:
     value = loads("".join(fragments))
     events, result = outcome(fragments)
@@ -232,7 +233,7 @@ def damaged(draw: st.DrawFn) -> str:
 
 
 @given(fragmented(damaged() | st.text('[]{}",:\\udc81.eE-tnul \n', max_size=20)))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_a_damaged_text_is_refused_exactly_when_json_loads_refuses_it(fragments: list[str]) -> None:
     text = "".join(fragments)
     result = outcome(fragments)[1]

@@ -43,8 +43,8 @@ from a2a_canvas.server.protocols.artifacts.paths import (
 )
 from tests.server.app_server import Served, serving
 from tests.server.canvas_client import SCRIPT, Doc, made, say
-from tests.server.client.test_send import Result, Screen, card, card_route, unused_url
-from tests.server.client.test_send import serving as serving_app
+from tests.server.client.client_harness import Result, Screen, card, card_route, unused_url
+from tests.server.client.client_harness import serving as serving_app
 
 Reading = Callable[..., Awaitable[int]]
 

@@ -31,8 +31,8 @@ from a2a_canvas.server.client.requests import (
 from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, asking, serving
 from tests.server.canvas_client import SCRIPT, Doc, made
-from tests.server.client.test_send import BREAK, Result, Screen, Script, card, card_route, unused_url, update
-from tests.server.client.test_send import serving as serving_app
+from tests.server.client.client_harness import BREAK, Result, Screen, Script, card, card_route, unused_url, update
+from tests.server.client.client_harness import serving as serving_app
 
 TEXT = "one\ntwo\n🦀 three\ntwo\n"
 RULE = "─" * 40 + "\n"

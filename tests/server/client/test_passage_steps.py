@@ -12,6 +12,7 @@ from a2a_canvas.server.client.edit import PassageStep, passage_steps
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
+from tests.property_examples import examples
 
 PLACE = Selection(2, 5)
 
@@ -71,7 +72,7 @@ Json = st.recursive(
 
 
 @given(Json | st.fixed_dictionaries({}, optional={"edit": Json, "openEdits": Json}))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_what_is_malformed_shows_nothing_that_was_not_said(canvas: Any) -> None:
     for response in (status(canvas), task(canvas)):
         for step in passage_steps(response):

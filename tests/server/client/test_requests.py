@@ -27,6 +27,7 @@ from a2a_canvas.server.client.requests import (
 )
 from a2a_canvas.server.protocols.a2a_v1.parts import user_message
 from a2a_canvas.store.changes import Redo, Restore, Undo
+from tests.property_examples import examples
 
 TEXT = "one\ntwo 🦀 two\nthree\n"
 
@@ -104,7 +105,7 @@ def test_a_text_that_is_not_in_one_place_is_refused_with_how_often_and_where(nee
 
 
 @given(st.text("ab\n🦀", max_size=12), st.text("ab\n🦀", min_size=1, max_size=3))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_text_is_found_exactly_if_it_begins_in_one_place(text: str, needle: str) -> None:
     starts = [at for at in range(len(text)) if text.startswith(needle, at)]
     if len(starts) == 1:

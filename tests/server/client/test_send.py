@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import grpc
-import uvicorn
 from a2a.helpers import new_task_from_user_message, new_text_message
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
@@ -27,9 +23,6 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from a2a_canvas.server.client.display import ArtifactParts, DataLabel, FileLabel, ReplyText, StatusText
@@ -37,34 +30,23 @@ from a2a_canvas.server.client.fold import SeenTask, events, fold
 from a2a_canvas.server.client.requests import SendRequest
 from a2a_canvas.server.client.send import send
 from a2a_canvas.server.wire import TURN
+from tests.property_examples import examples
 from tests.server.app_server import serving as serving_canvas
+from tests.server.client.client_harness import (
+    BREAK,
+    Result,
+    Screen,
+    Script,
+    card,
+    card_route,
+    serving,
+    status,
+    unused_url,
+    update,
+)
 
 REPORT = "── report.md ───────────────────────────\n"
 RULE = "─" * 40 + "\n"
-
-
-class Screen(StringIO):
-    """A stream that tells when a text has been written; a terminal on demand."""
-
-    def __init__(self, waits_for: str = "", *, tty: bool = False) -> None:
-        super().__init__()
-        self._waits_for, self._tty, self.written = waits_for, tty, asyncio.Event()
-
-    def isatty(self) -> bool:
-        return self._tty
-
-    def write(self, text: str) -> int:
-        count = super().write(text)
-        if self._waits_for and self._waits_for in self.getvalue():
-            self.written.set()
-        return count
-
-
-@dataclass
-class Result:
-    code: int
-    out: str
-    err: str
 
 
 async def run(url: str, text: str = "go", **options: Any) -> Result:
@@ -75,53 +57,6 @@ async def run(url: str, text: str = "go", **options: Any) -> Result:
 
     code = await send(SendRequest(text, url, **options), out, err, pause=pause)
     return Result(code, out.getvalue(), err.getvalue())
-
-
-@asynccontextmanager
-async def serving(make: Callable[[str], ASGIApp]) -> AsyncIterator[str]:
-    """A server for the app that `make` builds for its own address. It accepts from the first moment."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        config = uvicorn.Config(make(url), log_config=None, lifespan="off", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
-        running = asyncio.create_task(server.serve(sockets=[listener]))
-        try:
-            yield url
-        finally:
-            server.should_exit = True
-            await running
-
-
-def unused_url() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
-
-
-def card(
-    url: str, binding: str = "JSONRPC", *, streaming: bool = True, extension: str = "", version: str = "1.0"
-) -> dict[str, Any]:
-    interface = {"url": url, "protocolBinding": binding, "protocolVersion": version}
-    extensions = [{"uri": extension}] if extension else []
-    return {
-        "name": "test",
-        "description": "test",
-        "version": "1",
-        "supportedInterfaces": [interface],
-        "capabilities": {"streaming": streaming, "extensions": extensions},
-        "defaultInputModes": ["text/plain"],
-        "defaultOutputModes": ["text/plain"],
-        "skills": [],
-    }
-
-
-def card_route(content: Any, status: int = 200) -> Route:
-    async def answer(_: Request) -> Response:
-        return JSONResponse(content, status_code=status)
-
-    return Route("/.well-known/agent-card.json", answer)
 
 
 # ------------------------------------------------------------ the SDK's own server
@@ -305,56 +240,11 @@ async def test_an_interrupt_says_that_the_task_goes_on() -> None:
 # --------------------------------------------------------- a server by the test's hand
 
 
-@dataclass
-class Script:
-    """Answers the calls in order. A list of responses is a stream: `BREAK` cuts it, a dict ends it with an error."""
-
-    answers: list[Any]
-    extension: str = ""
-    streaming: bool = True
-    calls: list[tuple[str, dict[str, Any], str]] = field(default_factory=list)
-
-    def app(self, url: str) -> ASGIApp:
-        content = card(url, streaming=self.streaming, extension=self.extension)
-        return Starlette(routes=[card_route(content), Route("/", self._answer, methods=["POST"])])
-
-    async def _answer(self, request: Request) -> Response:
-        call = await request.json()
-        self.calls.append((call["method"], call["params"], request.headers.get("a2a-extensions", "")))
-        answer = self.answers[len(self.calls) - 1]
-        if isinstance(answer, int):
-            return PlainTextResponse("no", status_code=answer)
-        if isinstance(answer, dict):
-            return JSONResponse({"jsonrpc": "2.0", "id": call["id"], **answer})
-        return StreamingResponse(self._stream(answer, call["id"]), media_type="text/event-stream")
-
-    async def _stream(self, answer: list[Any], call_id: str) -> AsyncIterator[str]:
-        for response in answer:
-            if response is BREAK:
-                raise ConnectionResetError
-            said = response if isinstance(response, dict) else {"result": MessageToDict(response)}
-            answered = {"jsonrpc": "2.0", "id": call_id, **said}
-            yield f"data: {json.dumps(answered)}\n\n"
-
-
-BREAK = object()
-
-
-def status(state: str, text: str = "") -> pb.TaskStatus:
-    said = pb.Message(message_id="m", role=pb.ROLE_AGENT, parts=[pb.Part(text=text)]) if text else None
-    return pb.TaskStatus(state=pb.TaskState.Value(f"TASK_STATE_{state}"), message=said)
-
-
 def task(state: str = "WORKING", text: str = "", artifact: str = "") -> pb.StreamResponse:
     now = pb.Task(id="t1", context_id="c1", status=status(state, text))
     if artifact:
         now.artifacts.add(artifact_id="r1", name="report.md", parts=[pb.Part(text=artifact)])
     return pb.StreamResponse(task=now)
-
-
-def update(state: str, text: str = "") -> pb.StreamResponse:
-    event = pb.TaskStatusUpdateEvent(task_id="t1", context_id="c1", status=status(state, text))
-    return pb.StreamResponse(status_update=event)
 
 
 def marked(state: str, text: str = "", **mark: Any) -> pb.StreamResponse:
@@ -767,7 +657,7 @@ def test_closing_words_are_no_status() -> None:
 
 
 @given(st.lists(st.sampled_from([task(), update("WORKING", "x"), written("a"), written("b", append=True)])))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_ids_once_known_are_never_forgotten(responses: list[pb.StreamResponse]) -> None:
     seen = SeenTask()
     for response in responses:

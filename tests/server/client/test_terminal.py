@@ -29,6 +29,7 @@ from a2a_canvas.server.client.display import (
     tail,
 )
 from a2a_canvas.server.client.terminal import Terminal
+from tests.property_examples import examples
 from tests.server.client.emulator import Emulator
 
 WIPE, DIM, PLAIN = "\r\x1b[K", "\x1b[2m", "\x1b[0m"
@@ -349,7 +350,7 @@ ANYTHING = st.text(alphabet=st.one_of(st.sampled_from("\x1b\r\n\t\x07\x9b\x7f\u2
 
 
 @given(ANYTHING, ANYTHING)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_no_control_character_of_a_server_gets_through(text: str, name: str) -> None:
     events: list[ScreenEvent] = [
         StatusText(text),

@@ -33,20 +33,21 @@ BEGUN, REPORT = lines("report", 0, 18), lines("report", 0, 36)
 TEXTS = {"notes": NOTES, "report": REPORT}
 
 
-def _update(artifact: str, text: str, *, append: bool = False, last: bool = False) -> Json:
+def update_call(artifact: str, text: str, *, append: bool = False, last: bool = False) -> Json:
     written = {"artifact_id": artifact, "parts": [{"kind": "text", "text": text}]}
     return {"name": "artifact_update", "input": {"append": append, "last_chunk": last, "artifact": written}}
 
 
-def _calls(*calls: Json) -> Json:
-    return {"chunk": CHUNK, "delay": DELAY, "tools": list(calls)}
+def calling(*calls: Json, delay: float = DELAY) -> Json:
+    """A round of calls."""
+    return {"chunk": CHUNK, "delay": delay, "tools": list(calls)}
 
 
 def _script() -> Json:
     writing = [
-        _calls(_update("notes", NOTES, last=True)),
-        {"text": SO_FAR} | _calls(_update("report", BEGUN)),
-        _calls(_update("report", REPORT.removeprefix(BEGUN), append=True, last=True)),
+        calling(update_call("notes", NOTES, last=True)),
+        {"text": SO_FAR} | calling(update_call("report", BEGUN)),
+        calling(update_call("report", REPORT.removeprefix(BEGUN), append=True, last=True)),
         {"text": WRITTEN},
     ]
     asking = [{"tools": [{"name": "ask_user", "input": {"question": QUESTION}}]}, {"text": ANSWERED}]
@@ -55,7 +56,12 @@ def _script() -> Json:
 
 
 def script(folder: Path) -> Path:
-    """The script in a file. JSON is YAML."""
-    path = folder / "plays.yaml"
-    path.write_text(json.dumps(_script()))
+    """The script in a file."""
+    return write_script(folder, _script())
+
+
+def write_script(folder: Path, rules: Json) -> Path:
+    """JSON is YAML."""
+    path = folder / "script.yaml"
+    path.write_text(json.dumps(rules))
     return path

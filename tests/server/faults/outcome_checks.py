@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.server.faults.fault_scripts import CALLS, COMPLETED, SO_FAR, TEXTS, WRITE, WRITTEN
+from tests.server.faults.observed_task import ObservedTask, said
 from tests.server.faults.server_processes import ServerProcess
-from tests.server.faults.watching_client import Told, said
 
 
-async def assert_written(told: Told, server: ServerProcess) -> None:
+async def assert_written(told: ObservedTask, server: ServerProcess) -> None:
     """`WRITE` was carried out once, and what one client was told is what the server has."""
     assert (told.state, told.reply, told.texts) == (COMPLETED, WRITTEN, TEXTS), vars(told)
     assert list(told.messages.values()) == [WRITE, SO_FAR, WRITTEN], vars(told)

@@ -23,9 +23,10 @@ from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.migrations import upgrade
 from a2a_canvas.store.sql.database import Database
-from bench.servers import free_port
+from tests.free_port import free_port
 from tests.server.faults.fault_scripts import Json, script
-from tests.server.faults.watching_client import EXTENSIONS, Refused, Stream, Told, envelope
+from tests.server.faults.observed_task import ObservedTask
+from tests.server.faults.sse_client import EXTENSIONS, Refused, Stream, envelope
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 30.0
@@ -119,18 +120,18 @@ class ServerProcess:
         return answer
 
     @asynccontextmanager
-    async def stream(self, method: str, params: Json, told: Told) -> AsyncIterator[Stream]:
+    async def stream(self, method: str, params: Json, told: ObservedTask) -> AsyncIterator[Stream]:
         """The events of a streaming call; `told` is told of each."""
         headers = {"A2A-Version": "1.0", "A2A-Extensions": EXTENSIONS}
         asked = self.http.stream("POST", "/", json=envelope(method, params), headers=headers)
         async with asked as response:
             yield Stream(response, told)
 
-    def sends(self, text: str, told: Told) -> AbstractAsyncContextManager[Stream]:
+    def sends(self, text: str, told: ObservedTask) -> AbstractAsyncContextManager[Stream]:
         """A message, and the stream that answers it."""
         return self.stream("SendStreamingMessage", {"message": message(text)}, told)
 
-    def joins(self, told: Told) -> AbstractAsyncContextManager[Stream]:
+    def joins(self, told: ObservedTask) -> AbstractAsyncContextManager[Stream]:
         """The stream of a task that was begun before."""
         return self.stream("SubscribeToTask", {"id": told.task_id}, told)
 
@@ -167,11 +168,11 @@ class ServerGroup:
         environment: what the servers find in theirs beside that of the tests.
     """
 
-    def __init__(self, database: str, model: str, environment: Mapping[str, str], opened: AsyncExitStack) -> None:
+    def __init__(self, database: str, model: str, environment: Mapping[str, str] | None = None) -> None:
         self.servers: list[ServerProcess] = []
         self._options = ("--model", model, "--database", database)
-        self._environment = environment
-        self._opened = opened
+        self._environment = environment or {}
+        self._opened = AsyncExitStack()
 
     async def start(self, *options: str) -> ServerProcess:
         """A server that serves."""
@@ -200,21 +201,22 @@ class ServerGroup:
         return server
 
     async def end(self) -> None:
+        """Kill what still runs."""
         for server in self.servers:
             await server.kill()
-        traces = [line for server in self.servers for line in server.log if "Traceback" in line]
-        assert not traces, "\n".join(line for server in self.servers for line in server.log)
+        await self._opened.aclose()
 
 
 @asynccontextmanager
 async def server_group(database: str, folder: Path, model: str = "", **environment: str) -> AsyncIterator[ServerGroup]:
-    """A house whose servers have a scripted model (`plays.py`), unless another is named; all are ended in the end."""
-    async with AsyncExitStack() as opened:
-        started = ServerGroup(database, model or f"script:{script(folder)}", environment, opened)
-        try:
-            yield started
-        finally:
-            await started.end()
+    """Servers with a scripted model (`fault_scripts.py`), unless another is named; all are killed at the end."""
+    started = ServerGroup(database, model or f"script:{script(folder)}", environment)
+    try:
+        yield started
+    finally:
+        await started.end()
+    traces = [line for server in started.servers for line in server.log if "Traceback" in line]
+    assert not traces, "\n".join(line for server in started.servers for line in server.log)
 
 
 async def eventually(holds: Callable[[], Awaitable[Any]]) -> None:

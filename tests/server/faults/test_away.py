@@ -17,9 +17,10 @@ from a2a.types.a2a_pb2_grpc import A2AServiceStub
 
 from tests.database_fixtures import PrivatePostgresql, cut_connections, private_postgresql
 from tests.server.faults.fault_scripts import BEGUN, WRITE, Json
+from tests.server.faults.observed_task import ObservedTask
 from tests.server.faults.outcome_checks import assert_written
 from tests.server.faults.server_processes import PATIENCE, ServerProcess, eventually, message, server_group, with_tables
-from tests.server.faults.watching_client import INTERNAL_ERROR, Refused, Stream, Told
+from tests.server.faults.sse_client import INTERNAL_ERROR, Refused, Stream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -47,7 +48,7 @@ async def two(url: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
 
 async def test_a_turn_whose_connections_are_cut_misses_nothing(url: str, two: list[ServerProcess]) -> None:
     owner, other = two
-    mine, theirs = Told(), Told()
+    mine, theirs = ObservedTask(), ObservedTask()
     async with owner.sends(WRITE, mine) as own, asyncio.timeout(PATIENCE):
         await own.until(lambda told: told.task_id)
         theirs.task_id = mine.task_id
@@ -61,7 +62,7 @@ async def test_a_turn_whose_connections_are_cut_misses_nothing(url: str, two: li
         await assert_written(told, other)
 
 
-def _has(length: int, told: Told) -> bool:
+def _has(length: int, told: ObservedTask) -> bool:
     return len(told.texts.get("report", "")) >= length
 
 
@@ -97,9 +98,11 @@ async def test_ten_turns_wait_for_a_restarted_database_and_go_on(
     assert listed["totalSize"] == 1
 
 
-async def _watched(owner: ServerProcess, other: ServerProcess, writing: asyncio.Barrier) -> tuple[Told, Told]:
+async def _watched(
+    owner: ServerProcess, other: ServerProcess, writing: asyncio.Barrier
+) -> tuple[ObservedTask, ObservedTask]:
     """A turn, and what was told of it by its owner and by the other server."""
-    mine, theirs = Told(), Told()
+    mine, theirs = ObservedTask(), ObservedTask()
     async with owner.sends(WRITE, mine) as own:
         await own.until(lambda told: told.task_id)
         theirs.task_id = mine.task_id

@@ -9,11 +9,11 @@ from pathlib import Path
 from tests.database_fixtures import postgresql_url
 from tests.server.faults.fake_messages_api import MODEL, START, behind, messages_api, speaks, writes
 from tests.server.faults.fault_scripts import CANCELED, WORKING, Json
+from tests.server.faults.observed_task import ObservedTask
 from tests.server.faults.server_processes import PATIENCE, server_group, with_tables
-from tests.server.faults.watching_client import Told
 
 WRITTEN = "As far as it has come"
-INSIDE: list[tuple[list[Json], Callable[[Told], object]]] = [
+INSIDE: list[tuple[list[Json], Callable[[ObservedTask], object]]] = [
     ([], lambda told: told.state == WORKING),
     ([START, *speaks("Let me")], lambda told: "text_delta" in told.kinds),
     ([START, *writes(WRITTEN)], lambda told: told.texts.get("doc") == WRITTEN),
@@ -29,7 +29,7 @@ async def test_a_cancel_elsewhere_ends_the_models_answer_wherever_it_is(tmp_path
     ):
         owner, other = await servers.several(2)
         for says, seen in INSIDE:
-            told = Told()
+            told = ObservedTask()
             async with owner.sends("Go on for ever.", told) as stream, asyncio.timeout(PATIENCE):
                 call = await api.calls.get()
                 await call.say(says)

@@ -12,9 +12,10 @@ import pytest
 
 from tests.database_fixtures import sqlite_url
 from tests.server.faults.fault_scripts import BEGUN, COMPLETED, WRITE
+from tests.server.faults.observed_task import ObservedTask
 from tests.server.faults.outcome_checks import assert_written
 from tests.server.faults.server_processes import ServerProcess, message, server_group
-from tests.server.faults.watching_client import INTERNAL_ERROR, Refused, Told
+from tests.server.faults.sse_client import INTERNAL_ERROR, Refused
 
 FULL = Callable[[ServerProcess], Callable[[], object]]
 """Takes the room from a server; what comes back gives it back."""
@@ -75,7 +76,7 @@ async def test_a_file_that_is_moved_away_is_noticed_and_used_again_when_it_is_ba
 
 
 async def assert_waits_and_goes_on(disk: Path, folder: Path, full: FULL, reason: str) -> None:
-    told, late = Told(), message(WRITE, context="late")
+    told, late = ObservedTask(), message(WRITE, context="late")
     async with server_group(sqlite_url(disk), folder) as servers:
         server = await servers.start()
         async with server.sends(WRITE, told) as stream:

@@ -37,9 +37,10 @@ from tests.server.faults.fault_scripts import (
     WORKING,
     WRITE,
 )
+from tests.server.faults.observed_task import ObservedTask
 from tests.server.faults.outcome_checks import assert_written
 from tests.server.faults.server_processes import PATIENCE, ServerGroup, ServerProcess, message, server_group
-from tests.server.faults.watching_client import INTERNAL_ERROR, Refused, Told, envelope
+from tests.server.faults.sse_client import INTERNAL_ERROR, Refused, envelope
 
 GRACE = 3
 KILL, TERM = signal.SIGKILL, signal.SIGTERM
@@ -59,7 +60,7 @@ def row(folder: Path, columns: str) -> tuple[Any, ...]:
 
 
 async def test_a_turn_that_is_killed_goes_on_from_its_last_completed_call(tmp_path: Path) -> None:
-    told = Told()
+    told = ObservedTask()
     async with server_group(sqlite_url(tmp_path), tmp_path) as servers:
         first = await servers.start()
         async with first.sends(WRITE, told) as stream:
@@ -77,7 +78,7 @@ async def test_a_turn_that_is_killed_goes_on_from_its_last_completed_call(tmp_pa
 
 
 async def test_a_task_that_cannot_be_read_any_more_stops_nothing_but_itself(tmp_path: Path) -> None:
-    told, other = Told(), Told()
+    told, other = ObservedTask(), ObservedTask()
     async with server_group(sqlite_url(tmp_path), tmp_path) as servers:
         first = await servers.start()
         async with first.sends(WRITE, told) as stream:
@@ -107,7 +108,7 @@ def damage(folder: Path) -> None:
 
 
 async def test_the_model_is_asked_on_with_the_call_that_was_made_and_it_is_not_made_again(tmp_path: Path) -> None:
-    told = Told()
+    told = ObservedTask()
     async with (
         messages_api() as api,
         server_group(sqlite_url(tmp_path), tmp_path, MODEL, **behind(api)) as servers,
@@ -139,7 +140,7 @@ async def test_the_model_is_asked_on_with_the_call_that_was_made_and_it_is_not_m
 
 async def test_a_server_that_is_told_to_stop_leaves_its_turn_to_the_next_one(tmp_path: Path) -> None:
     """The turn was handed over: that its server has gone is no fault of the turn's, and does not count as a crash."""
-    told = Told()
+    told = ObservedTask()
     async with server_group(sqlite_url(tmp_path), tmp_path) as servers:
         first = await servers.start("--shutdown-grace", str(GRACE))
         async with first.sends(WRITE, told) as stream:
@@ -194,7 +195,7 @@ class HalfSent:
 
 @pytest.mark.parametrize("stop", [TERM, KILL], ids=["stopped", "killed"])
 async def test_everything_survives_a_restart(tmp_path: Path, stop: signal.Signals) -> None:
-    told = Told()
+    told = ObservedTask()
     sent = message(WRITE, message_id="the first", context="c")
     async with server_group(sqlite_url(tmp_path), tmp_path) as servers:
         first = await servers.start()
@@ -257,7 +258,7 @@ async def _assert_refused(servers: ServerGroup, first: ServerProcess, folder: Pa
     ]
 
 
-async def assert_left(server: ServerProcess, told: Told) -> None:
+async def assert_left(server: ServerProcess, told: ObservedTask) -> None:
     """The first task is as it was when it ended, whatever came of its artifacts."""
     told.begin(await server.task(told.task_id))
     assert told.texts == {"notes": NOTES, "report": REPORT}

@@ -16,9 +16,10 @@ from a2a.types import a2a_pb2 as pb
 from tests.database_fixtures import execute, postgresql_url
 from tests.server.app_server import Stream, said
 from tests.server.faults.fault_scripts import BEGUN, TEXTS, WRITE, WRITTEN
+from tests.server.faults.observed_task import ObservedTask
 from tests.server.faults.outcome_checks import assert_written
 from tests.server.faults.server_processes import PATIENCE, ServerGroup, eventually, server_group, with_tables
-from tests.server.faults.watching_client import Refused, Told
+from tests.server.faults.sse_client import Refused
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -30,7 +31,7 @@ async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tupl
         yield url, servers
 
 
-def in_the_third_call(told: Told) -> bool:
+def in_the_third_call(told: ObservedTask) -> bool:
     return len(told.texts.get("report", "")) > len(BEGUN) + 50
 
 
@@ -55,7 +56,7 @@ def pages(url: str, task_id: str) -> list[tuple[Any, ...]]:
 
 async def test_a_watcher_of_another_server_sees_a_killed_ones_turn_go_on(shared: tuple[str, ServerGroup]) -> None:
     owner, second, third = await shared[1].several(3)
-    told = Told()
+    told = ObservedTask()
     async with owner.sends(WRITE, told) as own:
         await own.until(lambda told: told.task_id)
         watching = Stream(second.sdk().subscribe(pb.SubscribeToTaskRequest(id=told.task_id)))
@@ -77,7 +78,7 @@ async def test_a_watcher_of_another_server_sees_a_killed_ones_turn_go_on(shared:
 async def test_an_owner_that_stands_still_and_wakes_up_writes_nothing(shared: tuple[str, ServerGroup]) -> None:
     url, servers = shared
     owner, other = await servers.several(2)
-    mine, theirs = Told(), Told()
+    mine, theirs = ObservedTask(), ObservedTask()
     async with owner.sends(WRITE, mine) as own:
         await own.until(in_the_third_call)
         theirs.task_id = mine.task_id
@@ -96,7 +97,7 @@ async def test_an_owner_that_stands_still_and_wakes_up_writes_nothing(shared: tu
     await assert_written(theirs, other)
     await assert_written(theirs, owner)
 
-    again = Told()
+    again = ObservedTask()
     async with owner.sends(WRITE, again) as own:
         await own.rest()
     assert again.epoch == 1
@@ -107,7 +108,7 @@ async def test_so_does_one_that_was_stopped_in_the_middle_of_a_transaction(share
     """Its locks must not outlast its lease: nobody else could say that it is dead."""
     url, servers = shared
     owner, other = await servers.several(2)
-    mine, theirs = Told(), Told()
+    mine, theirs = ObservedTask(), ObservedTask()
     async with owner.sends(WRITE, mine) as own:
         await own.until(in_the_third_call)
         theirs.task_id = mine.task_id

@@ -13,9 +13,8 @@ from a2a.utils.errors import A2AError
 
 from a2a_canvas.server.tasks.runtime.turns import NOT_STORED
 from tests.database_fixtures import sqlite_url
-from tests.server.app_server import Stream, asking, said
+from tests.server.app_server import HTTP, Stream, asking, said, stoppable
 from tests.server.faults.server_processes import eventually
-from tests.server.test_shutdown import HTTP, in_process
 
 RULE = (
     "CREATE TRIGGER rule BEFORE INSERT ON versions WHEN NEW.artifact_id = 'poison' BEGIN SELECT RAISE(ABORT, 'no'); END"
@@ -29,7 +28,7 @@ def _add_rule(file: Path) -> None:
 
 
 async def test_one_task_fails_with_a_reason_and_the_others_end_as_ever(tmp_path: Path) -> None:
-    async with asyncio.timeout(60), in_process(sqlite_url(tmp_path)) as (_, _, served):
+    async with asyncio.timeout(60), stoppable(database=sqlite_url(tmp_path)) as (_, _, served):
         await asyncio.to_thread(_add_rule, tmp_path / "canvas.db")
         client = served.client(*HTTP[0])
         healthy = [Stream(served.client(*way).send_message(asking("slowly notes"))) for way in HTTP]

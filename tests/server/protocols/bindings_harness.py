@@ -38,7 +38,7 @@ from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from tests.fakes import Hold, answer, ids, said, text, write
-from tests.server.app_server import free_port
+from tests.free_port import free_port
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime
 
 Json = dict[str, Any]

@@ -32,6 +32,7 @@ from a2a_canvas.store.sql.reading import Cache
 from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 from a2a_canvas.store.text.spans import Span
+from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, result
 from tests.store.sql.random_steps import STEPS, Step, do, done
 from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store, postgresql_database, sqlite_database
@@ -157,14 +158,15 @@ async def shown(store: ArtifactStore, artifact_id: str) -> Artifact | None:
         return None
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(WALK)
 def test_a_crash_leaves_what_memory_had_at_the_last_commit_on_sqlite(steps: list[tuple[Step, str, str | None]]) -> None:
     asyncio.run(walked(sqlite_database, steps))
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6))
 @given(WALK)
+@pytest.mark.postgres
 def test_a_crash_leaves_what_memory_had_at_the_last_commit_on_postgresql(
     steps: list[tuple[Step, str, str | None]],
 ) -> None:
@@ -310,6 +312,7 @@ async def test_a_growing_draft_is_never_written_again(harness: SqlStoreHarness) 
 # ---------------------------------------------------------------------------------------------- two replicas
 
 
+@pytest.mark.postgres
 async def test_another_replica_sees_a_draft_and_may_not_write_it(two: tuple[SqlStoreHarness, SqlStoreHarness]) -> None:
     one, other = two
     await one.store.apply(by("t1"), replacing("A", name="n"))
@@ -326,6 +329,7 @@ async def test_another_replica_sees_a_draft_and_may_not_write_it(two: tuple[SqlS
     assert (await other.store.apply(by("t2"), appending("C"))).artifact.text == "ABC"
 
 
+@pytest.mark.postgres
 async def test_numbers_and_guards_hold_across_replicas(two: tuple[SqlStoreHarness, SqlStoreHarness]) -> None:
     one, other = two
     for number in range(1, 7):
@@ -343,6 +347,7 @@ async def test_numbers_and_guards_hold_across_replicas(two: tuple[SqlStoreHarnes
     assert [version.content.text for version in await one.store.versions(by(""))] == [*"123456"]
 
 
+@pytest.mark.postgres
 async def test_of_replicas_that_write_at_once_each_gets_its_turn(two: tuple[SqlStoreHarness, SqlStoreHarness]) -> None:
     writers = [
         store.store.apply(by(f"t{number}"), appending(str(number), last_chunk=True))
@@ -358,6 +363,7 @@ async def test_of_replicas_that_write_at_once_each_gets_its_turn(two: tuple[SqlS
     assert [version.content.text for version in await two[1].store.versions(by(""))] == [text[:n] for n in range(1, 7)]
 
 
+@pytest.mark.postgres
 async def test_artifacts_of_all_replicas_are_listed_in_the_order_of_their_last_change(
     two: tuple[SqlStoreHarness, SqlStoreHarness],
 ) -> None:
@@ -373,6 +379,7 @@ async def test_artifacts_of_all_replicas_are_listed_in_the_order_of_their_last_c
     assert [artifact.text for artifact in await one.store.list("c")] == ["b", "d", "a+"]
 
 
+@pytest.mark.postgres
 async def test_a_refused_change_lets_go_of_the_artifact_and_makes_none(
     two: tuple[SqlStoreHarness, SqlStoreHarness],
 ) -> None:
@@ -391,6 +398,7 @@ async def test_a_refused_change_lets_go_of_the_artifact_and_makes_none(
     assert (await other.store.apply(by("t2"), appending("x", last_chunk=True))).version == 1
 
 
+@pytest.mark.postgres
 async def test_what_was_prepared_and_not_changed_is_let_go(
     two: tuple[SqlStoreHarness, SqlStoreHarness], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,6 +434,7 @@ def counted(take: Callable[..., Coroutine[Any, Any, None]], begun: list[str]) ->
     return counting
 
 
+@pytest.mark.postgres
 async def test_the_draft_of_a_task_that_came_over_is_waited_for_until_its_replica_lets_go(
     two: tuple[SqlStoreHarness, SqlStoreHarness],
 ) -> None:
@@ -437,6 +446,7 @@ async def test_the_draft_of_a_task_that_came_over_is_waited_for_until_its_replic
     assert (await waiting).artifact.text == "AB"
 
 
+@pytest.mark.postgres
 async def test_who_is_not_let_in_is_told_to_try_again(
     two: tuple[SqlStoreHarness, SqlStoreHarness], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,6 +462,7 @@ async def test_who_is_not_let_in_is_told_to_try_again(
 # --------------------------------------------------------------------------------------------------- fencing
 
 
+@pytest.mark.postgres
 async def test_a_replica_that_was_taken_for_dead_cannot_write_any_more(
     two: tuple[SqlStoreHarness, SqlStoreHarness],
 ) -> None:
@@ -643,6 +654,7 @@ async def test_nobody_gets_hold_of_an_artifact_whose_context_is_closed() -> None
             assert not free
 
 
+@pytest.mark.postgres
 async def test_an_artifact_whose_rows_another_replica_removed_is_not_written_again(
     two: tuple[SqlStoreHarness, SqlStoreHarness],
 ) -> None:
@@ -685,6 +697,7 @@ class Slow:
         pass
 
 
+@pytest.mark.postgres
 async def test_who_is_unused_while_it_is_let_go_is_let_go_once(
     two: tuple[SqlStoreHarness, SqlStoreHarness], monkeypatch
 ) -> None:

@@ -17,6 +17,7 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql import commit
 from a2a_canvas.store.sql.commit import AlreadyCommitted, GroupCommit, LeaseLost
 from a2a_canvas.store.sql.database import Database
+from tests.property_examples import examples
 
 
 class Page:
@@ -234,7 +235,7 @@ async def test_who_leaves_while_waiting_is_not_missed(harness: CommitHarness) ->
     assert harness.one.durable == ["a"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(["one", "other"]), st.booleans(), st.integers(0, 2)), max_size=15))
 def test_failing_transactions_are_tried_again_and_nothing_is_left_out_or_out_of_order(
     said: list[tuple[str, bool, int]],
@@ -283,7 +284,7 @@ STAGED = st.tuples(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.lists(STAGED, max_size=15))
 def test_whatever_cannot_be_written_the_other_contexts_are_written_once_and_in_order(
     said: list[tuple[str, str, bool, bool, int]],

@@ -57,6 +57,7 @@ async def test_many_write_and_read_at_once_and_none_finds_it_locked(database: Da
     assert len(await words(database)) == 30
 
 
+@pytest.mark.postgres
 async def test_a_fault_of_ours_passes_as_it_is() -> None:
     database = Database(postgresql_url())
     with pytest.raises(ProgrammingError, match="nowhere"):
@@ -100,6 +101,7 @@ async def test_a_full_disk_is_unavailable_and_can_be_mended(tmp_path: Path) -> N
     await database.close()
 
 
+@pytest.mark.postgres
 async def test_cut_connections_are_made_again() -> None:
     url = postgresql_url()
     database = Database(url)
@@ -114,6 +116,7 @@ async def test_cut_connections_are_made_again() -> None:
     await database.close()
 
 
+@pytest.mark.postgres
 async def test_a_server_that_stops_and_starts_is_unavailable_meanwhile() -> None:
     with private_postgresql(fsync="off") as server:
         database = Database(server.url())

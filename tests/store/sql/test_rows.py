@@ -24,6 +24,7 @@ from a2a_canvas.store.sql.rows import (
     document_of,
 )
 from a2a_canvas.store.text.spans import Span
+from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, text
 from tests.store.sql.random_steps import LIMITS, STEPS, Step, done
 
@@ -86,7 +87,7 @@ LONG = "0123456789" * 10_000
 WRITTEN = after(Document("a"), replacing(LONG, last_chunk=True))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(st.tuples(STEPS, st.booleans()), max_size=25))
 def test_rows_give_the_document_again_whenever_it_was_saved_on_its_way(steps: list[tuple[Step, bool]]) -> None:
     rows, document, known = Rows(), Document("a"), None
@@ -103,7 +104,7 @@ def test_rows_give_the_document_again_whenever_it_was_saved_on_its_way(steps: li
         known = replace(read, document=replace(read.document, draft=None))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(STEPS, max_size=15), st.lists(STEPS, max_size=15))
 def test_a_document_read_from_rows_goes_on_like_any_other(before: list[Step], after: list[Step]) -> None:
     rows, document = Rows(), Document("a")

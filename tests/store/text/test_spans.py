@@ -25,6 +25,7 @@ from a2a_canvas.store.text.spans import (
     splice,
     to_codepoints,
 )
+from tests.property_examples import examples
 
 PIECES = st.sampled_from(
     [
@@ -254,13 +255,13 @@ def moved(draw: st.DrawFn, texts: st.SearchStrategy[str] = BLOCK_TEXTS) -> Moved
 
 
 @given(moved() | moved(st.text("ab", max_size=5)))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_a_passage_is_found_again_where_brute_force_finds_it(it: Moved) -> None:
     assert find_again(it.base, it.span, it.quote, it.current) == brute_force(it.base, it.span, it.quote, it.current)
 
 
 @given(moved(), BLOCKS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_quote_that_was_not_there_is_found_again_where_brute_force_finds_it(it: Moved, quote: str) -> None:
     assert find_again(it.base, it.span, quote, it.current) == brute_force(it.base, it.span, quote, it.current)
 
@@ -315,14 +316,14 @@ def tracked(draw: st.DrawFn, others: st.SearchStrategy[str]) -> Tracked:
 
 
 @given(tracked(FOREIGN))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_a_passage_is_never_found_in_the_wrong_place_whatever_others_have_replaced(it: Tracked) -> None:
     it_is = it.moved
     assert find_again(it_is.base, it_is.span, it_is.quote, it_is.current) in (None, it.place)
 
 
 @given(tracked(FOREIGN | BLOCKS))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_a_passage_whose_words_stand_alone_is_found_wherever_it_has_moved(it: Tracked) -> None:
     """Unless others have written right beside it."""
     it_is = it.moved

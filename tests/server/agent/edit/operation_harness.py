@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.events import ArtifactChanged, Emit, LlmCallCompleted, StatusChanged, TurnEvent
-from a2a_canvas.server.agent.intent import Operation, SelectionEdit, SelectionRequest
+from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit, SelectionRequest, VersionStep
 from a2a_canvas.store.base import ArtifactStore
-from a2a_canvas.store.changes import Change, EditText, ReplaceParts
+from a2a_canvas.store.changes import Change, EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Strategy
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, DataPart, Limits, Ref, Version, text_part
@@ -142,3 +142,11 @@ def landed(old: str, completed: EditCompleted) -> str:
         for offset in (completed.selection.start, completed.selection.end)
     )
     return splice(old, Span(start, end), completed.updated_content)
+
+
+def go(change: Undo | Redo | Restore) -> VersionStep:
+    return VersionStep("doc", change)
+
+
+def put(words: str, base: int | None = None) -> Put:
+    return Put("doc", words, base)

@@ -13,6 +13,7 @@ from a2a_canvas.server.agent.edit.edit_reply import EditReply
 from a2a_canvas.server.agent.edit.reply_fence import HEAD
 from a2a_canvas.server.agent.model import EditPrompt
 from a2a_canvas.server.agent.text.markdown import FENCE_LINE, inside_fence
+from tests.property_examples import examples
 
 
 def passage(
@@ -256,7 +257,7 @@ def cut(reply: str, places: list[int]) -> list[str]:
     return [reply[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600))
 @given(
     st.sampled_from(PASSAGES),
     REPLIES | WRAPPED | THOUGHT | MARKED | DELETION,

@@ -13,29 +13,19 @@ from a2a_canvas.server.agent.events import ArtifactChanged, AssistantOutput, Sta
 from a2a_canvas.server.agent.intent import (
     InvalidOperation,
     Operation,
-    Put,
     SelectionEdit,
     SelectionRequest,
-    VersionStep,
 )
 from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.store.changes import AppendParts, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import DataPart, FilePart, Limits, text_part
 from tests.fakes import answer, text
-from tests.server.agent.edit.operation_harness import OTHER, TEXT, TWO, OperationHarness, edit, phases
+from tests.server.agent.edit.operation_harness import OTHER, TEXT, TWO, OperationHarness, edit, go, phases, put
 from tests.server.agent.turn.cut_harness import WaitingStore
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 ONE_UP = TEXT + "Four.\n"
-
-
-def go(change: Undo | Redo | Restore) -> VersionStep:
-    return VersionStep("doc", change)
-
-
-def put(words: str, base: int | None = None) -> Put:
-    return Put("doc", words, base)
 
 
 async def at_version(number: int, store: InMemoryArtifactStore | None = None) -> OperationHarness:

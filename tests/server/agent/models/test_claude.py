@@ -43,6 +43,7 @@ from a2a_canvas.server.agent.model import (
 from a2a_canvas.server.agent.models import claude as llm
 from a2a_canvas.server.agent.models.claude import ClaudeModel
 from a2a_canvas.server.agent.models.claude_params import available
+from tests.property_examples import examples
 from tests.server.agent.models.strict_messages_api import Answer, MessagesApi, says
 
 BASE = "http://provider.test"
@@ -256,7 +257,7 @@ async def test_every_stop_reason_is_one_of_ours(told: str, meant: str) -> None:
     assert events[-2:] == [StopReasonDelta(meant), MessageStop(meant, Usage(12, 15, 400, 30))]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.sampled_from(["text", "tool_call", "unknown"]), st.data())
 async def test_however_the_bytes_are_cut_the_events_are_the_same(name: str, data: st.DataObject) -> None:
     cuts = data.draw(st.lists(st.integers(0, len(recorded(name))), max_size=40))

@@ -26,6 +26,7 @@ from a2a_canvas.server.agent.model import (
     Usage,
 )
 from a2a_canvas.server.agent.models.playback import answer, fresh_tool_id, paced
+from tests.property_examples import examples
 
 REQUEST = ModelRequest("", (ModelMessage("user", (ModelText("hello"),)),))
 
@@ -80,7 +81,7 @@ def test_the_keys_of_a_tool_input_keep_their_order_and_letters() -> None:
     assert [e.partial_json for e in events if isinstance(e, InputDelta)] == ['{"z": "ä", "a": ["😀"]}']
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(
     given=st.dictionaries(st.text(max_size=4), json_values, max_size=4), sizes=st.lists(st.integers(1, 50), min_size=1)
 )
@@ -91,7 +92,7 @@ def test_however_the_input_is_cut_it_parses_to_the_same(given, sizes) -> None:
     assert json.loads("".join(pieces)) == given
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(text=st.text(), chunk=st.integers(1, 40))
 def test_however_a_text_is_cut_nothing_is_lost(text, chunk) -> None:
     pieces = [e.text for e in said(ModelText(text), chunk=chunk) if isinstance(e, TextDelta)]

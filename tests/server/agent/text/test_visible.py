@@ -18,6 +18,7 @@ from a2a_canvas.server.agent.text.visible import (
     VisibleText,
     visible,
 )
+from tests.property_examples import examples
 
 TAG_NAMES = [space + name for space in ("", *NAMESPACES) for name in ELEMENTS if name != "function="]
 FRAGMENTS = [
@@ -237,7 +238,7 @@ def test_what_may_become_a_tag_is_held_back_until_it_is_known() -> None:
     assert block.flush() == ""
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(cut_texts())
 @example(("a<th<think>ink>", ["a<th<thi", "nk>in", "k>"]))
 def test_any_cut_shows_what_the_whole_shows(case: tuple[str, list[str]]) -> None:
@@ -250,7 +251,7 @@ def test_character_by_character_shows_what_the_whole_shows(text: str) -> None:
     assert shown(list(text)) == visible(text)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(TEXTS)
 @example("th<think><|python_tag|><think><|eom_id|>`</think>")
 @example("<<think </think>>")

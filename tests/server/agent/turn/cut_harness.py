@@ -9,6 +9,7 @@ from a2a_canvas.server.agent.events import (
     ArtifactChanged,
     AssistantOutput,
     LlmCallCompleted,
+    State,
     StatusChanged,
     ToolFailed,
     ToolSucceeded,
@@ -21,7 +22,10 @@ from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest, ToolRes
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Document, Limits
-from tests.fakes import Clock, EventRecorder
+from tests.fakes import Clock, EventRecorder, FakeLLM
+from tests.server.agent.edit.operation_harness import OperationHarness
+from tests.server.agent.turn.turn_harness import TurnHarness
+from tests.server.agent.turn.turn_scripts import START
 
 Documents = Mapping[str, Document]
 
@@ -223,3 +227,41 @@ def check_cuts(events: list[TurnEvent], cuts: list[Cut], base: TaskRecord) -> No
 
 def closings(events: list[TurnEvent]) -> list[ArtifactChanged]:
     return [event for event in events if isinstance(event, ArtifactChanged) and event.last_chunk]
+
+
+class Observed(TurnHarness):
+    """A turn of which cuts are taken."""
+
+    def __init__(self, *calls, **options) -> None:
+        super().__init__(*calls, store=WaitingStore(options.pop("artifact_limits", None)), **options)
+        self.llm = YieldingModel(FakeLLM(calls))
+        self.cuts = Cuts(self.told, self.store)
+
+    async def run_to_the_end(self) -> None:
+        with self.cuts.taken():
+            try:
+                await self._run()
+            except asyncio.CancelledError:
+                await self.told(StatusChanged(State.CANCELED))  # as the runtime does, at once
+        check_cuts(self.told.events, self.cuts.all, START)
+        for cut in self.cuts.all:
+            check_marks(self.told.events, cut)
+
+
+class ObservedOperation(OperationHarness):
+    def __init__(self, *calls) -> None:
+        super().__init__(*calls, store=WaitingStore())
+        self.llm = YieldingModel(FakeLLM(calls))
+        self.cuts = Cuts(self.told, self.store)
+
+    async def ready(self) -> "ObservedOperation":
+        await super().ready()
+        await self.put(self.text + "More\n")
+        return self
+
+    async def run_to_the_end(self, operation) -> None:
+        with self.cuts.taken():
+            try:
+                await self.run(operation)
+            except asyncio.CancelledError:
+                await self.told(StatusChanged(State.CANCELED))

@@ -16,7 +16,7 @@ from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import EventRecorder, FakeLLM, ids, no_time
 from tests.server.agent.edit.operation_harness import OperationHarness
 from tests.server.agent.turn.cut_harness import WaitingStore, YieldingModel
-from tests.server.agent.turn.test_turn_cuts import LIMITS, OPERATIONS, REPLIES, START, TURNS
+from tests.server.agent.turn.turn_scripts import LIMITS, OPERATIONS, REPLIES, START, TURNS
 
 LONG = 1000
 """Turns of the event loop: far more than any turn here takes."""

@@ -49,6 +49,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.tools.base import Ask, Decline, Workspace
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import BROKEN, EventRecorder, answer, ask, broken, decline, stop, text, thinking, tool, write
+from tests.property_examples import examples
 from tests.server.agent.turn.turn_harness import TurnHarness
 
 
@@ -383,7 +384,7 @@ def any_call(draw):
     return draw(st.sampled_from([answer, answer, answer, broken]))(events)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(calls=st.lists(any_call(), max_size=4), mode=st.sampled_from(["delta", "accumulated"]))
 async def test_whatever_models_say_the_laws_of_a_turn_hold(calls, mode) -> None:
     rest = [answer(text("Done."))] * 3

@@ -25,10 +25,20 @@ from a2a_canvas.store.edits import EditAborted, EditStarted, Selection
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import BROKEN, EventRecorder, FakeLLM, answer, ask, broken, ids, no_time, text
+from tests.property_examples import examples
 from tests.server.agent.edit.operation_harness import check_edits
-from tests.server.agent.turn.cut_harness import Cut, Cuts, WaitingStore, YieldingModel, check_cuts, folded, items_of
-from tests.server.agent.turn.test_turn_cuts import OPERATIONS, START, ObservedOperation, update
+from tests.server.agent.turn.cut_harness import (
+    Cut,
+    Cuts,
+    ObservedOperation,
+    WaitingStore,
+    YieldingModel,
+    check_cuts,
+    folded,
+    items_of,
+)
 from tests.server.agent.turn.turn_harness import check_request
+from tests.server.agent.turn.turn_scripts import OPERATIONS, START, update
 from tests.store.artifact_builders import appending, delta, replacing
 
 SCRIPT = """
@@ -188,7 +198,7 @@ async def test_wherever_a_turn_is_cut_off_it_goes_on_and_comes_to_the_same_end_a
 
 
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 async def test_it_may_be_cut_off_again_and_again(script, data) -> None:
     life = Life(script())
     for _ in range(data.draw(st.integers(1, 4))):

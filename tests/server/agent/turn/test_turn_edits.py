@@ -14,6 +14,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
 from a2a_canvas.store.text.spans import Span
 from tests.fakes import BROKEN, REFUSED, EventRecorder, Hold, answer, broken, text, tool, write
+from tests.property_examples import examples
 from tests.server.agent.turn.turn_harness import DOC, TurnHarness
 from tests.store.artifact_builders import replacing
 
@@ -191,7 +192,7 @@ async def test_the_model_is_told_when_others_have_rewritten_the_passage_meanwhil
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 async def test_wherever_a_stream_breaks_every_announced_edit_ends_and_each_is_made_once_or_not_at_all(data) -> None:
     calls = [edit("T1", "First", "1st", cut=9), edit("T2", "Second", "2nd", at=1, cut=6)]
     whole = answer(*calls)

@@ -31,6 +31,7 @@ from a2a_canvas.server.agent.turn.window import (
     tokens,
 )
 from tests.fakes import FakeLLM, answer, text, tool
+from tests.property_examples import examples
 from tests.server.agent.turn.turn_harness import TurnHarness, check_request
 
 LONG_TEXT = "long " * 400
@@ -324,7 +325,7 @@ def asked(conversation: tuple[Transcript, ...]):
 
 
 @given(conversations(), ROOM)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_what_was_left_out_once_stays_left_out(conversation, room) -> None:
     for earlier, later in pairwise(asked(conversation)):
         before, after = fit_transcripts(earlier, room), fit_transcripts(later, room)

@@ -18,6 +18,7 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.wire import CANVAS, TURN
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 from a2a_canvas.store.models import text_part
+from tests.property_examples import examples
 from tests.server.canvas_client import Known
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -163,7 +164,7 @@ def story(steps: list[tuple[str, str, str]]) -> list[ev.TurnEvent]:
     return [*events, ev.StatusChanged(ev.State.COMPLETED)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(moves)
 def test_who_joins_at_any_generation_knows_at_every_later_one_what_those_know_who_watched_from_the_beginning(
     steps: list[tuple[str, str, str]],
@@ -179,7 +180,7 @@ def test_who_joins_at_any_generation_knows_at_every_later_one_what_those_know_wh
         assert all(known.seen() == watching[0].seen() for known in watching)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(moves)
 def test_who_joins_with_turn_events_alone_has_the_beginning_of_every_edit_too(
     steps: list[tuple[str, str, str]],

@@ -11,7 +11,7 @@ import pytest
 
 from a2a_canvas.server.protocols.a2a_v1.grpc_server import CONNECTION_OPTIONS, grpc_server
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
-from tests.server.app_server import free_port
+from tests.free_port import free_port
 from tests.server.protocols.echo_handler import Echo
 
 SETTINGS, MAX_CONCURRENT_STREAMS = 4, 3

@@ -4,12 +4,10 @@ The oracle is the SDK's own fold. Everything between the model and the events is
 """
 
 import itertools
-from base64 import b64encode
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Literal
 
 from a2a.server.tasks.task_manager import append_artifact_to_task
 from a2a.types import a2a_pb2 as pb
@@ -17,8 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
-from a2a_canvas.server.agent.model import ModelError, ModelEvent, ModelRequest, ModelText, ToolUse
-from a2a_canvas.server.agent.models.playback import answer
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.parts import to_part
 from a2a_canvas.server.protocols.a2a_v1.projection import TaskProjection, to_task
@@ -33,59 +29,14 @@ from a2a_canvas.store.models import Artifact, Limits, Ref, text_part
 from a2a_canvas.store.text.spans import Span
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import no_time
+from tests.property_examples import examples
+from tests.server.protocols.a2a_v1.model_rounds import (
+    Player,
+    Round,
+    rounds,
+)
 
 CONTEXT = "c"
-Round = Sequence[tuple[str, dict[str, Any]]]
-
-metadata = st.dictionaries(st.sampled_from(["k", "l"]), st.sampled_from(["v", 1, None, [True]]), max_size=2)
-texts = st.fixed_dictionaries(
-    {"kind": st.just("text"), "text": st.text(max_size=12)},
-    optional={"mimeType": st.sampled_from(["text/plain", "text/markdown"]), "metadata": metadata},
-)
-files = st.fixed_dictionaries(
-    {
-        "kind": st.just("file"),
-        "file": st.binary(max_size=6).map(lambda raw: {"bytes": b64encode(raw).decode(), "name": "f"})
-        | st.just({"uri": "https://example.com/f", "mimeType": "image/png"}),
-    },
-    optional={"metadata": metadata},
-)
-data = st.fixed_dictionaries(
-    {"kind": st.just("data"), "data": st.sampled_from([None, 3, 0.5, "x", [1], {"a": {"b": 1}}])}
-)
-updates = st.builds(
-    lambda append, last, artifact: ("artifact_update", {"append": append, "last_chunk": last, "artifact": artifact}),
-    st.booleans(),
-    st.booleans(),
-    st.fixed_dictionaries(
-        {"artifact_id": st.sampled_from(["a", "b"]), "parts": st.lists(texts | files | data, min_size=1, max_size=4)},
-        optional={"name": st.sampled_from(["n", "m"]), "description": st.just("d")},
-    ),
-)
-ends = st.sampled_from([("artifact_list", {}), ("ask_user", {"question": "?"}), ("decline_task", {"reason": "no"})])
-rounds = st.lists(st.lists(updates | ends, min_size=1, max_size=3), min_size=1, max_size=4)
-
-
-class Player:
-    """An `LLM` that plays one round after the other. The streams with the numbers in `breaks` break off."""
-
-    name = "player"
-    thinking: Literal["delta", "accumulated"] = "delta"
-
-    def __init__(self, rounds: Sequence[Round], sizes: Sequence[int], breaks: dict[int, int]) -> None:
-        self._rounds = iter(rounds)
-        self._sizes = itertools.cycle(sizes)
-        self._breaks = breaks
-        self._ids, self._streams = itertools.count(), itertools.count()
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        number = next(self._streams)
-        calls = [ToolUse(f"t{next(self._ids)}", name, input) for name, input in next(self._rounds, ())]
-        events = answer(request, calls or [ModelText("Done.")], self._sizes)
-        for count, event in enumerate(events):
-            if count == self._breaks.get(number, -1):
-                raise ModelError("It broke.", retryable=True)
-            yield event
 
 
 class InMemoryRuntime:
@@ -171,7 +122,7 @@ def seen(task: pb.Task) -> dict[str, pb.Artifact]:
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(
     rounds=rounds,
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
@@ -190,7 +141,7 @@ async def test_folding_a_tasks_events_gives_the_artifacts_of_the_store_from_wher
         assert seen(folded(records[at], entries[at:])) == store
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(
     rounds=st.lists(rounds, min_size=2, max_size=3),
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=4),
@@ -215,7 +166,7 @@ async def test_what_other_tasks_undo_restore_and_edit_in_between_is_told_with_th
             assert found[artifact.artifact_id] == expected(artifact)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(first=rounds, second=rounds)
 async def test_a_later_task_leaves_the_artifacts_of_a_finished_one_as_it_left_them(
     first: list[Round], second: list[Round]

@@ -17,6 +17,7 @@ from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Undo
 from a2a_canvas.store.models import FilePart, TextPart, text_part
+from tests.property_examples import examples
 from tests.store.artifact_builders import JSON
 
 PNG = b"\x89PNG\r\n"
@@ -157,7 +158,7 @@ def test_a_part_that_cannot_be_read_is_refused_by_its_place(part: dict[str, Any]
     assert refused(body(user("Hi", "1"), user([good, part]))) == f"messages.1.content.1{field}"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     value=st.dictionaries(
         st.sampled_from(["threadId", "runId", "messages", "context", "resume", "forwardedProps", "state"]), JSON

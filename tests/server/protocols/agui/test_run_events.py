@@ -16,10 +16,11 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.edits import EditChunk, EditStarted
 from a2a_canvas.store.models import Limits
 from tests.fakes import BROKEN, REFUSED, Hold, answer, ask, broken, decline, text, thinking, tool, write
-from tests.server.protocols.a2a_v1.test_projection_fold import Player, Round, rounds
+from tests.property_examples import examples
+from tests.server.protocols.a2a_v1.model_rounds import Player, Round, rounds
 from tests.server.protocols.agui.agui_runs import CONTEXT, Json, Played, ScriptedRuntime, kinds, of, operation
 from tests.server.protocols.agui.agui_verifier import verify
-from tests.server.protocols.agui.test_state import AT, meaning, patched
+from tests.server.protocols.agui.state_patches import AT, meaning, patched
 
 CUT_OFF = "The answer was cut off at the model's output limit. Ask for less at a time."
 EDIT = {"selection": {"start": 6, "end": 9}}
@@ -130,7 +131,7 @@ def state_of(run: list[Json]) -> Json:
     return state
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12))
 @given(
     rounds=rounds,
     sizes=st.lists(st.integers(3, 40), min_size=1),

@@ -1,10 +1,7 @@
 """The state of an AG-UI run: snapshots, and the patches that turn one into the next."""
 
-import copy
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,192 +9,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.protocols.agui.json_patch import pointer
-from a2a_canvas.server.protocols.agui.state import CanvasState, VersionsByArtifact, part_json
+from a2a_canvas.server.protocols.agui.state import CanvasState, part_json
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Undo
-from a2a_canvas.store.edits import Selection
-from a2a_canvas.store.errors import StoreError
-from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Artifact, Content, DataPart, FilePart, Ref, Version, text_part
-from a2a_canvas.store.text.spans import Span
-
-Json = dict[str, Any]
-
-AT = datetime(2026, 1, 1, tzinfo=UTC)
-NEW = TaskRecord("t", "c", "", AT)
-NAMES = ["a", "b/~1"]
-PLACE = Selection(0, 1)
-
+from a2a_canvas.store.models import Artifact, DataPart, FilePart, Version, text_part
+from tests.property_examples import examples
+from tests.server.protocols.agui.state_history import (
+    NEW,
+    Step,
+    StoreHistory,
+    change,
+    json_of,
+    mixed_steps,
+    overtaken,
+    steps,
+    version,
+)
+from tests.server.protocols.agui.state_patches import AT, Json, grouped, meaning, patched
 
 # ----------------------------------------------------------------- applying patches
-
-
-def patched(document: Any, ops: Iterable[Json]) -> Any:
-    """`document` after a JSON Patch: as much of RFC 6902 as there is in ours."""
-    document = copy.deepcopy(document)
-    for op in json.loads(json.dumps(list(ops))):
-        *way, last = [key.replace("~1", "/").replace("~0", "~") for key in op["path"].split("/")[1:]]
-        target = document
-        for key in way:
-            target = target[int(key)] if isinstance(target, list) else target[key]
-        _patch(target, last, op)
-    return document
-
-
-def _patch(target: Any, key: str, op: Json) -> None:
-    match target, op["op"]:
-        case list(), "add":
-            target.insert(len(target) if key == "-" else int(key), op["value"])
-        case dict(), "add":
-            target[key] = op["value"]
-        case list(), "replace":
-            target[int(key)] = op["value"]
-        case dict(), "replace":
-            assert key in target
-            target[key] = op["value"]
-        case list(), "remove":
-            del target[int(key)]
-        case _:
-            raise AssertionError(op)
-
-
-def grouped(parts: Iterable[Json]) -> list[Json]:
-    """Parts by kind, the texts joined, as the snapshot has them."""
-    kinds: dict[str, list[Json]] = {}
-    for part in parts:
-        known = kinds.setdefault(part["kind"], [])
-        if part["kind"] == "text" and known:
-            known[0] = {
-                "kind": "text",
-                "text": known[0]["text"] + part["text"],
-                **{name: value for name in ("mimeType",) if (value := known[0].get(name) or part.get(name))},
-                **(
-                    {"metadata": meta} if (meta := {**known[0].get("metadata", {}), **part.get("metadata", {})}) else {}
-                ),
-            }
-        else:
-            known.append(part)
-    return [part for of_kind in kinds.values() for part in of_kind]
-
-
-def meaning(state: Json) -> Json:
-    """A state without what has no meaning: how texts are cut."""
-    artifacts = {name: {**each, "parts": grouped(each["parts"])} for name, each in state["artifacts"].items()}
-    return {**state, "artifacts": artifacts}
 
 
 # ------------------------------------------------------------------------- a world
 
 
-@dataclass(frozen=True)
-class Moment:
-    """A task and the store, as they stood together."""
-
-    record: TaskRecord
-    artifacts: tuple[Artifact, ...]
-    versions: VersionsByArtifact
-
-    def state(self, store: "Moment | None" = None) -> CanvasState:
-        store = store or self
-        return CanvasState(self.record, store.artifacts, store.versions)
-
-
-@dataclass
-class StoreHistory:
-    """A store with the tasks that change it."""
-
-    store: InMemoryArtifactStore = field(default_factory=InMemoryArtifactStore)
-
-    async def task(self, steps: Iterable["Step"], task_id: str = "t") -> tuple[list[Moment], list[ev.TurnEvent]]:
-        """The moments of a task that takes these steps, one more than there are events."""
-        record = TaskRecord(task_id, "c", "", AT)
-        moments, events = [await self.moment(record)], []
-
-        async def emit(event: ev.TurnEvent) -> None:
-            nonlocal record
-            record = fold(record, Entry(1, record.generation + 1, AT, event))
-            events.append(event)
-            moments.append(await self.moment(record))
-
-        evented = EventedArtifactStore(self.store, listener(emit))
-        for step in steps:
-            try:
-                await (step.take(self.store, "other") if step.foreign else step.take(evented, task_id))
-            except StoreError:
-                continue
-            moments[-1] = await self.moment(record)
-        await evented.close_all()
-        return moments, events
-
-    async def moment(self, record: TaskRecord) -> Moment:
-        artifacts = await self.store.list("c")
-        refs = [Ref("c", artifact.artifact_id, "") for artifact in artifacts]
-        return Moment(record, artifacts, {ref.artifact_id: await self.store.versions(ref) for ref in refs})
-
-
-@dataclass(frozen=True)
-class Step:
-    """A change, or what ends a call: `complete_call`, `close`, `discard`. A `foreign` one is taken by another task."""
-
-    artifact_id: str
-    what: Change | str
-    foreign: bool = False
-
-    async def take(self, store: EventedArtifactStore | InMemoryArtifactStore, task_id: str) -> None:
-        ref = Ref("c", self.artifact_id, task_id)
-        if isinstance(self.what, str):
-            await getattr(store, self.what)(ref)
-            return
-        if isinstance(self.what, Undo | Redo):
-            await store.close(ref)
-        await store.apply(ref, self.what)
-
-
-metadata = st.dictionaries(
-    st.sampled_from(["language", "type", "k"]), st.sampled_from(["code", "text", "x"]), max_size=2
-)
-some_parts = st.lists(
-    st.builds(text_part, st.text("ab\n", max_size=20), st.sampled_from(["", "text/x-python"]), metadata)
-    | st.builds(DataPart, st.sampled_from([None, 1, {"a": [1]}]))
-    | st.builds(FilePart, st.binary(max_size=3), name=st.just("f")),
-    min_size=1,
-    max_size=3,
-).map(tuple)
-updates = st.sampled_from([ReplaceParts, AppendParts, AppendParts]).flatmap(
-    lambda kind: st.builds(
-        kind,
-        some_parts,
-        name=st.sampled_from([None, None, "n", "n.py"]),
-        last_chunk=st.booleans(),
-        done=st.booleans(),
-    )
-)
-numbers = st.integers(1, 4)
-hops = st.one_of(
-    st.builds(
-        lambda start, size, text, base: EditText(Span(start, start + size), text, base),
-        st.integers(0, 3),
-        st.integers(0, 2),
-        st.text("xyz", max_size=4),
-        numbers,
-    ),
-    st.builds(Restore, numbers),
-    st.builds(Undo),
-    st.builds(Redo),
-)
-whats = updates | updates | hops | st.sampled_from(["complete_call", "close", "discard"])
-steps = st.builds(Step, st.sampled_from(NAMES), whats)
-whole = st.builds(ReplaceParts, some_parts, last_chunk=st.just(True)) | hops
-mixed_steps = st.builds(Step, st.just("a"), updates) | st.builds(Step, st.just("a"), whole, st.booleans()) | steps
-
-
 # ---------------------------------------------------------------------- the property
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.lists(steps, max_size=8), min_size=1, max_size=3), st.integers(0, 30))
 async def test_the_patches_lead_from_every_snapshot_to_every_later_one(tasks: list[list[Step]], joins: int) -> None:
     world = StoreHistory()
@@ -212,7 +51,7 @@ async def test_the_patches_lead_from_every_snapshot_to_every_later_one(tasks: li
         assert meaning(document) == meaning(json_of(state.snapshot()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.lists(steps, max_size=8), min_size=1, max_size=3), st.integers(0, 30), st.integers(0, 30))
 async def test_a_store_that_is_ahead_of_the_task_leads_to_the_same_end(
     tasks: list[list[Step]], joins: int, ahead: int
@@ -229,7 +68,7 @@ async def test_a_store_that_is_ahead_of_the_task_leads_to_the_same_end(
         assert meaning(document) == meaning(json_of(moments[-1].state().snapshot()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(mixed_steps, min_size=3, max_size=12), st.integers(0, 30), st.integers(0, 30))
 async def test_every_patch_fits_what_a_client_has_even_if_others_change_the_artifacts_meanwhile(
     steps: list[Step], joins: int, ahead: int
@@ -244,7 +83,7 @@ async def test_every_patch_fits_what_a_client_has_even_if_others_change_the_arti
     assert meaning(document) == meaning(json_of(state.snapshot()))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.lists(mixed_steps, min_size=3, max_size=12))
 async def test_whoever_joins_sees_the_artifacts_as_they_stand_whoever_has_changed_them(steps: list[Step]) -> None:
     moments, _ = await StoreHistory().task(steps)
@@ -257,11 +96,6 @@ async def test_whoever_joins_sees_the_artifacts_as_they_stand_whoever_has_change
             assert there["version"] == (count + 1 if artifact.open else artifact.version)
 
 
-def json_of(state: Any) -> Any:
-    """As it goes over the wire."""
-    return json.loads(json.dumps(state))
-
-
 # ------------------------------------------------------------------------ the shapes
 
 
@@ -269,23 +103,6 @@ def of(record: TaskRecord = NEW, **artifacts: Sequence[Version]) -> CanvasState:
     """The state of a context whose artifacts have these versions."""
     shown = [Artifact(name, versions[-1].content, len(versions), False) for name, versions in artifacts.items()]
     return CanvasState(record, shown, artifacts)
-
-
-def version(number: int, text: str, name: str = "", **metadata: Any) -> Version:
-    return Version(number, Content(name, "", (text_part(text, "", metadata),)), "agent", "t0", number - 1)
-
-
-def change(
-    text: str,
-    number: int,
-    *,
-    append: bool = False,
-    last_chunk: bool = False,
-    name: str = "",
-    parent: int | None = None,
-) -> ev.ArtifactChanged:
-    parent = number - 1 if parent is None else parent
-    return ev.ArtifactChanged("doc", name, "", append, (text_part(text),), last_chunk, number, "agent", parent)
 
 
 def test_the_state_tells_of_the_task_and_of_the_artifacts_of_its_context() -> None:
@@ -381,14 +198,6 @@ def test_news_of_the_task_from_before_others_changed_its_artifact_add_to_what_it
     assert ops[0] == {"op": "replace", "path": "/artifacts/doc/parts", "value": [{"kind": "text", "text": "mine too"}]}
     ops = state.apply(change("!", 1, append=True))
     assert ops[0] == {"op": "add", "path": "/artifacts/doc/parts/-", "value": {"kind": "text", "text": "!"}}
-
-
-def overtaken(changed_by: str = "other") -> Moment:
-    """The task has written "mine", which became version 1; the user has made it "theirs"."""
-    record = fold(NEW, Entry(1, 2, AT, change("mine", 1)))
-    theirs = Version(2, Content("", "", (text_part("theirs"),)), "user", "other", 1)
-    stored = Artifact("doc", theirs.content, 2, open=False, changed_by=changed_by)
-    return Moment(record, (stored,), {"doc": [version(1, "mine too!"), theirs]})
 
 
 @pytest.mark.parametrize(

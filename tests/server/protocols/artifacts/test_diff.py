@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.protocols.artifacts import diff as diff_module
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
+from tests.property_examples import examples
 
 LINES = st.lists(
     st.sampled_from(["a\n", "b\n", "c\r\n", "\n", " \n", "-x\n", "+y\n", "@@\n", "\\ z\n", "é\x0c\u2028\n"])
@@ -40,13 +41,13 @@ def patched(old: str, unified: str) -> str:
     return "".join(after + before[at:])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(TEXTS, TEXTS)
 def test_applied_to_the_old_text_it_gives_the_new_one(old: str, new: str) -> None:
     assert patched(old, diff(old, new)) == new
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(TEXTS, st.integers(0, 30), st.integers(0, 3), TEXTS)
 def test_so_it_does_after_a_small_change(old: str, at: int, removed: int, added: str) -> None:
     lines = old.splitlines(keepends=True)

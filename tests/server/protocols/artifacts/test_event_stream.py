@@ -24,9 +24,8 @@ from a2a_canvas.store.models import Content, DataPart, FilePart, text_part
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url
-from tests.server.app_server import asking, sent, serving
+from tests.server.app_server import asking, sent, serving, stoppable
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness, Event, events, served
-from tests.server.test_shutdown import in_process
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 WAY = ("JSONRPC", "1.0")
@@ -288,6 +287,7 @@ async def test_two_tasks_of_one_context_are_seen_while_they_write() -> None:
         assert reader.artifacts() == await stands(server.http, context)
 
 
+@pytest.mark.postgres
 async def test_a_reader_of_a_removed_context_is_let_go_and_begins_anew_when_it_is_used_again() -> None:
     url = postgresql_url()
     database = Database(url)
@@ -338,7 +338,7 @@ async def test_artifact_paths_are_below_no_tenant_and_an_id_keeps_its_slash() ->
 
 
 async def test_the_stop_lets_a_reader_go_with_a_complete_answer_and_the_last_change() -> None:
-    async with in_process() as (server, running, here):
+    async with stoppable() as (server, running, here):
         begun = await sent(here, WAY, asking("slowly notes", now=True))
         here.gate.let(13)
         await here.gate.reached.wait()

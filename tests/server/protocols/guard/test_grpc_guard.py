@@ -34,11 +34,13 @@ class Hanging(Echo):
 
     def __init__(self) -> None:
         super().__init__()
+        self.waiting = asyncio.Event()
         self.cancelled = asyncio.Event()
 
     async def on_subscribe_to_task(self, params: pb.SubscribeToTaskRequest, context: Any) -> AsyncIterator[pb.Task]:
         yield pb.Task(id=params.id)
         try:
+            self.waiting.set()
             await asyncio.Event().wait()
         finally:
             self.cancelled.set()
@@ -250,6 +252,7 @@ async def test_cancelling_a_stream_reaches_the_handler_and_is_no_error(
 ) -> None:
     call = served.new.SubscribeToTask(pb.SubscribeToTaskRequest(id="t"))
     assert (await call.read()).task.id == "t"
+    await served.handler.waiting.wait()
     call.cancel()
     await served.handler.cancelled.wait()
     assert [record for record in caplog.records if record.name.startswith("a2a_canvas")] == []

@@ -23,6 +23,7 @@ from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.rest import find_rest_route
+from tests.property_examples import examples
 from tests.server.protocols.echo_handler import Echo
 
 JSON = {"content-type": "application/json"}
@@ -368,7 +369,7 @@ VALUES = st.recursive(
 BODIES = st.binary(max_size=50) | VALUES.map(lambda value: json.dumps(value).encode())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(body=BODIES, version=st.sampled_from([{}, {"a2a-version": "1.0"}]))
 async def test_random_bodies_never_bring_a_binding_down(body: bytes, version: dict[str, str]) -> None:
     assert_jsonrpc_error(await ask("POST", "/", {**JSON, **version}, body))
@@ -377,7 +378,7 @@ async def test_random_bodies_never_bring_a_binding_down(body: bytes, version: di
         assert response.status_code == 200 or assert_rest_error(response)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(params=VALUES, method=st.sampled_from(RPC_METHODS))
 async def test_random_params_never_bring_jsonrpc_down(params: object, method: str) -> None:
     response = await ask("POST", "/", version_of(method), rpc(method, params))

@@ -19,6 +19,7 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.changes import AppendParts, apply
 from a2a_canvas.store.models import Content, Parts
 from tests.fakes import Clock, parts, said
+from tests.property_examples import examples
 from tests.server.tasks.journal_fixtures import Make, in_memory, on_postgresql, on_sqlite
 
 PLACE = BlockPosition(0, 1, 0)
@@ -169,7 +170,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 async def test_whoever_joins_whenever_sees_exactly_what_follows_its_snapshot(make, steps) -> None:
     journal = await make(Clock())
@@ -282,7 +283,7 @@ CONTEXT_STEPS = st.lists(
 )
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=CONTEXT_STEPS)
 async def test_whoever_joins_a_context_whenever_folds_to_the_same_artifacts(make, steps) -> None:
     journal = await make(Clock())

@@ -18,10 +18,17 @@ from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditSt
 from a2a_canvas.store.models import Ref, text_part
 from tests.fakes import BROKEN, Hold, answer, ask, broken, text, tool, write
 from tests.server.agent.edit.operation_harness import phases
-from tests.server.tasks.runtime import test_runtime
-from tests.server.tasks.runtime.test_runtime import RuntimeHarness, in_memory_alone, rest, spoken, states, until
+from tests.server.tasks.runtime.runtime_harness import (
+    RuntimeHarness,
+    in_memory_alone,
+    on_every_backend,
+    rest,
+    spoken,
+    states,
+    until,
+)
 
-backend = test_runtime.backend
+pytestmark = on_every_backend
 
 TEXT = "One.\nTwo.\nThree.\n"
 DOC = Ref("c", "doc", "another-task")

@@ -18,12 +18,18 @@ from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.models import Ref, text_part
 from tests.fakes import Hold, answer, ask, broken, text
-from tests.server.tasks.runtime import test_runtime
-from tests.server.tasks.runtime.test_runtime import RuntimeHarness, in_memory_alone, rest, spoken, states, until
+from tests.server.tasks.runtime.runtime_harness import (
+    HELLO,
+    RuntimeHarness,
+    in_memory_alone,
+    on_every_backend,
+    rest,
+    spoken,
+    states,
+    until,
+)
 
-backend = test_runtime.backend
-
-HELLO = answer(text("Hello"))
+pytestmark = on_every_backend
 
 
 def one_at_a_time(*calls: object, queued: int = 10) -> RuntimeHarness:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+from sqlalchemy import delete
+
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.tasks.incoming import Incoming
@@ -16,6 +18,7 @@ from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
+from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas as lease_rows
 from a2a_canvas.server.tasks.sql.replica.lease import LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.models import Limits, Ref
@@ -24,7 +27,10 @@ from a2a_canvas.tools.registry import TOOLS
 from tests.database_fixtures import postgresql_url
 from tests.fakes import FakeLLM, Step, no_time, said
 
-QUICK = LeaseTiming(heartbeat=0.05, expiry=0.8)
+LONG_LEASE = LeaseTiming(heartbeat=0.05, expiry=20.0)
+"""No lease runs out, however busy the machine is."""
+SHORT_LEASE = LeaseTiming(heartbeat=0.05, expiry=0.8)
+"""For tests of the expiry itself."""
 
 
 class Replica:
@@ -42,7 +48,7 @@ class Replica:
         calls: Iterable[Iterable[Step]],
         admission: Admission | None = None,
         llm: LLM | None = None,
-        timing: LeaseTiming = QUICK,
+        timing: LeaseTiming = LONG_LEASE,
     ) -> None:
         self.llm = FakeLLM(calls)
         self.dead = False
@@ -78,14 +84,26 @@ class Replica:
         """Go on as if nothing had happened."""
         self.backend.unpause()
 
-    async def crash(self) -> None:
-        """End without a word: what was not written is gone."""
+    async def crash(self, *, expire: bool = True) -> None:
+        """End without a word: what was not written is gone.
+
+        Args:
+            expire: others find out at once; else when the lease has run out.
+        """
         self.freeze()
+        if expire:
+            await self._expire()
         self.backend.journal.give_up()
         self.runtime.detach()
         await self.runtime.idle()
         await self.backend._database.close()
         self.dead = True
+
+    async def _expire(self) -> None:
+        """What another replica does when the lease has run out."""
+        lease = self.backend._lease.id
+        async with self.backend._database.write() as connection:
+            await connection.execute(delete(lease_rows).where(lease_rows.c.replica_id == lease))
 
     async def stop(self) -> None:
         if not self.dead:

@@ -15,6 +15,7 @@ from a2a_canvas.server.agent.models.demo.commands import (
     read_command,
 )
 from a2a_canvas.server.agent.models.demo.writing import outline, section, slug, substituted
+from tests.property_examples import examples
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_anything_else_is_talk(text) -> None:
     assert read_command(text) == NoCommand()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(
     st.lists(st.sampled_from([*"\"'“”.,!?\n ", "write", "add", "replace", "by", "in", "to", "about", "tea"])).map(
         " ".join
@@ -108,7 +109,7 @@ def test_an_outline_has_a_title_an_introduction_and_sections_with_bullets() -> N
     assert sum(line.startswith("- ") for line in lines) >= 8
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(st.text(min_size=1, max_size=80))
 def test_the_same_topic_gives_the_same_text(topic) -> None:
     assert outline(topic) == outline(topic)

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.models.script.current_turn import next_round
+from tests.property_examples import examples
 
 names = st.sampled_from(["artifact_update", "artifact_list", "ask_user"])
 scripts = st.lists(st.lists(names, max_size=4), max_size=5)
@@ -40,7 +41,7 @@ def test_foreign_calls_count_for_nothing() -> None:
     assert next_round([["a"]], [["a"], ["a"]]) == (1, ())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(script=scripts, data=st.data())
 def test_however_its_rounds_are_broken_up_a_script_is_played_once_and_in_order(script, data) -> None:
     played: list[list[str]] = []

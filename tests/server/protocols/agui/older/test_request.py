@@ -35,6 +35,7 @@ from a2a_canvas.store.errors import VersionConflict
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, Content, DataPart, FilePart, Ref, TextPart, text_part
 from a2a_canvas.store.text.spans import Span
+from tests.property_examples import examples
 from tests.store.artifact_builders import TEXTS, result
 
 Json = dict[str, Any]
@@ -206,7 +207,7 @@ def content(index: int, kind: str, text: str, language: str | None, title: str |
     return told | {name: value for name, value in (("language", language), ("title", title)) if value is not None}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 @given(given=CONTENTS, first=st.integers(0, 2), at=st.integers(0, 3))
 def test_all_that_was_said_is_returned_unchanged_and_sent_back_it_is_no_change(
     given: list[tuple[str, str, str | None, str | None]], first: int, at: int
@@ -475,7 +476,7 @@ ARTIFACTS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(known=st.lists(TEXTS, max_size=2), given_artifact=st.none() | ARTIFACTS, selection=st.none() | SELECTIONS)
 def test_whatever_is_sent_is_taken_or_refused_and_what_is_taken_can_be_stored(
     known: list[str], given_artifact: Json | None, selection: Json | None

@@ -16,8 +16,8 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import EditAborted, EditCompleted, EditStarted
 from a2a_canvas.store.models import Artifact, Version, text_part
-from tests.server.protocols.agui.test_state import (
-    AT,
+from tests.property_examples import examples
+from tests.server.protocols.agui.state_history import (
     NEW,
     PLACE,
     Moment,
@@ -25,13 +25,12 @@ from tests.server.protocols.agui.test_state import (
     StoreHistory,
     change,
     json_of,
-    meaning,
     mixed_steps,
     overtaken,
-    patched,
     steps,
     version,
 )
+from tests.server.protocols.agui.state_patches import AT, meaning, patched
 
 Json = dict[str, Any]
 
@@ -47,7 +46,7 @@ def of(artifact_id: str, record: TaskRecord = NEW, **artifacts: Sequence[Version
     return OlderState(CanvasState(record, shown, artifacts), record, artifacts, artifact_id)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.lists(steps, max_size=8), min_size=1, max_size=3), st.integers(0, 30), st.sampled_from(["", "a"]))
 async def test_the_patches_lead_to_every_later_snapshot_with_a_text_that_may_lag_by_an_eighth_while_it_grows(
     tasks: list[list[Step]], joins: int, artifact_id: str
@@ -68,7 +67,7 @@ async def test_the_patches_lead_to_every_later_snapshot_with_a_text_that_may_lag
         assert fields(document) == fields(json_of(older_state(moments[-1], artifact_id).snapshot()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(
     st.lists(mixed_steps, min_size=3, max_size=12), st.integers(0, 30), st.integers(0, 30), st.sampled_from(["", "a"])
 )

@@ -39,6 +39,7 @@ from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.tables import artifacts, drafts, metadata, versions
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
+from tests.property_examples import examples
 from tests.store.artifact_builders import by, delta, replacing
 from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store
 
@@ -335,7 +336,7 @@ def contents(found: tuple[Version, ...]) -> dict[int, Any]:
 
 
 @given(st.lists(STEPS, min_size=2, max_size=9), st.sets(st.integers(1, 9)), st.lists(STEPS, max_size=3))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 def test_versions_that_stay_read_as_before_whatever_they_were_made_of(
     steps: list[Step], old: set[int], later: list[Step]
 ) -> None:
@@ -562,6 +563,7 @@ async def test_many_messages_are_forgotten_in_several_transactions(
     assert await count(database, message_keys) == 0
 
 
+@pytest.mark.postgres
 async def test_a_message_that_is_accepted_again_while_the_sweep_waits_for_its_row_is_remembered() -> None:
     async with emptied(shared_postgresql()) as database:
         await put(database, message_keys, key="m", task_id="old", context_id="c", accepted_at=to_microseconds(OLD))

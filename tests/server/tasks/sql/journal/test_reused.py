@@ -27,12 +27,13 @@ from a2a_canvas.store.sql.tables import versions
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import answer, said, text, write
-from tests.server.tasks.runtime.test_runtime import rest
+from tests.property_examples import examples
+from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica
 from tests.store.artifact_builders import by, delta, replacing
 from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store
 
-SOON = 10.0
+SOON = 60.0
 """Seconds after which a test says that what it waits for never comes."""
 DOC = Ref("c", "doc", "")
 DONE = answer(text("Done."))
@@ -143,6 +144,7 @@ async def edit(replica: Replica, words: str) -> None:
     await replica.backend.commits.flushed()
 
 
+@pytest.mark.postgres
 async def test_another_server_shows_the_new_text_at_whatever_revision_it_knew_the_old_one(two) -> None:
     a, b = await two.start("one", "new"), await two.start()
     await wrote(a, "1")
@@ -172,6 +174,7 @@ async def test_who_follows_a_removed_context_is_told_and_finds_the_new_one_when_
     assert new.snapshot.artifacts["doc"].artifact.content.text == "new"
 
 
+@pytest.mark.postgres
 async def test_who_has_not_heard_of_the_removal_hears_of_it_from_the_next_change(two) -> None:
     a, b = await two.start("one", "new"), await two.start()
     await wrote(a, "1")
@@ -186,6 +189,7 @@ async def test_who_has_not_heard_of_the_removal_hears_of_it_from_the_next_change
     b.backend._listener.start()
 
 
+@pytest.mark.postgres
 async def test_who_follows_a_task_of_a_removed_context_is_told(two) -> None:
     a, b = await two.start("one"), await two.start()
     following = await a.send("1")
@@ -350,7 +354,7 @@ STEPS = ["write", "write", "type", "type", "undo", "wait", "wait", "prune", "rem
 
 
 @given(st.lists(st.sampled_from(STEPS), max_size=20))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_whatever_is_pruned_removed_and_used_again_memory_says_what_the_rows_say(steps: list[str]) -> None:
     async def run() -> None:
         async with swept_beside() as harness:

@@ -32,12 +32,12 @@ from a2a_canvas.store.sql.database import READERS, WRITERS, Database
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import sqlite_url
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
-from tests.server.tasks.runtime.test_runtime import rest, states
+from tests.server.tasks.runtime.runtime_harness import rest, states
 from tests.server.tasks.sql import replica_harness
 from tests.server.tasks.sql.replica_harness import Replica, Replicas
 
 HELLO = answer(text("Hello"))
-SOON = 10.0
+SOON = 60.0
 """Seconds after which a test says that what it waits for never comes."""
 
 
@@ -625,7 +625,7 @@ async def test_a_message_that_is_being_written_when_its_sender_is_told_to_try_ag
         await write_it(work, connection)
 
     monkeypatch.setattr(JournalWork, "write", slowly)
-    monkeypatch.setattr(journal, "COMMIT_TIMEOUT", 0.5)
+    monkeypatch.setattr(journal, "COMMIT_TIMEOUT", 1.0)  # long enough for the writing to begin
     with pytest.raises(Unavailable):
         await a.send("Hello")
     assert begun.is_set()

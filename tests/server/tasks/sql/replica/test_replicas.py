@@ -16,8 +16,8 @@ from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
 from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import Ref
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
-from tests.server.tasks.runtime.test_runtime import rest, states, until
-from tests.server.tasks.sql.replica_harness import Replica, Replicas, replicas
+from tests.server.tasks.runtime.runtime_harness import rest, states, until
+from tests.server.tasks.sql.replica_harness import SHORT_LEASE, Replica, Replicas, replicas
 
 HELLO = answer(text("Hello"))
 
@@ -271,7 +271,8 @@ async def test_a_message_that_the_model_has_not_been_shown_is_shown_by_the_next_
 
 async def test_a_cancel_that_its_owner_did_not_live_to_hear_is_carried_out(several) -> None:
     hold = Hold()
-    a, b = await several.start(broken(write("T1", "Half."), hold)), await several.start()
+    a = await several.start(broken(write("T1", "Half."), hold), timing=SHORT_LEASE)
+    b = await several.start(timing=SHORT_LEASE)
     here = await a.send("Write")
     await hold.reached.wait()
     await a.backend.commits.flushed()
@@ -317,9 +318,10 @@ async def test_a_task_that_waits_for_input_stays_as_it_is(several) -> None:
 async def test_a_stopped_owner_that_wakes_up_after_the_takeover_writes_nothing(several) -> None:
     hold, late = Hold(), Hold()
     a = await several.start(
-        broken(write("T1", "One. ", append=True), late, write("T2", "WRONG", append=True, at=1), hold)
+        broken(write("T1", "One. ", append=True), late, write("T2", "WRONG", append=True, at=1), hold),
+        timing=SHORT_LEASE,
     )
-    b = await several.start(answer(write("T3", "Two.", append=True)), answer(text("Written.")))
+    b = await several.start(answer(write("T3", "Two.", append=True)), answer(text("Written.")), timing=SHORT_LEASE)
     here = await a.send("Write")
     await late.reached.wait()
     await a.backend.commits.flushed()

@@ -32,7 +32,7 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.sql.commit import GroupCommit
 from tests.fakes import Hold, answer, broken, parts, said, text, write
-from tests.server.tasks.runtime.test_runtime import rest
+from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica, Replicas
 from tests.server.tasks.sql.replica_harness import replicas as several_replicas
 
@@ -105,7 +105,7 @@ async def columns(replica: Replica, task_id: str, *names: str) -> tuple[object, 
 async def test_no_record_is_read_before_all_claims_are_committed_and_no_row_is_locked(several) -> None:
     a = await several.start()
     ids = await working(a, 5, 10)
-    await a.crash()
+    await a.crash(expire=False)
     b = await idle(several, *(HELLO for _ in ids))
     orphan, claimed = b.backend._takeover.read_orphan, []
 
@@ -127,7 +127,7 @@ async def test_long_turns_are_read_in_short_steps(several, monkeypatch) -> None:
     )  # as if there were no snapshots
     a = await several.start()
     ids = await working(a, 3, 2 * FOLD_SLICE)
-    await a.crash()
+    await a.crash(expire=False)
     b = await idle(several, *(HELLO for _ in ids))
     folds, steps = 0, []
     fold = reading.fold
@@ -237,7 +237,7 @@ DAMAGED = {
 async def test_a_record_that_cannot_be_read_stops_neither_a_start_nor_the_others(several, caplog, damage) -> None:
     a = await several.start()
     ids = await working(a, 4, 10)
-    await a.crash()
+    await a.crash(expire=False)
     b = await idle(several)
     async with b.backend._database.write() as connection:
         await connection.execute(damage.where(damage.table.c.task_id == "t1"))
@@ -266,7 +266,7 @@ async def test_a_record_that_cannot_be_read_stops_neither_a_start_nor_the_others
 async def test_not_even_a_task_that_cannot_be_set_aside_stops_them(several, caplog, monkeypatch) -> None:
     a = await several.start()
     ids = await working(a, 4, 10)
-    await a.crash()
+    await a.crash(expire=False)
     b = await idle(several)
     async with b.backend._database.write() as connection:
         await connection.execute(update(tasks).values(head="{").where(tasks.c.task_id == "t1"))
@@ -324,7 +324,7 @@ async def test_a_draft_of_a_task_that_is_set_aside_is_closed(several) -> None:
     task_id = (await a.send("Write")).snapshot.task_id
     await hold.reached.wait()
     await a.backend.commits.flushed()
-    await a.crash()
+    await a.crash(expire=False)
     b = await idle(several, answer(write("T2", "Two.", append=True, last_chunk=True)), HELLO)
     async with b.backend._database.write() as connection:
         await connection.execute(update(tasks).values(head="{"))
@@ -347,7 +347,7 @@ async def test_a_task_that_cannot_be_resumed_at_all_fails_alone(several) -> None
     """What an earlier version has accepted, this one may refuse."""
     a = await several.start()
     ids = await working(a, 3, 1)
-    await a.crash()
+    await a.crash(expire=False)
     b = await idle(several, *(HELLO for _ in ids))
     resume = b.runtime.resume
 
@@ -368,7 +368,7 @@ async def test_a_task_that_cannot_be_resumed_at_all_fails_alone(several) -> None
 async def test_nothing_is_taken_over_while_nothing_can_be_written(several) -> None:
     a = await several.start()
     await working(a, 1, 1)
-    await a.crash()
+    await a.crash(expire=False)
     b = await idle(several, HELLO)
     b.backend.commits._failing = Unavailable("the last try failed")
     await take_over(b)
@@ -381,7 +381,7 @@ async def test_nothing_is_taken_over_while_nothing_can_be_written(several) -> No
 async def test_a_takeover_that_comes_to_nothing_is_no_resumption_when_it_is_made_good(several) -> None:
     a = await several.start()
     await working(a, 1, 1)
-    await a.crash()
+    await a.crash(expire=False)
     hold = Hold()
     b = await idle(several, answer(hold, text("Hello")))
     orphan = b.backend._takeover.read_orphan
@@ -408,7 +408,7 @@ async def test_a_takeover_that_comes_to_nothing_is_no_resumption_when_it_is_made
 async def test_a_lease_that_is_lost_during_a_takeover_does_not_cost_the_new_one(several) -> None:
     a = await several.start()
     await working(a, 2, 1)
-    await a.crash()
+    await a.crash(expire=False)
     b = await idle(several, HELLO, HELLO, HELLO)
     orphan = b.backend._takeover.read_orphan
 

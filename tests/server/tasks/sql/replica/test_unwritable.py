@@ -23,7 +23,7 @@ from a2a_canvas.store.sql.row_changes import RowChanges, row_changes
 from a2a_canvas.store.sql.rows import StoredDocument
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Hold, answer, ask, broken, parts, text, write
-from tests.server.tasks.runtime.test_runtime import rest
+from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica, Replicas
 
 SOON = 20.0

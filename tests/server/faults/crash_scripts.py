@@ -1,4 +1,4 @@
-"""What is asked for in the crash test, what the scripted model says, and what an uninterrupted run leaves. Pure.
+"""What is asked for in the crash test, what the scripted model says, and what an uninterrupted run leaves.
 
 Rule 1: every text is made of numbered lines, no two alike, so that nothing can be missing, or there twice, unseen.
 Rule 2: nothing guards a call or an operation from being done twice (there is no `baseVersion`): it would show.
@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+from tests.server.faults.fault_scripts import CHUNK, calling, lines, update_call, write_script
 
 Round = dict[str, Any]
 """As in a script."""
 
-CHUNK, DELAY = 24, 0.01
+DELAY = 0.01
+"""Seconds between two deltas."""
 MORE, NOTED = "and more", "Noted."
 """What a user says while a task works, and what is replied if the task was about to end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
+class ScriptedTask:
     """One task.
 
     Attributes:
@@ -61,13 +65,8 @@ class Scene:
     """
 
     name: str
-    plays: Sequence[Play]
+    tasks: Sequence[ScriptedTask]
     versions: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-def lines(name: str, first: int, count: int) -> str:
-    """Numbered lines."""
-    return "".join(f"{name} {number:03}: ebb and flow\n" for number in range(first, first + count))
 
 
 def repeated(text: str) -> str:
@@ -101,17 +100,12 @@ def _is_between(done: str, text: str, later: Sequence[str]) -> bool:
 # ----------------------------------------------------------------------------- scripts
 
 
-def _update(artifact: str, text: str, *, append: bool = False, last: bool = False) -> dict[str, Any]:
-    written = {"artifact_id": artifact, "parts": [{"kind": "text", "text": text}]}
-    return {"name": "artifact_update", "input": {"append": append, "last_chunk": last, "artifact": written}}
-
-
 def _edit(old: str, new: str) -> dict[str, Any]:
     return {"name": "artifact_edit", "input": {"artifact_id": "doc", "old_text": old, "new_text": new}}
 
 
 def _calls(*calls: dict[str, Any]) -> Round:
-    return {"chunk": CHUNK, "delay": DELAY, "tools": list(calls)}
+    return calling(*calls, delay=DELAY)
 
 
 def _says(text: str) -> Round:
@@ -121,25 +115,27 @@ def _says(text: str) -> Round:
 def _long() -> Scene:
     a, b, c, d = (lines("long", 9 * number, 9) for number in range(4))
     rounds = (
-        _calls(_update("doc", a)),
-        {"text": "So far, so good."} | _calls(_update("doc", b, append=True), _update("doc", c, append=True)),
-        _calls(_update("doc", d, append=True, last=True)),
+        _calls(update_call("doc", a)),
+        {"text": "So far, so good."} | _calls(update_call("doc", b, append=True), update_call("doc", c, append=True)),
+        _calls(update_call("doc", d, append=True, last=True)),
         _says("The long one is written."),
     )
     states = {"doc": (a, a + b, a + b + c, a + b + c + d)}
-    play = Play("write long", states, "The long one is written.", rounds, more=True)
-    return Scene("long", (play,), {"doc": (a + b + c + d,)})
+    task = ScriptedTask("write long", states, "The long one is written.", rounds, more=True)
+    return Scene("long", (task,), {"doc": (a + b + c + d,)})
 
 
 def _two() -> Scene:
     left, right = ([lines(name, 9 * number, 9) for number in range(2)] for name in ("left", "right"))
     rounds = (
-        _calls(_update("left", left[0], last=True), _update("right", right[0], last=True)),
-        _calls(_update("right", right[1], append=True, last=True), _update("left", left[1], append=True, last=True)),
+        _calls(update_call("left", left[0], last=True), update_call("right", right[0], last=True)),
+        _calls(
+            update_call("right", right[1], append=True, last=True), update_call("left", left[1], append=True, last=True)
+        ),
         _says("Both are written."),
     )
     states = {"left": (left[0], "".join(left)), "right": (right[0], "".join(right))}
-    return Scene("two", (Play("write two", states, "Both are written.", rounds),), states)
+    return Scene("two", (ScriptedTask("write two", states, "Both are written.", rounds),), states)
 
 
 def _edited() -> Scene:
@@ -147,38 +143,38 @@ def _edited() -> Scene:
     after = text.replace(first, "edited 002: a slower ebb")
     last = after.replace(second, "edited 006: neither")
     rounds = (
-        _calls(_update("doc", text)),
+        _calls(update_call("doc", text)),
         _calls(_edit(first, "edited 002: a slower ebb")),
         _calls(_edit(second, "edited 006: neither")),
         _says("It is edited."),
     )
     states = (text, after, last)
-    return Scene("edited", (Play("write and edit", {"doc": states}, "It is edited.", rounds),), {"doc": states})
+    return Scene("edited", (ScriptedTask("write and edit", {"doc": states}, "It is edited.", rounds),), {"doc": states})
 
 
 def _replaced() -> Scene:
     first, second, end = lines("first", 0, 12), lines("second", 0, 12), lines("second", 12, 6)
     rounds = (
-        _calls(_update("doc", first)),
-        _calls(_update("doc", second)),
-        _calls(_update("doc", end, append=True)),
+        _calls(update_call("doc", first)),
+        _calls(update_call("doc", second)),
+        _calls(update_call("doc", end, append=True)),
         _says("It is replaced."),
     )
-    play = Play("write twice", {"doc": (first, second, second + end)}, "It is replaced.", rounds)
-    return Scene("replaced", (play,), {"doc": (first, second + end)})
+    task = ScriptedTask("write twice", {"doc": (first, second, second + end)}, "It is replaced.", rounds)
+    return Scene("replaced", (task,), {"doc": (first, second + end)})
 
 
 def _asked() -> Scene:
     before, after = lines("before", 0, 16), lines("after", 0, 16)
     rounds = (
-        _calls(_update("doc", before)),
+        _calls(update_call("doc", before)),
         _calls({"name": "ask_user", "input": {"question": "Go on?"}}),
-        _calls(_update("doc", after, append=True, last=True)),
+        _calls(update_call("doc", after, append=True, last=True)),
         _says("It has gone on."),
     )
     states = (before, before + after)
-    play = Play("write and ask", {"doc": states}, "It has gone on.", rounds, answers="yes, go on")
-    return Scene("asked", (play,), {"doc": states})
+    task = ScriptedTask("write and ask", {"doc": states}, "It has gone on.", rounds, answers="yes, go on")
+    return Scene("asked", (task,), {"doc": states})
 
 
 def _person() -> Scene:
@@ -189,12 +185,14 @@ def _person() -> Scene:
     at = second.index(quote)
     selection = {"start": at, "end": at + len(quote), "text": quote}
     told = "Saved doc as version", "Undone: doc is at version"
-    plays = (
-        Play("write letter", {"doc": (first,)}, "Written.", (_calls(_update("doc", first)), _says("Written."))),
+    tasks = (
+        ScriptedTask(
+            "write letter", {"doc": (first,)}, "Written.", (_calls(update_call("doc", first)), _says("Written."))
+        ),
         _operation("put", f"{told[0]} 2.", second, text=second),
         _operation("undo", f"{told[1]} 1 again.", first),
         _operation("redo", "Redone: doc is at version 2 again.", second),
-        Play(
+        ScriptedTask(
             "rewrite it slowly",
             {"doc": (edited,)},
             "Edited doc at line 4: version 3 is saved.",
@@ -206,23 +204,28 @@ def _person() -> Scene:
         _operation("undo", f"{told[1]} 3 again.", edited),
         _operation("restore", "Restored version 1 of doc as version 5.", first, version=1),
     )
-    return Scene("person", plays, {"doc": (first, second, edited, third, first)})
+    return Scene("person", tasks, {"doc": (first, second, edited, third, first)})
 
 
-def _operation(op: str, reply: str, after: str, **fields: Any) -> Play:
-    return Play(op, {"doc": (after,)}, reply, operation={"op": op, "artifactId": "doc", **fields})
+def _operation(op: str, reply: str, after: str, **fields: Any) -> ScriptedTask:
+    return ScriptedTask(op, {"doc": (after,)}, reply, operation={"op": op, "artifactId": "doc", **fields})
 
 
 SCENES = (_long(), _two(), _edited(), _replaced(), _asked(), _person())
 
 
-def script() -> dict[str, Any]:
+def crash_script() -> dict[str, Any]:
     """The rules of all scenes. A message that came with `MORE` is still the one that it was."""
     return {"rules": [*_rules(), {"match": {"text": f"^{MORE}$"}, "rounds": [_says(NOTED)]}]}
 
 
+def write_crash_script(folder: Path) -> Path:
+    """The script in a file."""
+    return write_script(folder, crash_script())
+
+
 def _rules() -> Iterator[dict[str, Any]]:
     for scene in SCENES:
-        for play in scene.plays:
-            if play.rounds:
-                yield {"match": {"text": rf"^{play.says}\b"}, "rounds": list(play.rounds)}
+        for task in scene.tasks:
+            if task.rounds:
+                yield {"match": {"text": rf"^{task.says}\b"}, "rounds": list(task.rounds)}
