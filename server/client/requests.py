@@ -9,7 +9,6 @@ Rule 3: an id that comes from a server is quoted in a suggested command, because
     ClientError          the request failed; exit code 1
       CannotBeDone       it cannot be done as it was typed, and nothing was sent; exit code 2
       ConnectionLost     the connection broke while the task was running
-      TaskForgotten      the server does not know the task any more
       NotServed          the server refused to show an artifact
 """
 

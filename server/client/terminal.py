@@ -49,10 +49,6 @@ _MAX_THOUGHT = 2000
 """Characters of the thinking that are kept: more than any line has."""
 
 
-def terminal_columns() -> int:
-    return shutil.get_terminal_size().columns
-
-
 def _write(stream: TextIO, text: str) -> None:
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "replace").decode(encoding))
@@ -75,7 +71,9 @@ class Terminal:
         columns: the width of the terminal, asked whenever something is written.
     """
 
-    def __init__(self, out: TextIO, err: TextIO, columns: Callable[[], int] = terminal_columns) -> None:
+    def __init__(
+        self, out: TextIO, err: TextIO, columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns
+    ) -> None:
         self._out, self._err, self._columns = out, err, columns
         self._tty = out.isatty()
         self._status = StatusLine()
@@ -88,8 +86,7 @@ class Terminal:
         """Show one event; everything is written and flushed when this returns."""
         text = self._body(event)
         if self._tty:
-            place = {"column": self._column, "columns": self._columns()}
-            text = self._status.around(text, at_start=self._at_start, **place)
+            text = self._status.around(text, self._column, self._columns(), at_start=self._at_start)
         if text:
             _write(self._out, text)
         if isinstance(event, FailureNotice):
@@ -178,9 +175,7 @@ class Terminal:
         return self._header(name, note)
 
     def _resume(self, artifact_id: str, name: str) -> str:
-        if self._area == ("artifact", artifact_id):
-            return ""
-        return self._open(artifact_id, name, " (continued)")
+        return "" if self._area == ("artifact", artifact_id) else self._open(artifact_id, name, " (continued)")
 
     def _add(self, known: _Printed, text: str, labels: list[str]) -> str:
         known.pieces.append(text)
@@ -242,14 +237,14 @@ class StatusLine:
         """Add to the thinking. The label is shown until the thinking has a word."""
         self._thought = (self._thought + piece)[-_MAX_THOUGHT:]
 
-    def around(self, body: str, *, column: int, at_start: bool, columns: int) -> str:
+    def around(self, body: str, column: int, columns: int, *, at_start: bool) -> str:
         """What has to be written to print a text with the status line after it.
 
         Args:
             body: the text; nothing is written if it is empty and the status line has not changed.
             column: the cursor's column after it, `columns` if the row is full.
-            at_start: whether the text ends a line.
             columns: the width of the terminal.
+            at_start: whether the text ends a line.
         """
         line = self._line(columns - 1) if column < columns else ""
         if not body and line == self._drawn:
