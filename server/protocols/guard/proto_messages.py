@@ -47,8 +47,10 @@ def parse_params(params: object, kind: type[M], limits: BodyLimits, parse: Parse
     message = kind()
     if not _fits(params, message, parse):
         return invalid(((_fault_path(params, kind, parse), _NO_FIT),))
-    refusal = check_message(message, limits, from_json=True) or _check_enums_and_bytes(params, message)
-    return refusal or message
+    if refusal := check_message(message, limits, from_json=True):
+        return refusal
+    misread = next(_misread(params, message.DESCRIPTOR), None)
+    return invalid((misread,)) if misread else message
 
 
 # ------------------------------------------------------------- what the parser does not say
@@ -72,26 +74,13 @@ def _fault_path(params: Mapping[str, Any], kind: type[Message], parse: Parser) -
 
 
 def _fault_in(field: FieldDescriptor, name: str, value: Any, kind: type[Message]) -> str:
-    index = _first_that_fails(name, value, kind) if field.is_repeated and isinstance(value, list) else None
+    index = None
+    if field.is_repeated and isinstance(value, list):
+        index = next((n for n, item in enumerate(value) if not _fits({name: [item]}, kind(), parse_json)), None)
     item = value if index is None else value[index]
     inner = _inner(field)
     below = _fault_path(item, GetMessageClass(inner), parse_json) if inner and isinstance(item, dict) else ""
     return _path(field, index, below)
-
-
-def _first_that_fails(name: str, items: list[Any], kind: type[Message]) -> int:
-    """Halves the list until one item is left, so that all of it costs no more than to parse it once again."""
-    low, high = 0, len(items)
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = _fits({name: items[low:middle]}, kind(), parse_json)
-        low, high = (middle, high) if fits else (low, middle)
-    return low
-
-
-def _check_enums_and_bytes(params: Mapping[str, Any], message: Message) -> Refusal | None:
-    fault = next(_misread(params, message.DESCRIPTOR), None)
-    return invalid((fault,)) if fault else None
 
 
 def _misread(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterator[tuple[str, str]]:
