@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -32,38 +33,34 @@ T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
 
-def _unary(
-    method: Callable[Concatenate[A2AHandler, M, P], Awaitable[T]],
-) -> Callable[..., Any]:
+@contextmanager
+def _checked(params: Message) -> Iterator[None]:
+    check_required(params)
+    check_ids(params)
+    try:
+        yield
+    except Exception as error:
+        raise to_a2a_error(error) from error
+
+
+def _unary(method: Callable[Concatenate[A2AHandler, M, P], Awaitable[T]]) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        check_required(params)
-        check_ids(params)
-        try:
+        with _checked(params):
             return await method(self, params, *args, **kwargs)
-        except Exception as error:
-            raise to_a2a_error(error) from error
 
     return wrapper
 
 
-def _stream(
-    method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[A2AEvent, None]],
-) -> Callable[..., Any]:
+def _stream(method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[A2AEvent, None]]) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(
         self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs
     ) -> AsyncGenerator[A2AEvent, None]:
-        check_required(params)
-        check_ids(params)
-        events = method(self, params, *args, **kwargs)
-        try:
-            async for event in events:
-                yield event
-        except Exception as error:
-            raise to_a2a_error(error) from error
-        finally:
-            await events.aclose()
+        with _checked(params):
+            async with aclosing(method(self, params, *args, **kwargs)) as events:
+                async for event in events:
+                    yield event
 
     return wrapper
 
@@ -119,8 +116,7 @@ class A2AHandler(RequestHandler):
         self._check_media_types(message)
         said = user_message(message)
         check_text(said, self._limits.max_text_bytes, "message.parts")
-        incoming = Incoming(said, _owner(context), message.context_id, message.task_id)
-        return await self._runtime.send(incoming)
+        return await self._runtime.send(Incoming(said, _owner(context), message.context_id, message.task_id))
 
     def _check_media_types(self, message: pb.Message) -> None:
         """Raises `ContentTypeNotSupportedError`. If the card accepts plain text, any text is accepted."""
