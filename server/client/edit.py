@@ -114,9 +114,6 @@ class _Operate:
             self._unfinished[edit] = before + text
 
 
-# ---------------------------------------------------------------------------- the request
-
-
 def message_of(operation: ArtifactOperation, target: ArtifactTarget) -> pb.Message:
     """The message that asks for an operation (docs/extensions.md)."""
     message = pb.Message(
@@ -159,9 +156,6 @@ async def _seen_text(base: int | None, reader: ArtifactReader, current: dict[str
     if said.get("open"):
         raise ClientError(f"{reader.target.artifact} is being written just now. Try again when that task is done")
     return text_of(said), int(said.get("version", 0))
-
-
-# --------------------------------------------------------------------------- the passages
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,8 +180,6 @@ class _Exchange:
             self._say(BROKE_OFF)
         self._show(response)
 
-    # -------------------------------------------------- a task that is not over yet
-
     async def _resume(self, client: Client, call: ClientCallContext) -> None:
         tries = 0
         while not self._over:

@@ -123,8 +123,6 @@ class Terminal:
             _write(self._err, text + "\n")
         self._status.say(text)
 
-    # -------------------------------------------------------------- text area
-
     def _text(self, text: str) -> str:
         self._at_start = text.endswith("\n") if text else self._at_start
         if self._tty:
@@ -148,8 +146,6 @@ class Terminal:
 
     def _rule(self) -> int:
         return min(_RULE, self._columns()) if self._tty else _RULE
-
-    # --------------------------------------------------------------- artifacts
 
     def _artifact(self, event: ArtifactParts) -> str:
         text = clean("".join(part for part in event.parts if isinstance(part, str)))
@@ -182,8 +178,6 @@ class Terminal:
         known.labels += labels
         return self._text(text) + "".join(self._fresh() + self._text(f"{line}\n") for line in labels)
 
-    # ------------------------------------------------------------------ reply
-
     def _reply(self, text: str) -> str:
         text, typed = clean(text), self._typed
         self._status.say("")
@@ -211,9 +205,6 @@ def _fact_lines(facts: TaskFacts) -> list[str]:
     rows = [("context", one_line(facts.context_id)), ("task", one_line(facts.task_id))]
     rows += [("artifact", f"{one_line(artifact_id)}  {one_line(name)}") for artifact_id, name in facts.artifacts]
     return [f"{word:8}  {value.strip()}" for word, value in rows if value.strip()]
-
-
-# ------------------------------------------------------------------------ status line
 
 
 class StatusLine:
@@ -261,9 +252,6 @@ class StatusLine:
 def _draw(line: str, at_start: bool) -> str:
     shown = f"{_DIM}{line}{_PLAIN}"
     return shown if at_start else f"{_TO_BELOW}{shown}{_BACK}"
-
-
-# ------------------------------------------------------- output of JSON and exact bytes
 
 
 def json_line(out: TextIO, value: Any) -> None:

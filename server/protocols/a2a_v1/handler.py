@@ -79,8 +79,6 @@ class A2AHandler(RequestHandler):
         self._card = card
         self._limits = limits or BodyLimits()
 
-    # -------------------------------------------------------------------- messages
-
     @_unary
     async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task:
         validate_history_length(params.configuration)
@@ -142,8 +140,6 @@ class A2AHandler(RequestHandler):
             if isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state):
                 return
 
-    # ----------------------------------------------------------------------- tasks
-
     @_unary
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task:
         validate_history_length(params)
@@ -159,8 +155,6 @@ class A2AHandler(RequestHandler):
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
         # A cancellation is completed even if the caller disconnects.
         return to_task(await asyncio.shield(self._runtime.cancel(params.id, _owner(context))), _activated(context))
-
-    # -------------------------------------------------------------------- not offered
 
     @_unary
     async def _no_push_notifications(self, params: Message, context: ServerCallContext) -> Any:

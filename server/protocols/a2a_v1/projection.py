@@ -128,8 +128,6 @@ class TaskProjection:
             case _:
                 pass
 
-    # -------------------------------------------------------------- standard events
-
     def _changed(self, event: ArtifactChanged, entry: Entry) -> pb.TaskArtifactUpdateEvent:
         update = to_update(event, *self._ids)
         update.metadata.update(_metadata(self._activated, entry, canvas=canvas_ext.change_metadata(event)))
@@ -145,8 +143,6 @@ class TaskProjection:
             _metadata(self._activated, entry, turn=label, canvas=rejection if isinstance(rejection, dict) else {})
         )
         return update
-
-    # ------------------------------------------------------------ events of extensions
 
     def _event(
         self,

@@ -83,8 +83,6 @@ class MessageEvents:
         yield from self._end_answer()
         yield from self._end_calls(ENDED)
 
-    # -------------------------------------------------------------------------- text
-
     def _start(self, message_id: str) -> Iterator[core.BaseEvent]:
         yield core.TextMessageStartEvent(message_id=message_id, role="assistant")
 
@@ -115,8 +113,6 @@ class MessageEvents:
             self._writing = False
             yield core.TextMessageEndEvent(message_id=self._message_id)
 
-    # --------------------------------------------------------------------- reasoning
-
     def _think(self, event: ev.ThinkingAdded) -> Iterator[core.BaseEvent]:
         index = event.place.index
         if self._reasoning and self._reasoning[0] != index:
@@ -133,8 +129,6 @@ class MessageEvents:
             (_, message_id), self._reasoning = self._reasoning, None
             yield core.ReasoningMessageEndEvent(message_id=message_id)
             yield core.ReasoningEndEvent(message_id=message_id)
-
-    # -------------------------------------------------------------------- tool calls
 
     def _start_call(self, event: ev.ToolUseStarted) -> Iterator[core.BaseEvent]:
         call_id = self._calls[event.place.index] = self._unused(event.tool_use_id)
@@ -157,8 +151,6 @@ class MessageEvents:
             yield core.ToolCallResultEvent(
                 message_id=f"{call_id}:result", tool_call_id=call_id, content=content, role="tool"
             )
-
-    # -------------------------------------------------------------------------- ends
 
     def _end_block(self, index: int) -> Iterator[core.BaseEvent]:
         if self._reasoning and self._reasoning[0] == index:

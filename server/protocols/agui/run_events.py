@@ -119,8 +119,6 @@ class RunProjection:
         if patch:
             yield core.StateDeltaEvent(delta=patch)  # type: ignore[arg-type]  # pydantic makes operations of them
 
-    # ------------------------------------------------------------------------ status
-
     def _status(self, event: ev.StatusChanged) -> Iterator[core.BaseEvent]:
         message, ends = event.message, event.state.settled
         if ends:

@@ -219,9 +219,6 @@ class _ArtifactsEndpoint:
         return await asyncio.to_thread(_diff_answer, request, (old, before), (new.number, new.content.text))
 
 
-# ---------------------------------------------------------------------------- requests
-
-
 def _raw_path(request: Request) -> tuple[str, str]:
     """The percent-encoded path, as far as `/artifacts/` and after it."""
     raw = request.scope["raw_path"].decode("latin-1").partition("?")[0]
@@ -246,9 +243,6 @@ def _ref(resource: CurrentArtifact | VersionList | ArtifactVersion | VersionDiff
 
 def _number(text: str) -> int | None:
     return int(text) if re.fullmatch("0|[1-9][0-9]{0,9}", text, re.ASCII) else None
-
-
-# ----------------------------------------------------------------------------- answers
 
 
 def _json(request: Request, value: dict[str, Any], media_type: str = JSON) -> Response:

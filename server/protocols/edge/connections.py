@@ -107,8 +107,6 @@ class LimitedConnection(H11Protocol):
         text = _HEAD_TOO_LARGE if status == 431 else str(error) if isinstance(error, _HeadRefused) else _NOT_HTTP
         self._refuse(status, text)
 
-    # ---------------------------------------------------------------------- time-outs
-
     def _update_deadline(self, before: Any) -> None:
         """Data has arrived, or an answer has ended: set the deadline of what is awaited next."""
         if self.transport.is_closing():

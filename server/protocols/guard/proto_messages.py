@@ -53,9 +53,6 @@ def parse_params(params: object, kind: type[M], limits: BodyLimits, parse: Parse
     return invalid((misread,)) if misread else message
 
 
-# ------------------------------------------------------------- what the parser does not say
-
-
 def _fits(params: Mapping[str, Any], message: Message, parse: Parser) -> bool:
     try:
         parse(params, message)
@@ -119,9 +116,6 @@ def _inner(field: FieldDescriptor) -> Descriptor | None:
 
 def _is_name(value: str, enum: EnumDescriptor) -> bool:
     return value in enum.values_by_name or (value.isdecimal() and int(value) in enum.values_by_number)
-
-
-# -------------------------------------------------------------------- parsed messages
 
 
 _PARTS = {a2a_pb2.Part: "content", a2a_v0_3_pb2.Part: "part"}

@@ -72,8 +72,6 @@ def take_from_scope(scope: Scope) -> RpcCall:
     return call
 
 
-# ---------------------------------------------------------------- JSON-RPC
-
 REQUESTS: Mapping[str, type[Message]] = {
     "SendMessage": pb.SendMessageRequest,
     "SendStreamingMessage": pb.SendMessageRequest,
@@ -172,9 +170,6 @@ def _check_method(
         return RpcCall(id_, method)
     params = check_version(version, "1.0") or parse_params(request.get("params", {}), REQUESTS[method], limits)
     return RejectedCall(params, id_) if isinstance(params, Refusal) else RpcCall(id_, method, params)
-
-
-# ---------------------------------------------------------------- A2A 0.3
 
 
 def _check_legacy(method: str, request: Mapping[str, Any], limits: BodyLimits) -> Refusal | None:

@@ -54,9 +54,6 @@ FIELDS = {
 """Fields of an operation, and their names in this request."""
 
 
-# ------------------------------------------------------------------------ the request
-
-
 class _OlderForm(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, alias_generator=to_camel)
 
@@ -128,9 +125,6 @@ class _ArtifactForm(_OlderForm):
     current_index: int
 
 
-# -------------------------------------------------------------------- the thread's artifact
-
-
 @dataclass(frozen=True, slots=True)
 class ThreadArtifact:
     """The thread's one artifact now."""
@@ -158,9 +152,6 @@ def thread_artifact(artifacts: Sequence[Artifact], tasks: Sequence[TaskRecord]) 
 
 def _with_text(artifacts: Sequence[Artifact]) -> Mapping[str, Artifact]:
     return {artifact.artifact_id: artifact for artifact in artifacts if text_of(artifact.parts)}
-
-
-# ---------------------------------------------------------------------------- translation
 
 
 @dataclass(frozen=True, slots=True)
