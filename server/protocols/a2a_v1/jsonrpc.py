@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-# First: the SDK's modules import each other in a circle that opens only from here.
+# First, as in rpc_calls.py.
 import a2a.server.routes  # noqa: F401
 from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
 from a2a.server.jsonrpc_models import MethodNotFoundError

@@ -95,27 +95,17 @@ def artifact_routes(store: ArtifactStore, journal: Journal, grace: float = SHUTD
     return [Route(f"/artifacts/{{rest:{ANYTHING}}}", _ArtifactsEndpoint(store, journal, grace))]
 
 
-class _PathNotFound(A2AError): ...
+def _not_found(what: str) -> type[A2AError]:
+    """An error that A2A lacks, entered in the tables from which the SDK makes error payloads."""
+    kind = type(f"{what.title()}NotFound", (A2AError,), {})
+    A2A_ERROR_REASONS[kind] = reason = f"{what.upper()}_NOT_FOUND"
+    A2A_ERROR_MAPPING[kind] = ErrorMapping(404, "NOT_FOUND", reason)
+    return kind
 
 
-class _ContextNotFound(A2AError): ...
-
-
-class _ArtifactNotFound(A2AError): ...
-
-
-class _VersionNotFound(A2AError): ...
-
-
-for _kind, _reason in (
-    (_PathNotFound, "PATH_NOT_FOUND"),
-    (_ContextNotFound, "CONTEXT_NOT_FOUND"),
-    (_ArtifactNotFound, "ARTIFACT_NOT_FOUND"),
-    (_VersionNotFound, "VERSION_NOT_FOUND"),
-):
-    # The SDK's error payloads are made from these tables; A2A has no errors of its own for these.
-    A2A_ERROR_REASONS[_kind] = _reason
-    A2A_ERROR_MAPPING[_kind] = ErrorMapping(404, "NOT_FOUND", _reason)
+_PATH_NOT_FOUND, _CONTEXT_NOT_FOUND, _ARTIFACT_NOT_FOUND, _VERSION_NOT_FOUND = map(
+    _not_found, ("path", "context", "artifact", "version")
+)
 
 
 class _HttpError(Exception):
@@ -138,9 +128,9 @@ class _ArtifactsEndpoint:
         except _HttpError as error:
             response = rest_response(error.refusal, error.headers | NO_SNIFF)
         except ArtifactNotFound as error:
-            response = rest_response(Refusal(_ArtifactNotFound, str(error)), NO_SNIFF)
+            response = rest_response(Refusal(_ARTIFACT_NOT_FOUND, str(error)), NO_SNIFF)
         except VersionNotFound as error:
-            response = rest_response(Refusal(_VersionNotFound, str(error)), NO_SNIFF)
+            response = rest_response(Refusal(_VERSION_NOT_FOUND, str(error)), NO_SNIFF)
         except Unavailable as error:
             response = rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
         await response(scope, receive, send)
@@ -151,7 +141,7 @@ class _ArtifactsEndpoint:
         prefix, rest = _raw_path(request)
         resource = parse_path(rest)
         if resource is None:
-            raise _HttpError(Refusal(_PathNotFound, NO_SUCH_PATH))
+            raise _HttpError(Refusal(_PATH_NOT_FOUND, NO_SUCH_PATH))
         _check_ids(resource)
         await self._check_context(resource.context_id, owner_of(request))
         match resource:
@@ -159,8 +149,7 @@ class _ArtifactsEndpoint:
                 return _json(request, await self._listing(resource.context_id, prefix))
             case ContextEvents():
                 following = await self._journal.follow_context(resource.context_id)
-                last = request.headers.get("last-event-id")
-                return event_stream(resource.context_id, following, last, self._grace)
+                return event_stream(resource.context_id, following, request.headers.get("last-event-id"), self._grace)
             case CurrentArtifact():
                 artifact = await self._store.get(_ref(resource))
                 return await _document(
@@ -182,7 +171,7 @@ class _ArtifactsEndpoint:
     async def _check_context(self, context_id: str, owner: str) -> None:
         if not await self._journal.has_context(context_id, owner):
             text = f"There is no context {context_id!r}. A message with this contextId begins it."
-            raise _HttpError(Refusal(_ContextNotFound, text))
+            raise _HttpError(Refusal(_CONTEXT_NOT_FOUND, text))
 
     async def _listing(self, context_id: str, prefix: str) -> dict[str, Any]:
         artifacts = []
@@ -204,7 +193,7 @@ class _ArtifactsEndpoint:
         number = _number(resource.number)
         if number is None:
             text = f"{resource.number!r} is no number of a version; they are 1, 2, 3 and so on."
-            raise _HttpError(Refusal(_VersionNotFound, text))
+            raise _HttpError(Refusal(_VERSION_NOT_FOUND, text))
         return await self._store.version(_ref(resource), number)
 
     async def _diff(self, request: Request, resource: VersionDiff) -> Response:
