@@ -45,11 +45,7 @@ _CARRIAGE_RETURN = "␍"
 
 
 class NotServed(ClientError):
-    """The server refused to show an artifact; the text is its own sentence.
-
-    Args:
-        status: of the HTTP answer.
-    """
+    """The server refused to show an artifact; the text is its own sentence. `status`: of the HTTP answer."""
 
     def __init__(self, sentence: str, status: int) -> None:
         super().__init__(sentence)

@@ -48,11 +48,7 @@ _ALTERNATIVES: Mapping[type[Message], str] = {
 
 
 def jsonrpc_route(handler: RequestHandler, grace: float = 0) -> Route:
-    """`POST /`.
-
-    Args:
-        grace: seconds that streams have to end when the server stops.
-    """
+    """`POST /`. `grace`: seconds that streams have to end when the server stops."""
     return Route("/", _JsonRpcEndpoint(handler, grace).answer, methods=["POST"])
 
 
