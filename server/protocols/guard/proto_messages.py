@@ -119,7 +119,6 @@ def _is_name(value: str, enum: EnumDescriptor) -> bool:
 
 
 _PARTS = {a2a_pb2.Part: "content", a2a_v0_3_pb2.Part: "part"}
-_NO_CONTENT = "A part has none of its contents; set exactly one of them."
 
 
 def check_message(message: Message, limits: BodyLimits, *, from_json: bool = False) -> Refusal | None:
@@ -150,7 +149,8 @@ def _fault_of(node: Message) -> str:
     if isinstance(node, Timestamp):
         return "" if _is_time(node) else "Not a time between the years 1 and 9999."
     content = _PARTS.get(type(node))
-    return _NO_CONTENT if content and node.WhichOneof(content) is None else ""
+    no_content = content and node.WhichOneof(content) is None
+    return "A part has none of its contents; set exactly one of them." if no_content else ""
 
 
 def _is_time(node: Timestamp) -> bool:

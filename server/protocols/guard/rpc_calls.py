@@ -113,8 +113,9 @@ def check_jsonrpc(body: bytes, version: str | None, limits: BodyLimits) -> RpcCa
     if isinstance(request, Refusal):
         return RejectedCall(request)
     if not isinstance(request, dict):
-        batch = isinstance(request, list)
-        return RejectedCall(_not_a_call(_NO_BATCH if batch else _ONE_OBJECT))
+        no_batch = "Batches are not supported; send one request at a time"
+        one_object = "Send one JSON object with jsonrpc, id, method and params"
+        return RejectedCall(_not_a_call(no_batch if isinstance(request, list) else one_object))
     id_ = request.get("id")
     if isinstance(id_, bool) or not isinstance(id_, str | int | None):
         return RejectedCall(_not_a_call("id must be a string, a whole number or null"))
@@ -123,10 +124,6 @@ def check_jsonrpc(body: bytes, version: str | None, limits: BodyLimits) -> RpcCa
     if refusal := check_version(version):
         return RejectedCall(refusal, id_)
     return _check_method(request, id_, version, limits)
-
-
-_NO_BATCH: Final = "Batches are not supported; send one request at a time"
-_ONE_OBJECT: Final = "Send one JSON object with jsonrpc, id, method and params"
 
 
 def _wrong_members(request: Mapping[str, Any]) -> str:
