@@ -65,9 +65,8 @@ def _of_snapshot(activated: ActivatedExtensions, record: TaskRecord) -> dict[str
     # Turn events include the chunks of edits, so a subscriber to them needs the edits that have begun.
     edits = canvas_ext.open_edits(record) if activated.turn else []
     turn = {"openEdits": edits} if edits else {}
-    return _metadata(
-        activated, record, turn=turn, canvas=canvas_ext.snapshot_metadata(record) if activated.canvas else {}
-    )
+    canvas = canvas_ext.snapshot_metadata(record) if activated.canvas else {}
+    return _metadata(activated, record, turn=turn, canvas=canvas)
 
 
 def _status(state: State, message: AgentMessage | None, ids: tuple[str, str]) -> pb.TaskStatus:
@@ -139,9 +138,8 @@ class TaskProjection:
         update.status.timestamp.FromDatetime(entry.at)
         label = {"label": True} if message and message.label else {}
         rejection = message.metadata.get(CANVAS) if message else None
-        update.metadata.update(
-            _metadata(self._activated, entry, turn=label, canvas=rejection if isinstance(rejection, dict) else {})
-        )
+        canvas = rejection if isinstance(rejection, dict) else {}
+        update.metadata.update(_metadata(self._activated, entry, turn=label, canvas=canvas))
         return update
 
     def _event(

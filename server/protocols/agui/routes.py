@@ -88,8 +88,6 @@ def agui_routes(agui: AgUiConfig) -> list[Route]:
 
 
 class _RunEndpoint:
-    """The ASGI application of the route."""
-
     def __init__(self, agui: AgUiConfig) -> None:
         self._agui = agui
         self._runtime = agui.runtime

@@ -16,7 +16,8 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, assert_never
+from functools import partial
+from typing import Any, TypeVar, assert_never
 
 from a2a.utils.errors import (
     A2A_ERROR_MAPPING,
@@ -69,12 +70,13 @@ from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable, VersionNotFound
-from a2a_canvas.store.models import Content, Ref, TextPart, Version
+from a2a_canvas.store.models import Artifact, Content, Ref, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.unicode import valid_id
 
+D = TypeVar("D", Artifact, Version)
+
 JSON_TYPES = (JSON, "application/a2a+json")
-DIFF_TYPE = "text/x-diff"
 CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept"}
 """Only the client may cache, and revalidates each time."""
 
@@ -115,8 +117,6 @@ class _HttpError(Exception):
 
 
 class _ArtifactsEndpoint:
-    """The ASGI application below `/artifacts/`."""
-
     def __init__(self, store: ArtifactStore, journal: Journal, grace: float) -> None:
         self._store = store
         self._journal = journal
@@ -152,17 +152,13 @@ class _ArtifactsEndpoint:
                 return event_stream(resource.context_id, following, request.headers.get("last-event-id"), self._grace)
             case CurrentArtifact():
                 artifact = await self._store.get(_ref(resource))
-                return await _document(
-                    request, artifact.content, lambda own: current_json(replace(artifact, content=own))
-                )
+                return await _document(request, artifact, current_json)
             case VersionList():
                 return _json(request, await self._versions(_ref(resource)))
             case ArtifactVersion():
                 version = await self._version(resource)
                 artifact = await self._store.get(_ref(resource))
-                return await _document(
-                    request, version.content, lambda own: version_json(artifact, replace(version, content=own))
-                )
+                return await _document(request, version, partial(version_json, artifact))
             case VersionDiff():
                 return await self._diff(request, resource)
             case _:
@@ -239,15 +235,15 @@ def _json(request: Request, value: dict[str, Any], media_type: str = JSON) -> Re
     return conditional_response(request, body, media_type, CACHING | NO_SNIFF)
 
 
-async def _document(request: Request, content: Content, wire: Callable[[Content], dict[str, Any]]) -> Response:
-    """The response with `content`; `wire` makes its JSON."""
+async def _document(request: Request, document: D, wire: Callable[[D], dict[str, Any]]) -> Response:
+    """The response with an artifact or a version; `wire` makes its JSON."""
 
-    def answer(content: Content) -> Response:
-        return _negotiated(request, wire(content), raw_content(content))
+    def answer(document: D) -> Response:
+        return _negotiated(request, wire(document), raw_content(document.content))
 
-    if parts_size(content.parts) <= THREAD_THRESHOLD:
-        return answer(content)
-    return await asyncio.to_thread(answer, _unshared(content))
+    if parts_size(document.content.parts) <= THREAD_THRESHOLD:
+        return answer(document)
+    return await asyncio.to_thread(answer, replace(document, content=_unshared(document.content)))
 
 
 def _unshared(content: Content) -> Content:
@@ -259,7 +255,7 @@ def _unshared(content: Content) -> Content:
 def _diff_answer(request: Request, old: tuple[int, str], new: tuple[int, str]) -> Response:
     """The diff between two versions, each a number and its text."""
     diff = unified_diff(old[1], new[1], f"version {old[0]}", f"version {new[0]}")
-    raw = RawContent(diff.encode(), f"{DIFF_TYPE}; charset=utf-8")
+    raw = RawContent(diff.encode(), "text/x-diff; charset=utf-8")
     return _negotiated(request, {"from": old[0], "to": new[0], "diff": diff}, (raw,))
 
 
