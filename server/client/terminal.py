@@ -237,21 +237,15 @@ class StatusLine:
             columns: the width of the terminal.
             at_start: whether the text ends a line.
         """
-        line = self._line(columns - 1) if column < columns else ""
+        thought = one_line(self._thought)
+        text = tail(thought, columns - 1) if thought else fit(self.label, columns - 1)
+        line = text if column < columns else ""
         if not body and line == self._drawn:
             return ""
         before = self._erase if self._drawn else ""
         self._drawn, self._erase = line, _ERASE if at_start else _ERASE_BELOW
-        return before + body + (_draw(line, at_start) if line else "")
-
-    def _line(self, columns: int) -> str:
-        thought = one_line(self._thought)
-        return tail(thought, columns) if thought else fit(self.label, columns)
-
-
-def _draw(line: str, at_start: bool) -> str:
-    shown = f"{_DIM}{line}{_PLAIN}"
-    return shown if at_start else f"{_TO_BELOW}{shown}{_BACK}"
+        shown = f"{_DIM}{line}{_PLAIN}" if line else ""
+        return before + body + (f"{_TO_BELOW}{shown}{_BACK}" if line and not at_start else shown)
 
 
 def json_line(out: TextIO, value: Any) -> None:

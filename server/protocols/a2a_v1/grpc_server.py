@@ -86,13 +86,10 @@ class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):
         ]
         if handler is None or not echo:
             return handler
+        form = (handler.request_deserializer, handler.response_serializer)
         if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(
-                _streaming(handler.unary_stream, echo), handler.request_deserializer, handler.response_serializer
-            )
-        return grpc.unary_unary_rpc_method_handler(
-            _unary(handler.unary_unary, echo), handler.request_deserializer, handler.response_serializer
-        )
+            return grpc.unary_stream_rpc_method_handler(_streaming(handler.unary_stream, echo), *form)
+        return grpc.unary_unary_rpc_method_handler(_unary(handler.unary_unary, echo), *form)
 
 
 def _unary(method: Any, echo: list[tuple[str, str]]) -> Any:

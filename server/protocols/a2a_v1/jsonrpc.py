@@ -34,7 +34,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.guard.rpc_calls import RpcCall, take_from_scope
+from a2a_canvas.server.protocols.guard.rpc_calls import RPC_CALL, RpcCall
 
 Json = dict[str, Any]
 
@@ -74,7 +74,7 @@ class _JsonRpcEndpoint:
         }
 
     async def answer(self, request: Request) -> Response:
-        call = take_from_scope(request.scope)
+        call: RpcCall = request.scope[RPC_CALL]
         if call.legacy_request is not None:
             return await self._legacy.handle_request(call.id, call.method, call.legacy_request, request)
         if call.params is None:

@@ -72,13 +72,11 @@ class ReplySoFar:
             case ev.TextAdded():
                 self._text += Rope(event.text)
                 self._due = True
-                if not behind and self._has_grown():
+                grown = not self._growth or len(self._text) > self._sent_length * (1 + self._growth)
+                if grown and not behind:
                     yield from self.send()
             case _:
                 pass
-
-    def _has_grown(self) -> bool:
-        return not self._growth or len(self._text) > self._sent_length * (1 + self._growth)
 
 
 def to_turn_event(event: ev.TurnEvent) -> TurnEventJson | None:

@@ -52,7 +52,7 @@ from a2a_canvas.server.protocols.guard.rest import (
     check_rest,
     find_rest_route,
 )
-from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc, leave_in_scope
+from a2a_canvas.server.protocols.guard.rpc_calls import RPC_CALL, RejectedCall, check_jsonrpc
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ class Guard:
         form = JsonRpcForm(call.id, call.legacy)
         if isinstance(call, RejectedCall):
             return form, call.refusal
-        leave_in_scope(call, scope)
+        scope[RPC_CALL] = call
         return form
 
 

@@ -25,14 +25,14 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError, InvalidRequestError
 from google.protobuf.message import Message
 from pydantic import ValidationError
-from starlette.types import Scope
 
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version
 from a2a_canvas.server.protocols.guard.proto_messages import check_message, parse_params
 
 RequestId: TypeAlias = str | int | None
 
-_SCOPE_KEY: Final = "a2a_canvas.rpc_call"
+RPC_CALL: Final = "a2a_canvas.rpc_call"
+"""The key of an `RpcCall` in the scope (rule 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +61,6 @@ class RejectedCall:
     refusal: Refusal
     id: RequestId = None
     legacy: bool = False
-
-
-def leave_in_scope(call: RpcCall, scope: Scope) -> None:
-    """Leave the call for the route."""
-    scope[_SCOPE_KEY] = call
-
-
-def take_from_scope(scope: Scope) -> RpcCall:
-    """The call that the guard has let pass."""
-    call = scope[_SCOPE_KEY]
-    assert isinstance(call, RpcCall)
-    return call
 
 
 REQUESTS: Mapping[str, type[Message]] = {
