@@ -49,8 +49,6 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     Resource,
     VersionDiff,
     VersionList,
-    artifact_path,
-    context_path,
     parse_path,
 )
 from a2a_canvas.server.protocols.artifacts.raw_content import (
@@ -68,6 +66,7 @@ from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.journal.journal import Journal
+from a2a_canvas.server.wire import artifact_path, context_path
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable, VersionNotFound
 from a2a_canvas.store.models import Artifact, Content, Ref, TextPart, Version
