@@ -1,14 +1,14 @@
 """`make fuzz`: hostile requests against a real server, over every route and gRPC; the exit code is 1 for any fault.
 
 Rule 1: a request depends on the seed and its number alone, so that it can be repeated.
-Rule 2: a fault is a 5xx or an internal error that is not a retryable refusal, an answer that takes longer than `HANG`,
-        the text of an exception in an answer or in the log, a task that fails with `INTERNAL_ERROR`, memory that is not
-        freed (more than `KEPT` since the warm-up, plus `EACH` for every request, because its task is stored), and a
-        server that is not healthy, or does not stop, at the end.
+Rule 2: a fault is a 5xx or an internal error that is not a retryable refusal, an answer that takes longer than
+        `RESPONSE_TIMEOUT`, the text of an exception in an answer or in the log, a task that fails with
+        `INTERNAL_ERROR`, memory that is not freed (more than `MAX_LEAK` since the warm-up, plus `MAX_LEAK_PER_REQUEST`
+        for every request, because its task is stored), and a server that is not healthy, or does not stop, at the end.
 Rule 3: every kind of string may contain NUL, control characters and lone surrogates: in JSON as escapes and as bytes,
         in paths and queries percent-encoded. gRPC has no lone surrogates, because protobuf strings cannot have them.
-Rule 4: a context gets `PER_CONTEXT` requests, so that its artifacts have a bounded number of versions and a long run
-        does not get slower.
+Rule 4: a context gets `REQUESTS_PER_CONTEXT` requests, so that its artifacts have a bounded number of versions and a
+        long run does not get slower.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from bench.databases import databases, upgrade
 from bench.servers import MEMORY, Server, end, end_in_order, start
 from tests.free_port import free_port
 
-HANG = 20.0
-STREAM = 0.5
-"""Seconds for which an answer that need not end is read."""
-AT_ONCE = 8
-KEPT = 64 * 2**20
-EACH = 16 * 2**10
-PER_CONTEXT = 200
+RESPONSE_TIMEOUT = 20.0
+STREAM_SECONDS = 0.5
+"""How long an answer that may be endless is read."""
+CONCURRENCY = 8
+MAX_LEAK = 64 * 2**20
+MAX_LEAK_PER_REQUEST = 16 * 2**10
+REQUESTS_PER_CONTEXT = 200
 
 CONTEXT, ARTIFACT = "z\ufffd", "i\ufffdj"
-"""What a database makes of NUL. `CONTEXT` stands for the context of a request, which begins with it."""
+"""U+FFFD is stored in place of NUL. `CONTEXT` is replaced by the context of a request, which begins with it."""
 STRINGS = [
     "",
     "\0",
@@ -67,9 +67,9 @@ STRINGS = [
     "a" * 300,
     "%00",
 ]
-ODD: list[Any] = [None, True, -1, 0, -0.0, 1.5, 2**31, 2**63, 10**30, 1e308, [], {}, [[]], {"": None}, *STRINGS]
+ODD_VALUES: list[Any] = [None, True, -1, 0, -0.0, 1.5, 2**31, 2**63, 10**30, 1e308, [], {}, [[]], {"": None}, *STRINGS]
 QUERIES = ["-0.0", "1e0", "1.0", " 1", "1_0", "-1", "9" * 30, "NaN", "", "\0", "true", "x"]
-TRACES = (
+ERROR_TRACES = (
     "Traceback",
     'File "/',
     "object at 0x",
@@ -147,7 +147,7 @@ class Request:
 
 @dataclass(slots=True)
 class Result:
-    """What came of a run."""
+    """The result of a run."""
 
     seed: int
     answers: Counter[str] = field(default_factory=Counter)
@@ -160,35 +160,35 @@ class Result:
 # ---------------------------------------------------------------------------- requests
 
 
-class Dice(random.Random):
-    """What decides on a request, and its context."""
+class RequestRandom(random.Random):
+    """The random numbers of one request, and its context."""
 
     def __init__(self, seed: int, number: int) -> None:
         super().__init__(f"{seed}:{number}")
-        self.context = f"{CONTEXT}{number // PER_CONTEXT}"
+        self.context = f"{CONTEXT}{number // REQUESTS_PER_CONTEXT}"
 
 
 def request(seed: int, number: int) -> Request:
     """The request of that number (rule 1)."""
-    rng = Dice(seed, number)
+    rng = RequestRandom(seed, number)
     makers = (_json_rpc, _json_rpc, _rest, _rest, _rest_push, _ag_ui, _artifacts, _grpc, _grpc, _page)
     return rng.choice(makers)(rng)
 
 
-def _json_rpc(rng: Dice) -> Request:
+def _json_rpc(rng: RequestRandom) -> Request:
     old = rng.random() < 0.4
     method, params = rng.choice(OLD_CALLS if old else NEW_CALLS)
-    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": _asked(rng, params)}
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": _call_params(rng, params)}
     return Request("JSON-RPC", "POST", "/", _headers(rng, old), _body(rng, _mutated(rng, call)))
 
 
-def _rest(rng: Dice) -> Request:
+def _rest(rng: RequestRandom) -> Request:
     old = rng.random() < 0.4
     base, odd = ("/rest/v1" if old else "/rest"), _quoted(_text(rng))
     if rng.random() < 0.4:
         body = {"request": _OLD_REST} if old else {"message": _MESSAGE}
         path = f"{base}/message:{rng.choice(['send', 'stream'])}"
-        return Request("REST", "POST", path, _headers(rng, old), _body(rng, _mutated(rng, _asked(rng, body))))
+        return Request("REST", "POST", path, _headers(rng, old), _body(rng, _mutated(rng, _call_params(rng, body))))
     path = rng.choice([f"/tasks/{odd}", "/tasks", f"/tasks/{odd}:subscribe", "/card", "/extendedAgentCard"])
     if rng.random() < 0.2:
         return Request("REST", "POST", f"{base}/tasks/{odd}:cancel", _headers(rng, old), b"")
@@ -196,7 +196,7 @@ def _rest(rng: Dice) -> Request:
     return Request("REST", method, base + path + _query(rng), _headers(rng, old), b"")
 
 
-def _rest_push(rng: Dice) -> Request:
+def _rest_push(rng: RequestRandom) -> Request:
     old = rng.random() < 0.4
     path = f"{'/rest/v1' if old else '/rest'}/tasks/{_quoted(_text(rng))}/pushNotificationConfigs"
     path += rng.choice(["", f"/{_quoted(_text(rng))}"])
@@ -206,20 +206,20 @@ def _rest_push(rng: Dice) -> Request:
     return Request("REST", method, path + rng.choice(["", _query(rng)]), _headers(rng, old), sent)
 
 
-def _query(rng: Dice) -> str:
+def _query(rng: RequestRandom) -> str:
     name = rng.choice(["historyLength", "pageSize", "contextId", "pageToken", "status", "statusTimestampAfter"])
     return f"?{name}={_quoted(rng.choice([*QUERIES, _text(rng)]))}"
 
 
-def _ag_ui(rng: Dice) -> Request:
-    body = _copied(rng, rng.choice([_RUN_ALL, _RUN_ALL, _RESUMED, _OLDER]))
+def _ag_ui(rng: RequestRandom) -> Request:
+    body = _in_context(rng, rng.choice([_RUN_ALL, _RUN_ALL, _RESUMED, _OLDER]))
     if "threadId" in body:
-        body["forwardedProps"] = _copied(rng, rng.choice(OPERATIONS))
+        body["forwardedProps"] = _in_context(rng, rng.choice(OPERATIONS))
     method = "POST" if rng.random() < 0.9 else rng.choice(METHODS)
     return Request("AG-UI", method, "/canvas/stream", _headers(rng, True), _body(rng, _mutated(rng, body)))
 
 
-def _artifacts(rng: Dice) -> Request:
+def _artifacts(rng: RequestRandom) -> Request:
     context, artifact = (_quoted(rng.choice([known, _text(rng)])) for known in (rng.context, ARTIFACT))
     number = _quoted(rng.choice(["1", *QUERIES]))
     tail = rng.choice(["", "/events", f"/{artifact}", f"/{artifact}/versions", f"/{artifact}/versions/{number}"])
@@ -232,12 +232,12 @@ def _artifacts(rng: Dice) -> Request:
     return Request("/artifacts", method, f"/artifacts/{context}{tail}", headers, b"")
 
 
-def _page(rng: Dice) -> Request:
+def _page(rng: RequestRandom) -> Request:
     paths = ["/", "/healthz", "/readyz", "/metrics", "/.well-known/agent-card.json", f"/{_quoted(_text(rng))}"]
     return Request("page", rng.choice(METHODS), rng.choice(paths), _headers(rng, True), b"")
 
 
-def _grpc(rng: Dice) -> Request:
+def _grpc(rng: RequestRandom) -> Request:
     module: Any = rng.choice([a2a_pb2, a2a_v0_3_pb2])
     service = module.DESCRIPTOR.services_by_name["A2AService"]
     method = rng.choice(list(service.methods))
@@ -249,7 +249,7 @@ def _grpc(rng: Dice) -> Request:
     return Request("gRPC", method.name, f"/{service.full_name}/{method.name}", {}, bytes(body))
 
 
-def _fill(rng: Dice, message: Any, depth: int) -> None:
+def _fill(rng: RequestRandom, message: Any, depth: int) -> None:
     for known in message.DESCRIPTOR.fields:
         if rng.random() < 0.5:
             continue
@@ -268,40 +268,40 @@ def _fill(rng: Dice, message: Any, depth: int) -> None:
                 _fill(rng, value, depth - 1)
 
 
-def _asked(rng: Dice, params: dict[str, Any]) -> dict[str, Any]:
-    asked: dict[str, Any] = _copied(rng, params)
+def _call_params(rng: RequestRandom, params: dict[str, Any]) -> dict[str, Any]:
+    asked: dict[str, Any] = _in_context(rng, params)
     for message in (asked.get("message"), asked.get("request")):
         if isinstance(message, dict):
-            message |= {"messageId": f"m{rng.random()}", "metadata": _copied(rng, rng.choice(OPERATIONS))}
+            message |= {"messageId": f"m{rng.random()}", "metadata": _in_context(rng, rng.choice(OPERATIONS))}
             message |= {"taskId": "x"} if rng.random() < 0.1 else {}
     return asked
 
 
-def _copied(rng: Dice, value: Any) -> Any:
-    """A copy that is in the request's context."""
+def _in_context(rng: RequestRandom, value: Any) -> Any:
+    """A copy with the request's context in place of `CONTEXT`."""
     if isinstance(value, dict):
-        return {key: _copied(rng, inner) for key, inner in value.items()}
+        return {key: _in_context(rng, inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_copied(rng, inner) for inner in value]
+        return [_in_context(rng, inner) for inner in value]
     return rng.context if value == CONTEXT else value
 
 
-def _mutated(rng: Dice, value: Any) -> Any:
-    """Up to three of its places hold something else."""
+def _mutated(rng: RequestRandom, value: Any) -> Any:
+    """Replace up to three of its values."""
     for _ in range(rng.randrange(4)):
-        node, key = rng.choice(list(_places(value)))
+        node, key = rng.choice(list(_positions(value)))
         old = node[key]
-        put = _text(rng) if isinstance(old, str) and rng.random() < 0.7 else _copied(rng, rng.choice(ODD))
+        put = _text(rng) if isinstance(old, str) and rng.random() < 0.7 else _in_context(rng, rng.choice(ODD_VALUES))
         node[key] = put
     return value
 
 
-def _places(value: Any) -> Sequence[tuple[Any, Any]]:
+def _positions(value: Any) -> Sequence[tuple[Any, Any]]:
     keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    return [place for key in keys for place in ((value, key), *_places(value[key]))]
+    return [place for key in keys for place in ((value, key), *_positions(value[key]))]
 
 
-def _text(rng: Dice) -> str:
+def _text(rng: RequestRandom) -> str:
     text = rng.choice([*STRINGS, rng.context, rng.context.replace("\ufffd", "\0")])
     at = rng.randrange(len(text) + 1)
     return text[:at] + rng.choice(["", "", "\0", chr(rng.randrange(32)), "\ufffd", "\udc80"]) + text[at:]
@@ -311,7 +311,7 @@ def _quoted(text: str) -> str:
     return quote(text.encode(errors="surrogatepass"), safe="")
 
 
-def _headers(rng: Dice, old: bool) -> dict[str, str]:
+def _headers(rng: RequestRandom, old: bool) -> dict[str, str]:
     headers = {"Content-Type": "application/json"} | ({} if old else {"A2A-Version": "1.0"})
     if rng.random() < 0.1:
         name = rng.choice(["A2A-Version", "Content-Type", "A2A-Extensions", "Accept", "Last-Event-ID"])
@@ -319,7 +319,7 @@ def _headers(rng: Dice, old: bool) -> dict[str, str]:
     return headers
 
 
-def _body(rng: Dice, value: Any) -> bytes:
+def _body(rng: RequestRandom, value: Any) -> bytes:
     escapes = rng.random() < 0.7
     body = json.dumps(value, ensure_ascii=escapes).encode(errors="surrogatepass")
     if rng.random() < 0.08:
@@ -341,14 +341,14 @@ class Fuzzer:
         self.result = Result(seed)
 
     async def run(self, count: int) -> None:
-        """Send them, `AT_ONCE` at a time; the first tenth is the warm-up."""
+        """Send them, `CONCURRENCY` at a time; the first tenth is the warm-up."""
         begun, warm = time.monotonic(), count // 10
         await self._some(iter(range(warm)))
         before = self._server.rss()
         await self._some(iter(range(warm, count)))
         self.result.seconds = time.monotonic() - begun
         self.result.grown = self._server.rss() - before
-        if self.result.grown > KEPT + EACH * count:
+        if self.result.grown > MAX_LEAK + MAX_LEAK_PER_REQUEST * count:
             self.result.faults.append(f"memory: {self.result.grown / 2**20:.0f} MB are kept")
         if (await self._http.get("/healthz", timeout=2)).status_code != 200:
             self.result.faults.append("/healthz is not 200")
@@ -358,15 +358,15 @@ class Fuzzer:
             for number in numbers:
                 await self._one(number)
 
-        await asyncio.gather(*(work() for _ in range(AT_ONCE)))
+        await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
 
     async def _one(self, number: int) -> None:
         asked, begun = request(self.result.seed, number), time.monotonic()
         try:
-            async with asyncio.timeout(HANG):
+            async with asyncio.timeout(RESPONSE_TIMEOUT):
                 answer, text = await (self._call(asked) if asked.kind == "gRPC" else self._ask(asked))
         except (TimeoutError, httpx.HTTPError) as error:
-            answer, text = f"{type(error).__name__}, or no answer within {HANG:g} s", ""
+            answer, text = f"{type(error).__name__}, or no answer within {RESPONSE_TIMEOUT:g} s", ""
         self.result.slowest = max(self.result.slowest, time.monotonic() - begun)
         self.result.answers[f"{asked.kind} {answer}"] += 1
         if _is_fault(answer, text):
@@ -378,7 +378,9 @@ class Fuzzer:
         async with self._http.stream(asked.method, target, headers=asked.headers, content=asked.body) as response:
             endless = "event-stream" in response.headers.get("content-type", "")
             text = (
-                await _some_of(response.aiter_text()) if endless else (await response.aread()).decode(errors="replace")
+                await _read_for_a_while(response.aiter_text())
+                if endless
+                else (await response.aread()).decode(errors="replace")
             )
             retry = " retryable" if "retry-after" in response.headers else ""
             # A page and a script may have any word in them.
@@ -392,7 +394,7 @@ class Fuzzer:
                 stream = channel.unary_stream(asked.target)(asked.body)
                 async with _cancelled(stream):
                     pieces = _read(stream)
-                    return "OK", await anext(pieces, "") + await _some_of(pieces)
+                    return "OK", await anext(pieces, "") + await _read_for_a_while(pieces)
             return "OK", (await channel.unary_unary(asked.target)(asked.body)).decode(errors="replace")
         except grpc.aio.AioRpcError as error:
             return error.code().name, error.details() or ""
@@ -411,11 +413,11 @@ async def _read(stream: Any) -> AsyncGenerator[str]:
         yield piece.decode(errors="replace")
 
 
-async def _some_of(answer: AsyncIterator[str]) -> str:
-    """What is sent within `STREAM` seconds."""
+async def _read_for_a_while(answer: AsyncIterator[str]) -> str:
+    """The part of an answer that is sent within `STREAM_SECONDS`."""
     pieces: list[str] = []
     try:
-        async with asyncio.timeout(STREAM):
+        async with asyncio.timeout(STREAM_SECONDS):
             async for piece in answer:
                 pieces.append(piece)
     except TimeoutError:
@@ -429,7 +431,7 @@ def _is_fault(answer: str, text: str) -> bool:
     refused = '"code": -32603' in text or '"code":-32603' in text
     internal = refused and "Internal error" in text
     silent = "no answer" in answer or answer in ("INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED")
-    return internal or silent or any(trace in text for trace in (*TRACES, INTERNAL_ERROR))
+    return internal or silent or any(trace in text for trace in (*ERROR_TRACES, INTERNAL_ERROR))
 
 
 # --------------------------------------------------------------------------------- runs
@@ -457,7 +459,7 @@ async def _against(url: str, count: int, seed: int) -> Result:
             lambda port: ["-m", "a2a_canvas", "serve", "--port", str(port), *options], port := free_port(), said
         )
         try:
-            client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=HANG)
+            client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=RESPONSE_TIMEOUT)
             async with client, grpc.aio.insecure_channel(f"127.0.0.1:{rpc}") as channel:
                 fuzzer = Fuzzer(Server(port, process.pid), client, channel, seed)
                 await fuzzer.run(count)

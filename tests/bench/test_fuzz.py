@@ -36,8 +36,8 @@ def test_nul_and_lone_surrogates_reach_every_kind_of_string(kind: str, character
 
 
 def test_no_context_gets_more_requests_for_a_longer_run() -> None:
-    contexts = {fuzz.Dice(1, number).context for number in range(1000)}
-    assert len(contexts) == 1000 / fuzz.PER_CONTEXT
+    contexts = {fuzz.RequestRandom(1, number).context for number in range(1000)}
+    assert len(contexts) == 1000 / fuzz.REQUESTS_PER_CONTEXT
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,6 @@ class CodeFinder:
     def _read_run(self, run: str) -> None:
         if run[0] != self._mark:
             self._before, self._mark, self._size = self._place, run[0], 0
-        # A run may go on in the next piece: it is judged again as a whole.
+        # The run may continue in the next piece: it is judged again as a whole.
         self._size += len(run)
         self._place = self._before.after_run(self._mark, self._size)

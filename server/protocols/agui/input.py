@@ -22,7 +22,7 @@ from ag_ui import core
 from pydantic import BaseModel, ValidationError
 
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.agent.intent import Converse, Intent, InvalidOperation
+from a2a_canvas.server.agent.intent import Converse, InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.a2a_v1.parts import check_characters
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
@@ -43,14 +43,12 @@ class RunInput:
 
     Attributes:
         message: the user's message; None to cancel the task that waits.
-        intent: of the message.
         task_id: the task whose interrupt this answers; empty for none.
     """
 
     thread_id: str
     run_id: str
     message: UserMessage | None
-    intent: Intent
     task_id: str = ""
 
 
@@ -73,10 +71,9 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
     where = f"messages.{len(given.messages) - 1}"
     check_id(f"{where}.id", last.id)
     message = _message(f"{where}.content", last.id, tuple(_parts(last, f"{where}.content")), metadata)
-    intent = message.intent
-    if isinstance(intent, Converse):
+    if isinstance(message.intent, Converse):
         message = replace(message, parts=(*_context(given), *message.parts))
-    return RunInput(given.thread_id, given.run_id, message, intent)
+    return RunInput(given.thread_id, given.run_id, message)
 
 
 def last_message_field(value: Mapping[str, Any]) -> str:
@@ -173,13 +170,12 @@ def _answer(given: core.RunAgentInput, answers: Sequence[core.ResumeEntry], meta
     answer = answers[0]
     check_id("resume.0.interruptId", answer.interrupt_id)
     if answer.status == "cancelled":
-        return RunInput(given.thread_id, given.run_id, None, Converse(), answer.interrupt_id)
+        return RunInput(given.thread_id, given.run_id, None, answer.interrupt_id)
     message_id = f"{given.run_id}:{answer.interrupt_id}"[:MAX_ID]
     message = _message("resume.0.payload", message_id, (text_part(_payload_text(answer.payload)),), metadata)
-    intent = message.intent
-    if not isinstance(intent, Converse):
+    if not isinstance(message.intent, Converse):
         raise invalid_field("forwardedProps", "must not ask for an operation while resume answers an interrupt")
-    return RunInput(given.thread_id, given.run_id, message, intent, answer.interrupt_id)
+    return RunInput(given.thread_id, given.run_id, message, answer.interrupt_id)
 
 
 def _payload_text(payload: Any) -> str:

@@ -178,15 +178,15 @@ class _RunEndpoint:
         if repeated:
             return await self._runtime.follow(repeated.task_id, owner)
         waits = any(task.state is State.INPUT_REQUIRED for task in tasks)
-        task_id = run.task_id or (await self._waiting_task(run, owner) if waits else "")
+        task_id = run.task_id or (await self._waiting_task(run.message, run.thread_id, owner) if waits else "")
         return await self._runtime.send(Incoming(run.message, owner, run.thread_id, task_id, changes))
 
-    async def _waiting_task(self, run: RunInput, owner: str) -> str:
+    async def _waiting_task(self, message: UserMessage, thread_id: str, owner: str) -> str:
         """The newest conversation, if it waits for this message (rule 3); otherwise empty."""
-        if not isinstance(run.intent, Converse):
+        if not isinstance(message.intent, Converse):
             return ""
-        tasks = [task for task in await self._runtime.journal.context(run.thread_id) if task.owner == owner]
-        newest = next((task for task in reversed(tasks) if _is_conversation(task)), None)
+        tasks = [task for task in await self._runtime.journal.context(thread_id) if task.owner == owner]
+        newest = next((task for task in reversed(tasks) if task.operation is None), None)
         return newest.task_id if newest and newest.state is State.INPUT_REQUIRED else ""
 
     async def _cancel(self, task_id: str, thread_id: str, owner: str) -> TaskSubscription:
@@ -234,11 +234,6 @@ class _RunEndpoint:
         if not watching:
             self._watching.pop(task_id, None)
         return not watching
-
-
-def _is_conversation(task: TaskRecord) -> bool:
-    first = next(message for message in task.history if isinstance(message, UserMessage))
-    return isinstance(first.intent, Converse)
 
 
 def _refusal(error: Exception) -> Refusal:

@@ -57,11 +57,11 @@ FIELDS = {
 # ------------------------------------------------------------------------ the request
 
 
-class _Form(BaseModel):
+class _OlderForm(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, alias_generator=to_camel)
 
 
-class _SelectionForm(_Form):
+class _SelectedTextForm(_OlderForm):
     """A selection, by offsets (UTF-16), by lines, or both. Its rules are those of an operation's selection."""
 
     start: int | None = None
@@ -71,13 +71,13 @@ class _SelectionForm(_Form):
     line_end: int | None = None
 
 
-class OlderRequest(_Form):
+class OlderRequest(_OlderForm):
     """The body. Its artifact is parsed once it is known whether the thread has one."""
 
     message: str
     thread_id: str = Field(alias="thread_id")
     artifact: dict[str, Any] | None = None
-    selected_text: _SelectionForm | None = None
+    selected_text: _SelectedTextForm | None = None
 
     @field_validator("message")
     @classmethod
@@ -87,7 +87,7 @@ class OlderRequest(_Form):
         return message
 
 
-class _ContentForm(_Form):
+class _ContentForm(_OlderForm):
     """One version of the artifact."""
 
     index: int
@@ -123,7 +123,7 @@ class _ContentForm(_Form):
         return {name: value for name, value in self.head.items() if name != "title"}
 
 
-class _ArtifactForm(_Form):
+class _ArtifactForm(_OlderForm):
     contents: list[Any] = Field(min_length=1)
     current_index: int
 
@@ -247,8 +247,9 @@ class _Given:
 
 def _check_selection(run: RunInput, artifact_id: str, given: _Given) -> None:
     """Refuses a selection that the changed text does not have, before the changes are stored."""
-    if isinstance(run.intent, SelectionEdit):
-        locate(run.intent.selection, EditBase(artifact_id, given.version, given.text, given.version, given.text))
+    intent = run.message.intent if run.message else None
+    if isinstance(intent, SelectionEdit):
+        locate(intent.selection, EditBase(artifact_id, given.version, given.text, given.version, given.text))
 
 
 def _new(value: Mapping[str, Any]) -> _Given:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from a2a_canvas.server.agent.events import ArtifactChanged, TurnEvent, UserMessage
+from a2a_canvas.server.agent.events import ArtifactChanged, TurnEvent
 from a2a_canvas.server.agent.intent import SelectionEdit
 from a2a_canvas.server.agent.text.language import is_markdown, language_of
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, remove, replace
@@ -172,7 +172,6 @@ class OlderState:
 
 def _is_edited(record: TaskRecord, artifact_id: str) -> bool:
     """Whether the task is an edit of the artifact, or has one open."""
-    asked = next((message for message in record.history if isinstance(message, UserMessage)), None)
-    intent = asked.intent if asked else None
+    operation = record.operation
     open_edits = (edit.artifact_id == artifact_id for edit in record.open_edits.values())
-    return (isinstance(intent, SelectionEdit) and intent.artifact_id == artifact_id) or any(open_edits)
+    return (isinstance(operation, SelectionEdit) and operation.artifact_id == artifact_id) or any(open_edits)

@@ -62,15 +62,15 @@ class Inbox:
         Raises:
             Unavailable: the database cannot be used.
         """
-        following = await self._journal.follow(task_id)
-        row = {"context_id": following.snapshot.context_id, "task_id": task_id, "inbox_id": str(uuid4())}
+        subscription = await self._journal.follow(task_id)
+        row = {"context_id": subscription.snapshot.context_id, "task_id": task_id, "inbox_id": str(uuid4())}
         said = {"sent_at": to_microseconds(self._now()), "key": key, "message": message_to_json(message)}
         async with self._database.write() as connection:
             await connection.execute(inbox_messages.insert().values(row | said))
             await self._notify(connection, task_id)
-        settled = following.snapshot.state.settled
+        settled = subscription.snapshot.state.settled
         while not settled:
-            settled = await _wait_for_news(following)
+            settled = await _wait_for_change(subscription)
             if not await self._is_pending(row):
                 return True
         return not await self._withdraw(row)
@@ -156,9 +156,9 @@ def _is(row: Mapping[str, str]) -> tuple[ColumnElement[bool], ...]:
     return tuple(inbox_messages.c[name] == value for name, value in row.items())
 
 
-async def _wait_for_news(following: TaskSubscription) -> bool:
+async def _wait_for_change(subscription: TaskSubscription) -> bool:
     """Wait until the task has taken a message, or settled, or for `CHECK_INTERVAL`; whether it has settled."""
-    entries = aiter(following)
+    entries = aiter(subscription)
     try:
         async with asyncio.timeout(CHECK_INTERVAL):
             while True:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.edit.edit_reply import HEAD, EditReply
+from a2a_canvas.server.agent.edit.edit_reply import EditReply
+from a2a_canvas.server.agent.edit.reply_fence import HEAD
 from a2a_canvas.server.agent.model import EditPrompt
 from a2a_canvas.server.agent.text.markdown import FENCE_LINE, inside_fence
 from tests.property_examples import examples

@@ -55,7 +55,7 @@ def refused(value: dict[str, Any]) -> str:
 
 def test_a_run_is_a_message_in_the_context_of_its_thread() -> None:
     assert run_input(body(user("Hello"))) == RunInput(
-        "t", "r", UserMessage("m", (text_part("Hello"),), {RUN_METADATA: {"runId": "r"}}), Converse()
+        "t", "r", UserMessage("m", (text_part("Hello"),), {RUN_METADATA: {"runId": "r"}})
     )
 
 
@@ -281,9 +281,7 @@ def resume(status: str = "resolved", interrupt: str = "task", **fields: Any) -> 
 )
 def test_a_resolved_interrupt_is_an_answer_to_its_task(payload: Any, words: str) -> None:
     run = run_input(body(resume=[resume(payload=payload)]) | {"messages": []})
-    assert run == RunInput(
-        "t", "r", UserMessage("r:task", (text_part(words),), {RUN_METADATA: {"runId": "r"}}), Converse(), "task"
-    )
+    assert run == RunInput("t", "r", UserMessage("r:task", (text_part(words),), {RUN_METADATA: {"runId": "r"}}), "task")
 
 
 def test_it_wins_over_the_messages_which_are_the_past() -> None:
@@ -296,7 +294,7 @@ def test_an_answer_may_say_what_the_user_looks_at() -> None:
 
 
 def test_a_cancelled_interrupt_says_nothing() -> None:
-    assert run_input(body(resume=[resume("cancelled", payload="x")])) == RunInput("t", "r", None, Converse(), "task")
+    assert run_input(body(resume=[resume("cancelled", payload="x")])) == RunInput("t", "r", None, "task")
 
 
 def test_an_empty_resume_is_none() -> None:

@@ -1,4 +1,4 @@
-"""The bare content of an artifact, and who is given it."""
+"""The raw content of an artifact, and which clients get it."""
 
 import pytest
 
@@ -42,9 +42,9 @@ def test_json_is_the_answer_unless_the_header_prefers_something_else(accept: str
 
 
 def types(*parts: object) -> list[tuple[bytes, str]]:
-    bare = raw_content(Content(parts=parts))  # type: ignore[arg-type]
-    assert not isinstance(bare, NoRawContent)
-    return [(each.body, each.media_type) for each in bare]
+    raw = raw_content(Content(parts=parts))  # type: ignore[arg-type]
+    assert not isinstance(raw, NoRawContent)
+    return [(each.body, each.media_type) for each in raw]
 
 
 def test_a_text_is_utf_8_in_its_own_type_or_plain() -> None:
@@ -88,8 +88,8 @@ def test_a_files_parameters_are_kept(media_type: str) -> None:
         ((), "empty"),
     ],
 )
-def test_what_has_no_bare_content_says_why(parts: Parts, says: str) -> None:
-    bare = raw_content(Content(parts=parts))
-    assert isinstance(bare, NoRawContent)
-    assert says in bare.reason
-    assert "application/json" in bare.reason
+def test_what_has_no_raw_content_says_why(parts: Parts, says: str) -> None:
+    raw = raw_content(Content(parts=parts))
+    assert isinstance(raw, NoRawContent)
+    assert says in raw.reason
+    assert "application/json" in raw.reason

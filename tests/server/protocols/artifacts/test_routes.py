@@ -160,8 +160,8 @@ async def test_a_diff_is_from_the_parent_or_any_other_version(
 ) -> None:
     answer = await harness.get(f"ctx/doc/versions/{path}")
     assert answer.json() == {"from": before, "to": int(path[0]), "diff": diff}
-    bare = await harness.get(f"ctx/doc/versions/{path}", Accept="text/x-diff")
-    assert (bare.text, bare.headers["content-type"]) == (diff, "text/x-diff; charset=utf-8")
+    raw = await harness.get(f"ctx/doc/versions/{path}", Accept="text/x-diff")
+    assert (raw.text, raw.headers["content-type"]) == (diff, "text/x-diff; charset=utf-8")
     assert (await harness.get(f"ctx/doc/versions/{path}{'&' if '?' in path else '?'}raw=1")).text == diff
 
 
@@ -170,7 +170,7 @@ async def test_the_parent_is_the_version_it_was_made_from_not_the_one_before(har
     assert (await harness.get("ctx/doc/versions/4/diff")).json()["from"] == 2
 
 
-# ------------------------------------------------------------------------ bare content
+# ------------------------------------------------------------------------- raw content
 
 
 @pytest.mark.parametrize("path", ["ctx/doc", "ctx/doc/versions/2"])
@@ -185,7 +185,7 @@ async def test_the_parent_is_the_version_it_was_made_from_not_the_one_before(har
         ("", "application/a2a+json", "application/a2a+json"),
     ],
 )
-async def test_who_asks_for_the_bare_content_gets_it(
+async def test_who_asks_for_the_raw_content_gets_it(
     harness: ArtifactHarness, path: str, query: str, accept: str, media_type: str
 ) -> None:
     answer = await harness.get(path + query, Accept=accept)
