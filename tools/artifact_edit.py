@@ -14,12 +14,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from a2a_canvas.store.models import Artifact, text_of
 from a2a_canvas.store.text.unicode import replace_surrogates
-from a2a_canvas.tools.base import Workspace
+from a2a_canvas.tools.base import Tool, Workspace
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.find_quote import find_once
 from a2a_canvas.tools.json_stream import Delta, JsonEvent, Value
 from a2a_canvas.tools.part_inputs import ArtifactId
-from a2a_canvas.tools.streaming import CallRefused, InputHead, StreamingCall, StreamingTool
+from a2a_canvas.tools.streaming import CallRefused, InputHead, StreamingCall
 
 NAME = "artifact_edit"
 DESCRIPTION = """\
@@ -150,4 +150,4 @@ class _EditCall(StreamingCall[ArtifactEditInput]):
             await edit.abort()
 
 
-artifact_edit = StreamingTool(NAME, DESCRIPTION, ArtifactEditInput, _EditCall)
+artifact_edit = Tool(NAME, DESCRIPTION, ArtifactEditInput, _EditCall, eager=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from pydantic import BaseModel, Field
 
 from a2a_canvas.store.errors import PassageLost, StoreError, VersionConflict
 from a2a_canvas.store.models import Artifact, Content, DataPart, JsonValue, Part, TextPart, Version
 from a2a_canvas.store.text.spans import Span, difference, lines_of
-from a2a_canvas.tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
+from a2a_canvas.tools.base import Done, Failed, Outcome, Workspace, to_json, whole_input_tool
 from a2a_canvas.tools.part_inputs import part_output
 
 EXCERPT = 600
@@ -151,12 +149,7 @@ def _entry(artifact: Artifact, versions: int) -> dict[str, object]:
     return {**_head(artifact, versions), "kinds": sorted(set(kinds)), "parts": len(kinds), "size": size, **note}
 
 
-def to_json(value: object) -> str:
-    """JSON for a model: without ASCII escapes."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-artifact_read = WholeInputTool(
+artifact_read = whole_input_tool(
     "artifact_read",
     "Read an artifact as it stands now: its parts with their text and data. Files are shown by name, type and size. "
     "`version` is the current one (0: none is finished yet) of `versions`, numbered from 1; with the parameter "
@@ -165,7 +158,7 @@ artifact_read = WholeInputTool(
     ReadInput,
     _read,
 )
-artifact_list = WholeInputTool(
+artifact_list = whole_input_tool(
     "artifact_list",
     "List the artifacts of this conversation, the one changed last at the end: ids, names, the current version and "
     "the number of versions, kinds, bytes.",

@@ -21,10 +21,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.models import Applied, Kind, Part, Ref, text_part
-from a2a_canvas.tools.base import Workspace
+from a2a_canvas.tools.base import Tool, Workspace
 from a2a_canvas.tools.json_stream import Begin, Delta, JsonEvent, JsonStream, Path, Value
 from a2a_canvas.tools.part_inputs import ArtifactId, Encodable, PartInput, TextInput, part_input, require_portable
-from a2a_canvas.tools.streaming import InputHead, StreamingCall, StreamingTool
+from a2a_canvas.tools.streaming import InputHead, StreamingCall
 
 NAME = "artifact_update"
 DESCRIPTION = """\
@@ -248,4 +248,4 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
         return None
 
 
-artifact_update = StreamingTool(NAME, DESCRIPTION, ArtifactUpdateInput, _UpdateCall)
+artifact_update = Tool(NAME, DESCRIPTION, ArtifactUpdateInput, _UpdateCall, eager=True)

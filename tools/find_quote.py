@@ -7,7 +7,6 @@ Rule 2: the explanation is short and cheap, however long the text and its lines 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
@@ -15,6 +14,7 @@ from heapq import nlargest
 from itertools import islice
 
 from a2a_canvas.store.text.spans import Span, lines_of
+from a2a_canvas.tools.base import to_json
 
 MAX_COUNT = 1000
 """Occurrences that are counted."""
@@ -105,7 +105,7 @@ def _absent(text: str, quote: str) -> str:
     why = "old_text does not occur in the artifact's text. Nothing was changed."
     if blanks := _with_other_whitespace(text, quote):
         said = blanks.of(text)
-        excerpt = json.dumps(said[:MAX_EXCERPT], ensure_ascii=False) + ("… (cut)" if len(said) > MAX_EXCERPT else "")
+        excerpt = to_json(said[:MAX_EXCERPT]) + ("… (cut)" if len(said) > MAX_EXCERPT else "")
         line = lines_of(text, blanks)[0]
         return f"{why} It differs only in whitespace: at line {line} the text says {excerpt}. Quote it exactly so."
     near = _nearest(text, quote)
