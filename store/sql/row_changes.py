@@ -12,16 +12,7 @@ from dataclasses import dataclass, replace
 
 from a2a_canvas.store.changes import by_kind
 from a2a_canvas.store.codec import encode
-from a2a_canvas.store.models import (
-    Content,
-    Document,
-    Part,
-    Parts,
-    TextPart,
-    Version,
-    text_of,
-    text_part,
-)
+from a2a_canvas.store.models import Content, Document, Part, Parts, TextPart, Version, text_of, text_part
 from a2a_canvas.store.sql.rows import FULL_EVERY, ArtifactHead, Piece, StoredDocument, VersionRow
 from a2a_canvas.store.text.spans import splice
 from a2a_canvas.store.text.unicode import replace_surrogates
@@ -53,19 +44,18 @@ def row_changes(stored: StoredDocument, new: Document, changed: int, holder: str
     made, depths = _new_versions(stored, new)
     cut, pieces, count, completed = _draft_pieces(stored, new)
     draft = new.draft
-    head = ArtifactHead(
+    head = replace(
+        stored.head,
         holder=holder,
         revision=stored.head.revision + 1,
         changed=changed,
         changed_by=new.changed_by,
         current=new.current,
         newest=len(new.versions),
-        pruned=stored.head.pruned,
         draft_task=draft.task_id if draft else None,
         draft_author=draft.author if draft else None,
         draft_dirty=draft.dirty if draft else False,
         draft_completed=completed,
-        incarnation=stored.head.incarnation,
     )
     return RowChanges(head, cut, pieces, made, StoredDocument(new, head, count, depths))
 
@@ -83,8 +73,7 @@ def _new_versions(stored: StoredDocument, new: Document) -> tuple[tuple[VersionR
     return tuple(rows), tuple(depths)
 
 
-def _version_row(version: Version, replacement: str | None = None) -> VersionRow:
-    """A version's row; whole without a `replacement`."""
+def _version_row(version: Version, replacement: str | None) -> VersionRow:
     edited = version.edited
     return VersionRow(
         version.number,
@@ -156,19 +145,13 @@ def _reach(points: Sequence[_Point], target: Content, added: list[Piece]) -> int
     """The number of pieces that make `target`, after adding one if needed. The last point is the fallback."""
     for point in points:
         parts = appended(point.content, target)
-        if parts is not None:
-            break
-    else:
-        point, parts = points[-1], None
-    if parts == ():
-        return point.count
-    piece = Piece(point.count, "whole", content_json(target)) if parts is None else _append(point.count, parts)
-    added.append(piece)
-    return point.count + 1
-
-
-def _append(seq: int, parts: Parts) -> Piece:
-    return Piece(seq, "append", content_json(Content(parts=parts)))
+        if parts == ():
+            return point.count
+        if parts:
+            added.append(Piece(point.count, "append", content_json(Content(parts=parts))))
+            return point.count + 1
+    added.append(Piece(points[-1].count, "whole", content_json(target)))
+    return points[-1].count + 1
 
 
 def appended(old: Content, new: Content) -> Parts | None:
