@@ -20,11 +20,7 @@ class ArtifactStore(Protocol):
     """
 
     async def prepare(self, ref: Ref) -> None:
-        """Acquire the artifact's lease: a change within the next second does not wait.
-
-        Raises:
-            Unavailable: the database cannot be used just now.
-        """
+        """Acquire the artifact's lease: a change within the next second does not wait."""
         ...
 
     async def get(self, ref: Ref) -> Artifact:
@@ -78,7 +74,7 @@ class ArtifactStore(Protocol):
         ...
 
     async def discard(self, ref: Ref) -> Applied | None:
-        """Undo the call that is being written; None if watchers have nothing to be told."""
+        """Undo the call that is being written; None if watchers have nothing to learn."""
         ...
 
 

@@ -34,13 +34,7 @@ from a2a_canvas.store.changes import (
     compact,
     group,
 )
-from a2a_canvas.store.errors import (
-    ArtifactBusy,
-    ArtifactNotFound,
-    NothingToRedo,
-    NothingToUndo,
-    VersionConflict,
-)
+from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, NothingToRedo, NothingToUndo, VersionConflict
 from a2a_canvas.store.models import (
     Applied,
     Author,
