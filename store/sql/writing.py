@@ -13,8 +13,7 @@ from a2a_canvas.store.models import Document
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import insert
 from a2a_canvas.store.sql.reading import Key
-from a2a_canvas.store.sql.row_changes import row_changes
-from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument
+from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument, row_changes
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
 
