@@ -16,7 +16,7 @@ from functools import cache, partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import uuid4
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Author, Ref
@@ -107,6 +107,12 @@ class ToolStream(Protocol):
     async def abort(self) -> None:
         """The call was cut off: undo what it did."""
         ...
+
+
+class StrictInput(BaseModel):
+    """An input of a tool, or an object in it: nothing is converted, unknown fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
 
 
 @cache
