@@ -9,12 +9,8 @@ from a2a_canvas.store.base import ArtifactStore, StoreWrapper, T
 from a2a_canvas.store.errors import Unavailable
 
 
-def _no_check() -> None:
-    pass
-
-
 async def retry_while_unavailable(
-    step: Callable[[], Awaitable[T]], pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _no_check
+    step: Callable[[], Awaitable[T]], pause: Callable[[], Awaitable[None]], check: Callable[[], None] | None = None
 ) -> T:
     """The result of `step`, which is repeated, after a pause, as long as it raises `Unavailable`.
 
@@ -22,7 +18,8 @@ async def retry_while_unavailable(
         check: called before every attempt, in the same step of the event loop.
     """
     while True:
-        check()
+        if check:
+            check()
         try:
             return await step()
         except Unavailable:
@@ -39,7 +36,7 @@ class RetryingStore(StoreWrapper):
     """
 
     def __init__(
-        self, store: ArtifactStore, pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _no_check
+        self, store: ArtifactStore, pause: Callable[[], Awaitable[None]], check: Callable[[], None] | None = None
     ) -> None:
         super().__init__(store)
         self._pause = pause
