@@ -141,12 +141,11 @@ def part_output(part: Part) -> dict[str, JsonValue]:
         case TextPart():
             shown = {"text": part.text, "mimeType": part.media_type or None}
         case FilePart():
-            size = None if part.content is None else len(part.content)
             file: dict[str, JsonValue] = {
                 "name": part.name or None,
                 "mimeType": part.media_type or None,
                 "uri": part.url or None,
-                "size": size,
+                "size": None if part.content is None else len(part.content),
             }
             shown = {"file": _without_none(file)}
         case DataPart():

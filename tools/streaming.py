@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
 from typing import Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from a2a_canvas.store.errors import LimitReached, StoreError
 from a2a_canvas.tools.artifact_read import refusal_of
-from a2a_canvas.tools.base import Done, Failed, InputT, Outcome, Workspace, explain, not_json
+from a2a_canvas.tools.base import Done, Failed, InputT, Outcome, StrictInput, Workspace, explain, not_json
 from a2a_canvas.tools.json_stream import Begin, JsonError, JsonEvent, JsonStream, Path, Value
 
 T = TypeVar("T")
@@ -25,10 +25,8 @@ class CallRefused(Exception):
     """The call is refused; `str()` tells the model why."""
 
 
-class InputHead(BaseModel):
+class InputHead(StrictInput):
     """Fields of the input that are needed before it is complete. Each one is checked when it arrives."""
-
-    model_config = ConfigDict(strict=True)
 
     def knowing(self, field: str, value: object) -> Self:
         """Raises `ValidationError`."""
