@@ -14,7 +14,7 @@ from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
 from a2a_canvas.store.errors import PassageLost, VersionConflict
 from a2a_canvas.store.models import Applied, Author
-from a2a_canvas.store.text.spans import Span, Unit, from_codepoints, length
+from a2a_canvas.store.text.spans import Span, Unit, from_codepoints, length, splice
 from a2a_canvas.store.text.unicode import replace_surrogates
 from a2a_canvas.store.tracking import track
 from a2a_canvas.tools.base import Workspace
@@ -46,13 +46,7 @@ class EditTarget:
 
 def updated_content(quote: str, written: str, strategy: Strategy) -> str:
     """The whole new text of the passage."""
-    match strategy:
-        case "replace":
-            return written
-        case "insert_before":
-            return written + quote
-        case "insert_after":
-            return quote + written
+    return splice(quote, replaced_span(Span(0, len(quote)), strategy), written)
 
 
 def replaced_span(passage: Span, strategy: Strategy) -> Span:
