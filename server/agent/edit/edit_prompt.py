@@ -22,7 +22,7 @@ from a2a_canvas.server.agent.text.language import is_prose
 from a2a_canvas.server.agent.text.outline import outline_of
 from a2a_canvas.store.edits import Strategy
 from a2a_canvas.store.text.spans import Span, line_count, lines_named, lines_of
-from a2a_canvas.tools.artifact_read import to_json
+from a2a_canvas.tools.base import to_json
 
 MIN_CONTEXT: Final = 200
 """The least characters (code points) of context before and after the selection, as far as there are any."""

@@ -36,8 +36,8 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart
-from a2a_canvas.tools.artifact_read import to_json
 from a2a_canvas.tools.ask_user import ask_user
+from a2a_canvas.tools.base import to_json
 
 TASK_ENDED = "(The task ended here.)"
 MAX_EXCERPT = 500

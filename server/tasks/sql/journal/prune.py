@@ -41,8 +41,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.database import Database, text_size
 from a2a_canvas.store.sql.reading import Key
-from a2a_canvas.store.sql.row_changes import content_json
-from a2a_canvas.store.sql.rows import ArtifactHead
+from a2a_canvas.store.sql.rows import ArtifactHead, content_json
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
 logger = logging.getLogger(__name__)
