@@ -9,7 +9,7 @@ Rule 2: when a context is removed, its subscriptions end with `StreamLost`: the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -18,7 +18,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
-from a2a_canvas.server.tasks.journal.context_log import ContextArtifact, ContextEntry, ContextSnapshot
+from a2a_canvas.server.tasks.journal.context_log import (
+    ContextArtifact,
+    ContextEntry,
+    ContextSnapshot,
+    ContextSubscription,
+)
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
@@ -55,23 +60,6 @@ class _Tail(Log[ContextEntry]):
         return _Position(self.incarnation, self.position)
 
 
-class _ContextCursor:
-    """The changes after `snapshot`."""
-
-    def __init__(self, snapshot: ContextSnapshot, cursor: Cursor[ContextEntry]) -> None:
-        self.snapshot = snapshot
-        self._cursor = cursor
-
-    def __aiter__(self) -> AsyncIterator[ContextEntry]:
-        return _behind(self._cursor, self.snapshot.position)
-
-
-async def _behind(cursor: Cursor[ContextEntry], position: int) -> AsyncIterator[ContextEntry]:
-    async for change in cursor:
-        if change.position > position:
-            yield change
-
-
 class ContextTails:
     """The contexts that are followed here, each as long as it is referenced."""
 
@@ -80,7 +68,7 @@ class ContextTails:
         self._tails: WeakValueDictionary[str, _Tail] = WeakValueDictionary()
         self._reading: set[asyncio.Task[None]] = set()
 
-    async def follow(self, context_id: str) -> _ContextCursor:
+    async def follow(self, context_id: str) -> ContextSubscription:
         """A snapshot of a context, and every change after it.
 
         Raises:
@@ -95,7 +83,7 @@ class ContextTails:
             if tail is None or tail.failure:  # another request may have made one meanwhile
                 tail = self._tails[context_id] = fresh
         cursor = Cursor(tail)
-        return _ContextCursor(await self._snapshot(context_id), cursor)
+        return ContextSubscription(await self._snapshot(context_id), cursor)
 
     async def refresh(self, context_ids: Iterable[str]) -> None:
         """Read the new changes of these contexts.

@@ -17,7 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.server.agent.events import Transcript, TurnEvent
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
-from a2a_canvas.server.tasks.journal.journal import ContextSubscription, TaskCursor, TaskSubscription
+from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, count_fitting
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.contexts import ContextTails
@@ -250,7 +251,7 @@ class SqlJournal:
 
     async def follow(self, task_id: str) -> TaskSubscription:
         log = self._owned.get(task_id)
-        return TaskCursor(log if log and not log.unsaved_new else await self._tails.read(task_id))
+        return TaskSubscription(log if log and not log.unsaved_new else await self._tails.read(task_id))
 
     async def follow_context(self, context_id: str) -> ContextSubscription:
         return await self._contexts.follow(context_id)
