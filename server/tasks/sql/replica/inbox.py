@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Row, delete, func, select, tuple_, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import MessageReceived, StatusChanged, UserMessage
 from a2a_canvas.server.tasks.codec import message_of_json, message_to_json
@@ -26,6 +25,7 @@ from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.journal_reading import read_context_id, tasks_in, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, tasks
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
@@ -35,22 +35,11 @@ CHECK_INTERVAL = 1.0
 
 
 class Inbox:
-    """Sends to the inboxes of other replicas' tasks, and reads those of this replica's.
+    """Sends to the inboxes of other replicas' tasks, and reads those of this replica's."""
 
-    Args:
-        notify: notifies the owner of a task, within the transaction.
-    """
-
-    def __init__(
-        self,
-        database: Database,
-        journal: SqlJournal,
-        notify: Callable[[AsyncConnection, str], Awaitable[None]],
-        now: Callable[[], datetime],
-    ) -> None:
+    def __init__(self, database: Database, journal: SqlJournal, now: Callable[[], datetime]) -> None:
         self._database = database
         self._journal = journal
-        self._notify = notify
         self._now = now
         self._seen: dict[str, str] = {}  # task by inbox row: taken, but the deletion may not be durable
 
@@ -67,7 +56,7 @@ class Inbox:
         said = {"sent_at": to_microseconds(self._now()), "key": key, "message": message_to_json(message)}
         async with self._database.write() as connection:
             await connection.execute(inbox_messages.insert().values(row | said))
-            await self._notify(connection, task_id)
+            await notify(connection, Notification(inboxes=(task_id,)))
         settled = subscription.snapshot.state.settled
         while not settled:
             settled = await _wait_for_change(subscription)
@@ -85,7 +74,7 @@ class Inbox:
             context_id = await read_context_id(connection, task_id)
             ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id
             await connection.execute(update(tasks).where(*ours).values(cancel_requested=True))
-            await self._notify(connection, task_id)
+            await notify(connection, Notification(inboxes=(task_id,)))
 
     async def _is_pending(self, row: Mapping[str, str]) -> bool:
         async with self._database.read() as connection:
@@ -100,8 +89,7 @@ class Inbox:
 
     def forget(self, task_ids: Collection[str] | None = None) -> None:
         """Read the inbox rows of these tasks, or of all, again: what was taken last may never become durable."""
-        kept = {} if task_ids is None else {k: task for k, task in self._seen.items() if task not in task_ids}
-        self._seen = kept
+        self._seen = {k: task for k, task in self._seen.items() if task_ids is not None and task not in task_ids}
 
     async def collect(self, runner: TaskRunner) -> None:
         """Deliver the messages and the requests to cancel that wait for tasks of this replica.

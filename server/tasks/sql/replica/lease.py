@@ -22,7 +22,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import delete, func, null, select, update
@@ -30,6 +29,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
 from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas, tasks
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.commit import AlreadyCommitted, ContextWork, LeaseLost
 from a2a_canvas.store.sql.database import Database, insert
@@ -172,11 +172,8 @@ class Lease:
                 "The leases of these replicas have expired: %s. Their tasks are taken over.", ", ".join(found)
             )
 
-    async def resign(self, given_up: Callable[[AsyncConnection], Any]) -> None:
+    async def resign(self) -> None:
         """Give up the lease and every task, so that others take the tasks over at once.
-
-        Args:
-            given_up: notifies the others, within the transaction.
 
         Raises:
             Unavailable: the database cannot be used; the lease expires.
@@ -185,7 +182,7 @@ class Lease:
             ours = update(tasks).where(tasks.c.replica == self.id, tasks.c.state.in_(UNSETTLED))
             await connection.execute(ours.values(replica=null()))
             await connection.execute(delete(replicas).where(replicas.c.replica_id == self.id))
-            await given_up(connection)
+            await notify(connection, Notification(given_up=True))
 
 
 class _LeaseCheck:

@@ -71,8 +71,8 @@ class SqlBackend:
         self.commits.join(self._lease)
         self.journal = SqlJournal(database, self.commits, self._lease, _notify_written, now)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
-        self._inbox = Inbox(database, self.journal, _notify_inbox, now)
-        self._takeover = Takeover(database, self._lease, _notify_written, now)
+        self._inbox = Inbox(database, self.journal, now)
+        self._takeover = Takeover(database, self._lease, now)
         self._limit = ShutdownLimit(database, self.commits, grace)
         self.ownership = SqlOwnership(
             database, self.commits, self.journal, self._lease, self._takeover, self._inbox, self._limit
@@ -302,7 +302,3 @@ class SqlBackend:
 
 async def _notify_written(connection: AsyncConnection, tasks: tuple[str, ...], contexts: tuple[str, ...]) -> None:
     await notify(connection, Notification(tasks, contexts))
-
-
-async def _notify_inbox(connection: AsyncConnection, task_id: str) -> None:
-    await notify(connection, Notification(inboxes=(task_id,)))

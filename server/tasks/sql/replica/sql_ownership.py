@@ -7,14 +7,11 @@ import logging
 from collections import Counter
 from contextlib import suppress
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
-from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.server.tasks.sql.replica.takeover import Takeover
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.commit import GroupCommit
@@ -119,12 +116,8 @@ class SqlOwnership:
             return
         try:
             await self._commits.flushed()
-            await self._lease.resign(_notify_given_up)
+            await self._lease.resign()
         except Unavailable as error:
             logger.warning(
                 "The tasks cannot be handed over (%s). They are taken over when the lease has expired.", error.reason
             )
-
-
-async def _notify_given_up(connection: AsyncConnection) -> None:
-    await notify(connection, Notification(given_up=True))

@@ -35,8 +35,8 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     to_microseconds,
 )
 from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, replicas, tasks
-from a2a_canvas.server.tasks.sql.journal.journal_writing import Notify
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
@@ -71,14 +71,12 @@ class Takeover:
     """Takes over tasks for the replica of a lease.
 
     Args:
-        notify: notifies the other replicas, within the transaction, of a task that has failed.
         now: the clock.
     """
 
-    def __init__(self, database: Database, lease: Lease, notify: Notify, now: Callable[[], datetime]) -> None:
+    def __init__(self, database: Database, lease: Lease, now: Callable[[], datetime]) -> None:
         self._database = database
         self._lease = lease
-        self._notify = notify
         self._now = now
         self._maybe_leaked: set[tuple[str, str]] = set()
 
@@ -203,7 +201,7 @@ class Takeover:
             page = {"context_id": claim.context_id, "task_id": claim.task_id, "first": generation, "last": generation}
             said = entries_to_json([Entry(claim.epoch, generation, at, failed)])
             await connection.execute(pages.insert().values(**page, epoch=claim.epoch, entries=said))
-            await self._notify(connection, (claim.task_id,), ())
+            await notify(connection, Notification((claim.task_id,)))
 
     # ----------------------------------------------------------------------- acquiring
 
