@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import ScalarSelect, Select, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -38,18 +38,12 @@ from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Not
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.commit import COMMIT_TIMEOUT, GroupCommit
 from a2a_canvas.store.sql.database import Database, text_size
 
 SIZE_BATCH = 4
 """Tasks whose sizes are read together to find out how many fit into an answer."""
-
-
-class Replica(Protocol):
-    """The lease of this process."""
-
-    @property
-    def id(self) -> str: ...
 
 
 class SqlJournal:
@@ -60,7 +54,12 @@ class SqlJournal:
     """
 
     def __init__(
-        self, database: Database, commits: GroupCommit, replica: Replica, notify: Notify, now: Callable[[], datetime]
+        self,
+        database: Database,
+        commits: GroupCommit,
+        replica: LeaseHolder,
+        notify: Notify,
+        now: Callable[[], datetime],
     ) -> None:
         self._database = database
         self._commits = commits
