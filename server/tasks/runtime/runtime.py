@@ -22,7 +22,6 @@ from weakref import WeakValueDictionary
 from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import (
-    AgentMessage,
     MessageReceived,
     State,
     StatusChanged,
@@ -382,10 +381,7 @@ class Runtime:
             await self._ownership.resign()
             await self.idle()
         else:
-            await self._turns.stop_all(self._server_stopped)
-
-    def _server_stopped(self) -> StatusChanged:
-        return StatusChanged(State.FAILED, AgentMessage(self._new_id(), SERVER_STOPPED))
+            await self._turns.stop_all(SERVER_STOPPED)
 
     async def idle(self) -> None:
         """Wait until no turn runs."""

@@ -191,12 +191,12 @@ class Turns:
 
     # ---------------------------------------------------------------------- stopping
 
-    async def stop_all(self, ending: Callable[[], StatusChanged]) -> None:
-        """Stop every turn; each task gets this status."""
+    async def stop_all(self, reason: str) -> None:
+        """Stop every turn; each task fails for this reason."""
         while self._handles:
             stopping = tuple(self._handles.values())
             for handle in stopping:  # all before any: none is to begin because another has ended
-                handle.interrupt(ending())
+                handle.interrupt(self._failed(reason))
             for handle in stopping:
                 await handle.wait()
 
