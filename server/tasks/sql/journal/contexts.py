@@ -52,12 +52,8 @@ class _Tail(Log[ContextEntry]):
     def __init__(self, context_id: str, at: _Position) -> None:
         super().__init__()
         self.context_id = context_id
-        self.incarnation, self.position = at
+        self.at = at
         self.reading = asyncio.Lock()
-
-    @property
-    def at(self) -> _Position:
-        return _Position(self.incarnation, self.position)
 
 
 class ContextTails:
@@ -141,25 +137,25 @@ class ContextTails:
         async with tail.reading:
             async with self._database.read() as connection:
                 incarnation, newest = await _read_position(connection, tail.context_id)
-                found = (await connection.execute(ours.where(pages.c.position > tail.position))).all()
-            if tail.incarnation is None:
-                tail.incarnation = incarnation
-            if incarnation != tail.incarnation:
+                found = (await connection.execute(ours.where(pages.c.position > tail.at.position))).all()
+            if tail.at.incarnation not in (None, incarnation):
                 tail.fail(StreamLost())
             if incarnation is None or tail.failure:
                 return
+            position = tail.at.position
             for page in found:
                 try:
                     changes = [entry for entry in decode_entries(page) if isinstance(entry.event, ArtifactChanged)]
                 except Unreadable:
                     tail.fail(StreamLost())  # a new subscription begins with what can be read
                     return
-                if page.position - len(changes) != tail.position:
+                if page.position - len(changes) != position:
                     break
-                for position, entry in enumerate(changes, page.position - len(changes) + 1):
-                    tail.append(ContextEntry(position, page.task_id, entry, incarnation))
-                tail.position = page.position
-            if tail.position < newest:
+                for place, entry in enumerate(changes, position + 1):
+                    tail.append(ContextEntry(place, page.task_id, entry, incarnation))
+                position = page.position
+            tail.at = _Position(incarnation, position)
+            if position < newest:
                 tail.fail(StreamLost())  # the next changes have been removed
             else:
                 tail.wake()
@@ -167,16 +163,10 @@ class ContextTails:
     async def _snapshot(self, context_id: str) -> ContextSnapshot:
         async with self._database.read() as connection:
             incarnation, position = await _read_position(connection, context_id)
-            changed = (
-                select(latest_changes)
-                .where(latest_changes.c.context_id == context_id)
-                .order_by(latest_changes.c.position)
-            )
-            last = (await connection.execute(changed)).all()
-            writers = select(*ALL_COLUMNS).where(
-                tasks_in((context_id, task_id) for task_id in {row.task_id for row in last})
-            )
-            rows = await read_tasks(connection, writers) if last else []
+            changed = select(latest_changes).where(latest_changes.c.context_id == context_id)
+            last = (await connection.execute(changed.order_by(latest_changes.c.position))).all()
+            writers = tasks_in((context_id, task_id) for task_id in {row.task_id for row in last})
+            rows = await read_tasks(connection, select(*ALL_COLUMNS).where(writers)) if last else []
         found = {record.task_id: record for record in await fold_readable(rows)}
         artifacts = {
             row.artifact_id: ContextArtifact(

@@ -100,16 +100,12 @@ class Inbox:
         ours = self._journal.owned
         if not ours:
             return
+        pending = select(inbox_messages).order_by(inbox_messages.c.sent_at, inbox_messages.c.inbox_id)
+        pending = pending.where(tuple_(inbox_messages.c.context_id, inbox_messages.c.task_id).in_(ours))
+        cancelling = select(tasks.c.task_id).where(tasks_in(ours), tasks.c.cancel_requested)
         async with self._database.read() as connection:
-            pending = select(inbox_messages).where(
-                tuple_(inbox_messages.c.context_id, inbox_messages.c.task_id).in_(ours)
-            )
-            found = (
-                await connection.execute(pending.order_by(inbox_messages.c.sent_at, inbox_messages.c.inbox_id))
-            ).all()
-            cancelled = (
-                await connection.scalars(select(tasks.c.task_id).where(tasks_in(ours), tasks.c.cancel_requested))
-            ).all()
+            found = (await connection.execute(pending)).all()
+            cancelled = (await connection.scalars(cancelling)).all()
         for task_id in cancelled:
             runner.interrupt(task_id)
         for row in found:
