@@ -36,14 +36,12 @@ _STORED_NAMES: Final = {
 """Stored rows name a class as it was called in 0.1.0."""
 
 
-def _stored_name(member: type) -> str:
-    return _STORED_NAMES.get(member.__name__, member.__name__)
-
-
 _CONVERTER = make_converter()
 # Inner unions first: a hook is made of those that its members have by then.
 for _union in (ModelText | Thinking | ToolUse, ModelContent, TranscriptItem, UserMessage | AgentMessage, TurnEvent):
-    configure_tagged_union(_union, _CONVERTER, tag_generator=_stored_name)
+    configure_tagged_union(
+        _union, _CONVERTER, tag_generator=lambda member: _STORED_NAMES.get(member.__name__, member.__name__)
+    )
 
 _event_to_json = _CONVERTER.get_unstructure_hook(TurnEvent)
 _event_of_json = _CONVERTER.get_structure_hook(TurnEvent)

@@ -236,9 +236,12 @@ class JournalWork:
         for record in records:
             ended = {"resumptions": 0, "cancel_requested": False} if record.state.settled else {}
             values = {**_status_columns(record), **snapshots.get(record.task_id, {}), **ended}
-            alike[tuple(values)].append(_bound(record, values))
+            named = {f"new_{name}": value for name, value in values.items()}
+            alike[tuple(values)].append({"of_context": record.context_id, "of_task": record.task_id, **named})
+        this = tasks.c.context_id == bindparam("of_context"), tasks.c.task_id == bindparam("of_task")
         for columns, rows in alike.items():
-            await connection.execute(_update_of(columns), rows)
+            of_row: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
+            await connection.execute(update(tasks).where(*this).values(of_row), rows)
 
     async def _due_snapshots(self, batches: Iterable[TaskBatch]) -> dict[str, dict[str, Any]]:
         """The snapshots of working tasks that are most overdue."""
@@ -323,13 +326,3 @@ def _snapshot_columns(record: TaskRecord) -> dict[str, Any]:
 
 def _characters(snapshot: dict[str, Any]) -> int:
     return sum(len(snapshot[part]) for part in ("head", "transcript", "artifacts"))
-
-
-def _update_of(columns: Iterable[str]) -> Any:
-    ours = tasks.c.context_id == bindparam("of_context"), tasks.c.task_id == bindparam("of_task")
-    return update(tasks).where(*ours).values({name: bindparam(f"new_{name}") for name in columns})
-
-
-def _bound(record: TaskRecord, values: dict[str, Any]) -> dict[str, Any]:
-    named = {f"new_{name}": value for name, value in values.items()}
-    return {"of_context": record.context_id, "of_task": record.task_id, **named}

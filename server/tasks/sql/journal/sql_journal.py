@@ -78,8 +78,7 @@ class SqlJournal:
 
     async def create(self, record: TaskRecord, key: str = "") -> None:
         self.check_open()
-        log = self._owned[record.task_id] = self._tails.add(TaskLog(record))
-        log.mark_new()
+        log = self._owned[record.task_id] = self._tails.add(TaskLog(record, new=True))
         await self.remember_message(key, record.task_id)
         self._dirty[record.task_id] = log
         self._commits.flush_now()
@@ -96,8 +95,9 @@ class SqlJournal:
             self._commits.flush_soon()
 
     async def remember_message(self, key: str, task_id: str) -> None:
-        self._own(task_id).remember(key)
+        log = self._own(task_id)
         if key:
+            log.keys.append(key)
             self._taken[key] = task_id
 
     async def flushed(self, task_id: str) -> None:
@@ -123,7 +123,7 @@ class SqlJournal:
     async def acknowledge(self, task_id: str, inbox_id: str, key: str) -> None:
         """Delete an inbox row: its message was just appended, or had been before."""
         log = self._own(task_id)
-        log.acknowledge(inbox_id)
+        log.acknowledged.append(inbox_id)
         await self.remember_message(key, task_id)
         self._dirty[task_id] = log
         self._commits.flush_now()
