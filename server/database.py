@@ -45,25 +45,27 @@ async def prepare_database(database: Database) -> None:
     Raises:
         DatabaseError: it cannot be opened or reached, is open in another server, or has another schema; it is closed.
     """
-    async with close_on_failure(database):
+    async with _close_on_failure(database):
         await _open(database, new=True)
         await prepare(database)
 
 
-async def connect(url: str, *, shared: bool = False, new: bool = False) -> Database:
-    """A database that answers, with any schema.
+@asynccontextmanager
+async def open_database(url: str, *, shared: bool = False, new: bool = False) -> AsyncIterator[Database]:
+    """A database that answers, with any schema; it is closed at the end.
 
     Args:
         shared: do not lock a SQLite file.
         new: create a SQLite file that is not there.
 
     Raises:
-        DatabaseError: it cannot be opened or reached, or is open in another server.
+        DatabaseError: it cannot be opened, reached or used, or is open in another server.
     """
     database = Database(url) if shared else make_database(url)
-    async with close_on_failure(database):
+    async with _close_on_failure(database):
         await _open(database, new=new)
-    return database
+        yield database
+    await database.close()
 
 
 async def _open(database: Database, *, new: bool) -> None:
@@ -80,7 +82,7 @@ async def _open(database: Database, *, new: bool) -> None:
 
 
 @asynccontextmanager
-async def close_on_failure(database: Database) -> AsyncIterator[None]:
+async def _close_on_failure(database: Database) -> AsyncIterator[None]:
     """Closes the database if anything fails; raises `DatabaseError` in place of the errors of opening it."""
     try:
         yield
