@@ -57,7 +57,7 @@ class _Tail(Log[ContextEntry]):
 
 
 class ContextTails:
-    """The contexts that are followed here, each as long as it is referenced."""
+    """The contexts that are followed here, each as long as it is referenced. Reads raise `Unavailable` if they fail."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -65,11 +65,7 @@ class ContextTails:
         self._reading: set[asyncio.Task[None]] = set()
 
     async def follow(self, context_id: str) -> ContextSubscription:
-        """A snapshot of a context, and every change after it.
-
-        Raises:
-            Unavailable: it cannot be read now.
-        """
+        """A snapshot of a context, and every change after it."""
         context_id = replace_unstorable(context_id)  # as `refresh_all` finds it in the rows
         tail = self._tails.get(context_id)
         if tail is None or tail.failure:
@@ -82,22 +78,14 @@ class ContextTails:
         return ContextSubscription(await self._snapshot(context_id), cursor)
 
     async def refresh(self, context_ids: Iterable[str]) -> None:
-        """Read the new changes of these contexts.
-
-        Raises:
-            Unavailable: it cannot be read now.
-        """
+        """Read the new changes of these contexts."""
         for context_id in context_ids:
             tail = self._tails.get(context_id)
             if tail is not None and not tail.failure:
                 await self._read_on(tail)
 
     async def refresh_all(self) -> None:
-        """Read the new changes of all contexts that have any.
-
-        Raises:
-            Unavailable: it cannot be read now.
-        """
+        """Read the new changes of all contexts that have any."""
         tails = dict(self._tails)
         if tails:
             query = select(contexts.c.context_id, contexts.c.incarnation, contexts.c.position)

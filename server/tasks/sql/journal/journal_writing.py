@@ -131,8 +131,6 @@ class JournalWork:
         for batch in self._batches:
             batch.log.unwritable = True
 
-    # ------------------------------------------------------------------- new tasks
-
     async def _write_keys(self, connection: AsyncConnection) -> None:
         """Store which task each message went to; the task of a message that was accepted before is not created."""
         for batch in self._batches:
@@ -159,8 +157,6 @@ class JournalWork:
         ]
         await connection.execute(insert(connection, tasks), rows)
         await connection.execute(insert(connection, task_contexts), [_key(each.batch.newest) for each in new])
-
-    # ------------------------------------------------------------------ all tasks
 
     async def _check_epochs(self, connection: AsyncConnection, batches: Sequence[TaskBatch]) -> None:
         if not batches:

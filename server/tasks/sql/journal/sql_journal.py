@@ -47,7 +47,7 @@ SIZE_BATCH = 4
 
 
 class SqlJournal:
-    """A `Journal`, and a participant of the group commit.
+    """A `Journal`, and a participant of the group commit. Reads raise `Unavailable` if they fail.
 
     Args:
         now: the clock.
@@ -74,7 +74,7 @@ class SqlJournal:
         self._closed = False
         commits.join(self)
 
-    # ----------------------------------------------------------------------- saying
+    # ----------------------------------------------------------------------- appending
 
     async def create(self, record: TaskRecord, key: str = "") -> None:
         self.check_open()
@@ -214,20 +214,12 @@ class SqlJournal:
     # ------------------------------------------------------------------------- refreshing
 
     async def refresh(self, task_ids: Iterable[str], context_ids: Iterable[str]) -> None:
-        """Read what other replicas have written of these tasks and contexts.
-
-        Raises:
-            Unavailable: it cannot be read now.
-        """
+        """Read what other replicas have written of these tasks and contexts."""
         await self._tails.refresh(task_ids)
         await self._contexts.refresh(context_ids)
 
     async def refresh_all(self) -> None:
-        """Read what is new of everything that is followed, in case notifications were lost.
-
-        Raises:
-            Unavailable: it cannot be read now.
-        """
+        """Read what is new of everything that is followed, in case notifications were lost."""
         await self._tails.refresh_all()
         await self._contexts.refresh_all()
 

@@ -57,7 +57,7 @@ _NOW = func.extract("epoch", func.clock_timestamp())
 
 
 class Lease:
-    """The lease of this process.
+    """The lease of this process. What reads or writes raises `Unavailable` while the database cannot be used.
 
     Args:
         clock: seconds, also counted while the process is stopped.
@@ -80,8 +80,6 @@ class Lease:
         self._never_disconnected = True  # since the start of the process
         self.registered = False
 
-    # ------------------------------------------------------------------------ writing
-
     def collect(self) -> _LeaseCheck:
         self._commits += 1
         return _LeaseCheck(self, self.id, self._commits)
@@ -93,14 +91,8 @@ class Lease:
         found = select(replicas.c.replica_id).where(replicas.c.replica_id == replica_id)
         return await connection.scalar(found) is not None
 
-    # ------------------------------------------------------------------------- living
-
     async def register(self) -> None:
-        """Insert the row of this replica.
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Insert the row of this replica."""
         replica = self.id
         async with self._database.write() as connection:
             await self.insert_row(connection)
@@ -120,11 +112,7 @@ class Lease:
         self._mark_unsteady()
 
     async def heartbeat(self) -> bool:
-        """Renew the lease; whether it was still held.
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Renew the lease; whether it was still held."""
         if not self.registered:
             await self.register()
         if self.exclusive:
@@ -151,11 +139,7 @@ class Lease:
         self._steady_since, self._never_disconnected = None, False
 
     async def expire_dead(self) -> None:
-        """Delete the rows of replicas whose leases have expired (rules 1 and 3).
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Delete the rows of replicas whose leases have expired (rules 1 and 3)."""
         steady = self._steady_since is not None and self._clock() - self._steady_since >= self.timing.expiry
         if self.exclusive or not (steady or self._never_disconnected):
             return

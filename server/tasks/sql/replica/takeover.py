@@ -68,7 +68,7 @@ class Claim:
 
 
 class Takeover:
-    """Takes over tasks for the replica of a lease.
+    """Takes over tasks for the replica of a lease. Every method raises `Unavailable` while the database cannot be used.
 
     Args:
         now: the clock.
@@ -80,16 +80,11 @@ class Takeover:
         self._now = now
         self._maybe_leaked: set[tuple[str, str]] = set()
 
-    # ------------------------------------------------------------------------ claiming
-
     async def claim(self, running: Iterable[tuple[str, str]]) -> tuple[Claim, ...]:
         """Claim some tasks that work, and whose replica is dead.
 
         Args:
             running: (context, task) of those that this replica runs or is about to.
-
-        Raises:
-            Unavailable: the database cannot be used.
         """
         replica = self._lease.id
         if not self._lease.registered:
@@ -118,11 +113,7 @@ class Takeover:
         return tuple(sorted(claims, key=lambda claim: order[claim.context_id, claim.task_id]))
 
     async def reclaim(self, context_id: str, task_id: str) -> Claim | None:
-        """Claim a task of this replica again; None if it has another owner, or is settled.
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Claim a task of this replica again; None if it has another owner, or is settled."""
         ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id, tasks.c.replica == self._lease.id
         claimed = update(tasks).where(*ours, tasks.c.state.in_(UNSETTLED)).values(epoch=tasks.c.epoch + 1)
         async with self._database.write() as connection:
@@ -156,14 +147,11 @@ class Takeover:
         dead = tasks.c.replica.not_in(select(replicas.c.replica_id))
         return or_(tasks.c.replica == replica, tasks.c.replica.is_(None), dead)
 
-    # ------------------------------------------------------------------------- reading
-
     async def read_orphan(self, claim: Claim) -> Orphan | None:
         """A claimed task, to be resumed; None if it waits as before (rule 2), or was claimed by another replica.
 
         Raises:
             Unreadable: its rows cannot be decoded.
-            Unavailable: the database cannot be used.
         """
         async with self._database.read() as connection:
             found = await read_tasks(connection, select(*ALL_COLUMNS, tasks.c.cancel_requested).where(_still(claim)))
@@ -179,11 +167,7 @@ class Takeover:
         return Orphan(record, claim.resumptions, cancel_requested)
 
     async def fail_task(self, claim: Claim, reason: Exception) -> None:
-        """Write that the task has failed, because it cannot be resumed (rule 3).
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Write that the task has failed, because it cannot be resumed (rule 3)."""
         unexpected = None if isinstance(reason, Unreadable) else reason
         cause = reason.__cause__ or reason
         logger.error("Task %s cannot be resumed, and has failed: %r", claim.task_id, cause, exc_info=unexpected)
@@ -203,14 +187,8 @@ class Takeover:
             await connection.execute(pages.insert().values(**page, epoch=claim.epoch, entries=said))
             await notify(connection, Notification((claim.task_id,)))
 
-    # ----------------------------------------------------------------------- acquiring
-
     async def acquire(self, record: TaskRecord) -> TaskRecord | None:
-        """Acquire a task that waits for input; None if it has changed since it was read, or has an owner.
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Acquire a task that waits for input; None if it has changed since it was read, or has an owner."""
         if not self._lease.registered:
             await self._lease.register()
         waits = tasks.c.state == record.state.value, tasks.c.generation == record.generation
@@ -226,8 +204,7 @@ class Takeover:
 def _still(claim: Claim) -> ColumnElement[bool]:
     """The task, unless it was claimed again."""
     return and_(
-        tasks.c.context_id == claim.context_id,
-        tasks.c.task_id == claim.task_id,
+        tasks_in([(claim.context_id, claim.task_id)]),
         tasks.c.replica == claim.replica,
         tasks.c.epoch == claim.epoch,
     )
