@@ -401,8 +401,5 @@ class _NamedLocks:
 
     @asynccontextmanager
     async def hold(self, name: str) -> AsyncIterator[None]:
-        lock = (self._locks.get(name) if name else None) or asyncio.Lock()
-        if name:
-            self._locks[name] = lock
-        async with lock:
+        async with self._locks.setdefault(name, asyncio.Lock()) if name else asyncio.Lock():
             yield

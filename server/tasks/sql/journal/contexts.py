@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -114,10 +115,8 @@ class ContextTails:
             tail.fail(error)
 
     async def _read_all(self, context_ids: Iterable[str]) -> None:
-        try:
+        with suppress(Unavailable):  # the next poll finds it
             await self.refresh(context_ids)
-        except Unavailable:
-            return  # the next poll finds it
 
     async def _read_on(self, tail: _Tail) -> None:
         ours = select(pages.c.task_id, pages.c.epoch, pages.c.position, pages.c.entries)

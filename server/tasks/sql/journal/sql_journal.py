@@ -145,7 +145,7 @@ class SqlJournal:
         if self._closed:
             raise Unavailable("this server is stopping")
         if self._commits.failing:
-            raise self._commits.failing  # refused rather than kept waiting
+            raise self._commits.failing  # refused at once, in place of a long wait
 
     def _own(self, task_id: str) -> TaskLog:
         log = self._owned.get(task_id)

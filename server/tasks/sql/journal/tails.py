@@ -76,15 +76,11 @@ class TaskTails:
             query = query.where(tasks_in((record.context_id, task_id) for task_id, record in known.items()))
             async with self._database.read() as connection:
                 found = {row.task_id: row.generation for row in await connection.execute(query)}
-            self._fail_removed(known.keys() - found.keys())
+            for task_id in known.keys() - found.keys():  # removed with their contexts
+                log = self._logs.get(task_id)
+                if log is not None and not self._owns(task_id) and log.saved:
+                    log.fail(StreamLost())
             await self.refresh(task_id for task_id, last in found.items() if last > known[task_id].generation)
-
-    def _fail_removed(self, task_ids: Iterable[str]) -> None:
-        """End the subscriptions of tasks that were removed with their contexts."""
-        for task_id in task_ids:
-            log = self._logs.get(task_id)
-            if log is not None and not self._owns(task_id) and log.saved:
-                log.fail(StreamLost())
 
     async def _read_on(self, log: TaskLog) -> None:
         async with log.reading:
