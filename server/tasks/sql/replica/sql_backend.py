@@ -6,8 +6,7 @@ Rule 2: takeovers run beside the heartbeat, one at a time: a task that was claim
         like a leaked one to another takeover.
 Rule 3: if a transaction cannot be written for a reason that concerns one context, the tasks in it fail, and no others.
         Its tasks that could be written are taken over again from their rows.
-Rule 4: this backend calls the runtime; the runtime knows the journal, the store and the ownership, and
-        not the backend.
+Rule 4: this backend calls the runtime; the runtime knows the journal, the store and the ownership, not the backend.
 """
 
 from __future__ import annotations
