@@ -155,7 +155,7 @@ async def _contexts(database: Database, before: datetime, freeze: FreezeContext,
 def _idle(before: datetime) -> ColumnElement[bool]:
     """Nothing works in the context, and nothing has changed since."""
     moving = or_(tasks.c.state.not_in(ENDED), tasks.c.changed_at >= to_microseconds(before))
-    touched = or_(artifacts.c.changed >= to_microseconds(before), _held())
+    touched = or_(artifacts.c.changed >= to_microseconds(before), _leased())
     return and_(
         contexts.c.changed_at < to_microseconds(before),
         ~exists().where(tasks.c.context_id == contexts.c.context_id, moving),
@@ -163,7 +163,7 @@ def _idle(before: datetime) -> ColumnElement[bool]:
     )
 
 
-def _held() -> ColumnElement[bool]:
+def _leased() -> ColumnElement[bool]:
     return artifacts.c.holder.in_(select(replicas.c.replica_id))
 
 
@@ -279,7 +279,7 @@ async def _versions(
 
 def _free() -> ColumnElement[bool]:
     """No draft is open, and no replica has the lease."""
-    return and_(artifacts.c.draft_task.is_(None), or_(artifacts.c.holder.is_(None), ~_held()))
+    return and_(artifacts.c.draft_task.is_(None), or_(artifacts.c.holder.is_(None), ~_leased()))
 
 
 def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[bool]:
