@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_canvas.server.wire import CANVAS
-from bench.client import HOST, ClientError
+from bench.client import HOST, ClientError, post
 from bench.servers import Server
 from bench.sse import Chunked
 
@@ -112,7 +112,9 @@ def _read(event: dict[str, Any], size: int, meter: Meter) -> None:
 
 async def _sse(port: int, path: str, body: dict[str, Any]) -> AsyncIterator[tuple[dict[str, Any], int]]:
     """The events of a stream, and the bytes of each on the wire."""
-    async with _posted(port, path, body) as reader:
+    reader, writer = await asyncio.open_connection(HOST, port)
+    with closing(writer):
+        writer.write(post(path, body, [CANVAS]))
         head = await reader.readuntil(b"\r\n\r\n")
         if not head.startswith(b"HTTP/1.1 200"):
             raise ClientError(head.decode())
@@ -122,21 +124,6 @@ async def _sse(port: int, path: str, body: dict[str, Any]) -> AsyncIterator[tupl
             for event in events:
                 whole = len(event) + 4
                 yield json.loads(event.removeprefix(b"data: ")), whole + len(f"{whole:x}") + 4
-
-
-@asynccontextmanager
-async def _posted(port: int, path: str, body: dict[str, Any]) -> AsyncIterator[asyncio.StreamReader]:
-    content = json.dumps(body).encode()
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n"
-        f"A2A-Version: 1.0\r\nA2A-Extensions: {CANVAS}\r\nConnection: close\r\n\r\n"
-    )
-    reader, writer = await asyncio.open_connection(HOST, port)
-    try:
-        writer.write(head.encode() + content)
-        yield reader
-    finally:
-        writer.close()
 
 
 WATCHES: dict[str, Watch] = {"JSON-RPC": _jsonrpc, "HTTP+JSON": _rest, "gRPC": _grpc}

@@ -8,9 +8,7 @@ counts in ticks of 10 ms, so the result is the mean of many edits.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -25,7 +23,7 @@ from a2a_canvas.server.wire import CANVAS
 from bench.canvas import NEW, PER_CHUNK, TIMES_TEXT, WATCHES, Meter, Place, Watch, connected
 from bench.client import ClientError
 from bench.report import Check, Report
-from bench.servers import Command, Server, ours, running
+from bench.servers import MEMORY, Command, Server, ours, running, script
 from tests.free_port import free_port
 
 MORE_MS = 20.0
@@ -60,9 +58,6 @@ FULL = Plan(12)
 QUICK = Plan(5)
 
 
-# ---------------------------------------------------------------------------- edits
-
-
 def _message(context: str, text: str, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
     message = {"messageId": str(uuid4()), "role": "ROLE_USER", "contextId": context, "parts": [{"text": text}]}
     return {"message": message | ({"metadata": {CANVAS: metadata}} if metadata else {})}
@@ -94,26 +89,14 @@ async def edit(place: Place, size: int, piece: int, watch: Watch) -> Meter:
     return meter.check()
 
 
-# ---------------------------------------------------------------------------- report
-
-
-@contextmanager
-def script() -> Iterator[Path]:
-    """`SCRIPT` in a file."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "edits.yaml")
-        path.write_text(SCRIPT)
-        yield path
-
-
 def serving(path: Path, grpc_port: int) -> Command:
-    """Our server, each delta an event: what comes in one frame would be one chunk."""
-    return lambda port: [*ours(0, path)(port), "--grpc-port", str(grpc_port)]
+    """Our server, each delta an event: the deltas of one frame would be one chunk."""
+    return ours(0, path, MEMORY, "--grpc-port", str(grpc_port))
 
 
 async def run(plan: Plan) -> Report:
     """All edits on one server."""
-    with script() as path:
+    with script(SCRIPT) as path:
         port = free_port()
         async with running(serving(path, port)) as server, connected(port) as rpc:
             return await measure(server, rpc, plan)

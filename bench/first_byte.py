@@ -10,9 +10,8 @@ import asyncio
 from dataclasses import dataclass
 
 from bench import crowd
-from bench.client import Watcher, send, watch
-from bench.crowd import NS_PER_MS, Crowd
-from bench.pace import Order, stamps
+from bench.crowd import Crowd
+from bench.pace import Order
 from bench.report import Check, Report, quantile
 from bench.servers import SHIPPED_FRAME_MS, paced, running
 
@@ -55,16 +54,8 @@ async def run(plan: Plan, frame_ms: float = SHIPPED_FRAME_MS) -> Report:
 
 async def probe(port: int, after: float) -> float:
     """Latency of the first byte of one new artifact, in milliseconds."""
-    firsts: list[float] = []
-
-    def listen(text: str, at: int) -> None:
-        if text and not firsts:
-            firsts.append((at - next(stamps(text))) / NS_PER_MS)
-
     await asyncio.sleep(after)
-    watcher = await watch(port, send(PROBE), Watcher(listen))
-    crowd.check(watcher, PROBE)
-    return firsts[0]
+    return await crowd.first_byte(port, PROBE)
 
 
 def report(plan: Plan, firsts: list[float]) -> Report:

@@ -64,7 +64,7 @@ async def test_an_edit_is_measured_on_every_binding_in_a_small_and_in_a_large_ar
 
 async def test_an_edit_that_is_not_what_was_asked_for_is_noticed() -> None:
     port = free_port()
-    with edits.script() as path:
+    with script(edits.SCRIPT) as path:
         async with running(edits.serving(path, port)) as server, canvas.connected(port) as rpc:
             place = await edits.make(server, rpc, edits.SMALL)
             with pytest.raises(ClientError, match="chunks"):
