@@ -12,7 +12,8 @@ Rule 5: thinking is emitted as deltas, whatever the adapter sends (docs/extensio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar, assert_never
 
@@ -85,6 +86,7 @@ class Answer(Generic[B]):
         new_block: makes a block.
 
     Attributes:
+        progress: that of the turn, with this call.
         stop_reason: why the model stopped.
         usage: the tokens of a completed call.
         ended: whether the end of the call was emitted.
@@ -100,16 +102,22 @@ class Answer(Generic[B]):
         self.stop_reason: StopReason = "error"
         self.usage = Usage()
         self.ended = False
-        self._progress = progress.next_call()
+        self.progress = progress.next_call()
         self._emit = emit
         self._thinking = ThinkingDeltas(thinking)
         self._new_block = new_block
         self._open: dict[int, B] = {}
 
-    @property
-    def progress(self) -> Progress:
-        """That of the turn, with this call."""
-        return self._progress
+    async def read(self, stream: AsyncGenerator[ModelEvent, None]) -> None:
+        """Handle all events of a call.
+
+        Raises:
+            ModelError: the stream failed, or is not a complete answer.
+        """
+        async with aclosing(stream) as events:
+            async for event in events:
+                await self.take(event)
+        self.check_ended()
 
     async def take(self, event: ModelEvent) -> None:
         """Handle the next event.
@@ -136,9 +144,9 @@ class Answer(Generic[B]):
             case BlockStop():
                 await self._stop(event.llm_index)
             case MessageStart():
-                await self._emit(ev.MessageStarted(self._progress.round))
+                await self._emit(ev.MessageStarted(self.progress.round))
             case StopReasonDelta():
-                await self._emit(ev.MessageDelta(self._progress.round))
+                await self._emit(ev.MessageDelta(self.progress.round))
             case MessageStop():
                 await self._whole(event)
             case _:
@@ -148,7 +156,7 @@ class Answer(Generic[B]):
         """Emit the end of the call, once."""
         if not self.ended:
             self.ended = True
-            await self._emit(ev.LlmCallCompleted(self._progress.round, reason, usage))
+            await self._emit(ev.LlmCallCompleted(self.progress.round, reason, usage))
 
     def check_ended(self) -> None:
         """Raises `ModelError` if the stream ended without `MessageStop`."""
@@ -182,21 +190,21 @@ class Answer(Generic[B]):
     # ------------------------------------------------------------------------ blocks
 
     def _block(self, llm_index: int, kind: BlockKind) -> B:
-        block = self._open[self._progress.blocks.index_of(llm_index)]
+        block = self._open[self.progress.blocks.index_of(llm_index)]
         if block.kind != kind:
             raise BlockError(llm_index, f"is a {block.kind} block and was sent a piece of a {kind} block")
         return block
 
     async def _start(self, event: BlockStart) -> None:
-        blocks, index = self._progress.blocks.start(event.llm_index)
-        self._progress = replace(self._progress, blocks=blocks)
-        block = self._new_block(ev.BlockPosition(index, self._progress.round, event.llm_index), event.kind)
+        blocks, index = self.progress.blocks.start(event.llm_index)
+        self.progress = replace(self.progress, blocks=blocks)
+        block = self._new_block(ev.BlockPosition(index, self.progress.round, event.llm_index), event.kind)
         self._open[index] = block
         await self._begin_block(block, event)
 
     async def _stop(self, llm_index: int) -> None:
-        blocks, index = self._progress.blocks.stop(llm_index)
-        self._progress = replace(self._progress, blocks=blocks)
+        blocks, index = self.progress.blocks.stop(llm_index)
+        self.progress = replace(self.progress, blocks=blocks)
         await self._end_block(self._open.pop(index))
 
     async def _whole(self, event: MessageStop) -> None:

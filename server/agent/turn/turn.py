@@ -21,27 +21,19 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from a2a_canvas.server.agent.blocks import BlockError, Progress
+from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.endings import (
     INTERNAL_ERROR,
     MAX_TRIES,
     Ending,
     ending_from_stop_reason,
     ending_from_tools,
-    failure_reason,
-    is_retryable,
     retry_delay,
     with_closing_text,
 )
-from a2a_canvas.server.agent.events import (
-    Emit,
-    State,
-    Transcript,
-    UserMessage,
-)
+from a2a_canvas.server.agent.events import Emit, State, Transcript, UserMessage
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, ModelError, TooLong, ToolResult
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
@@ -246,7 +238,7 @@ class _Turn:
             try:
                 await self._stream_answer(call)
                 return call
-            except (ModelError, BlockError) as error:
+            except ModelError as error:
                 logger.warning("Model call of task %s failed: %s", self._request.task_id, error)
                 failure = error
             except LimitReached:
@@ -260,21 +252,18 @@ class _Turn:
                 self._progress = call.progress
             tries_left -= not isinstance(failure, TooLong)
             if not await self._retries(failure, tries_left):
-                return Ending(State.FAILED, failure_reason(failure))
+                return Ending(State.FAILED, failure.reason)
 
-    async def _retries(self, failure: ModelError | BlockError, tries_left: int) -> bool:
+    async def _retries(self, failure: ModelError, tries_left: int) -> bool:
         if isinstance(failure, TooLong):
             return self._requests.shrink(failure, self._transcripts)
-        if not tries_left or not is_retryable(failure):
+        if not tries_left or not failure.retryable:
             return False
         await self._sleep(retry_delay(tries_left, failure, random.random()))
         return True
 
     async def _stream_answer(self, call: ModelCall) -> None:
-        async with aclosing(self._llm.stream(self._requests.next(self._transcripts))) as stream:
-            async for event in stream:
-                await call.take(event)
-        call.check_ended()
+        await call.read(self._llm.stream(self._requests.next(self._transcripts)))
         self._requests.counted(call.usage.sent)
 
     @property
