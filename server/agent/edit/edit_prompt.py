@@ -158,7 +158,11 @@ def _placement(prompt: EditPrompt) -> tuple[str, ...]:
     if prompt.strategy == "replace":
         return (
             "Return only the new version of the selected text. It replaces the selected text.",
-            *(("The selected text ends with a line break: end yours with one too.",) if _ends_line(prompt) else ()),
+            *(
+                ("The selected text ends with a line break: end yours with one too.",)
+                if prompt.selected.endswith("\n")
+                else ()
+            ),
             f"If nothing of it is to remain, return {prompt.deletion_mark} and nothing else: it is then deleted.",
         )
     side = "before" if prompt.strategy == "insert_before" else "after"
@@ -167,7 +171,3 @@ def _placement(prompt: EditPrompt) -> tuple[str, ...]:
         "do not repeat it.",
         line_breaks,
     )
-
-
-def _ends_line(prompt: EditPrompt) -> bool:
-    return prompt.selected.endswith("\n")

@@ -87,16 +87,12 @@ async def check_operation(operation: Operation, context_id: str, store: Artifact
 
 
 def _check_versions(operation: Operation, count: int) -> None:
-    named = {"baseVersion": _base(operation)}
+    named = {"baseVersion": operation.change.base if isinstance(operation, VersionStep) else operation.base_version}
     if isinstance(operation, VersionStep) and isinstance(operation.change, Restore):
         named["version"] = operation.change.version
     for name, version in named.items():
         if version is not None and not 1 <= version <= count:
             raise InvalidOperation(name, f"is {version} and must be 1 to {count}")
-
-
-def _base(operation: Operation) -> int | None:
-    return operation.change.base if isinstance(operation, VersionStep) else operation.base_version
 
 
 async def run_operation(
