@@ -109,9 +109,7 @@ def _messages(request: m.ModelRequest) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     ids = _Ids()
     for message in request.messages:
-        content = _content(message, ids)
-        if message.role == "user":
-            content = content or [_EMPTY]
+        content = _content(message, ids) or ([_EMPTY] if message.role == "user" else [])
         if content and messages and messages[-1]["role"] == message.role:
             messages[-1]["content"].extend(content)
         elif content:
@@ -199,10 +197,8 @@ def _attachment(file: m.Attachment) -> dict[str, Any]:
     if block := _media_block(file):
         return block
     if is_text(file):
-        return {
-            "type": "text",
-            "text": f"File {replace_surrogates(file.name) or media_type_of(file)}:\n\n{attachment_text(file)}",
-        }
+        name = replace_surrogates(file.name) or media_type_of(file)
+        return {"type": "text", "text": f"File {name}:\n\n{attachment_text(file)}"}
     return {"type": "text", "text": replace_surrogates(placeholder(file))}
 
 
@@ -215,11 +211,8 @@ def _media_block(file: m.Attachment) -> dict[str, Any] | None:
         source = {"type": "base64", "media_type": media_type, "data": base64.b64encode(file.content).decode("ascii")}
     if media_type != PDF:
         return {"type": "image", "source": source}
-    return {
-        "type": "document",
-        "source": source,
-        **({"title": replace_surrogates(file.name)} if file.name.strip() else {}),
-    }
+    title = {"title": replace_surrogates(file.name)} if file.name.strip() else {}
+    return {"type": "document", "source": source, **title}
 
 
 def _marked_end(messages: list[dict[str, Any]], mark: dict[str, Any]) -> list[dict[str, Any]]:

@@ -57,7 +57,8 @@ def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) 
             names = {call.id: call.name for call in calls}
             turn = turn and replace(turn, made=(*turn.made, tuple(call.name for call in calls)))
         elif _begins(message, names, turn):
-            turn = _begin(rules, index, message)
+            text = "\n".join(item.text for item in message.content if isinstance(item, ModelText) and not item.note)
+            turn = _matched(rules, index, text, message.message_id)
     return turn
 
 
@@ -102,11 +103,6 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: ScriptTurn | 
     if "ask_user" in accepted:
         return False
     return turn is None or "decline_task" in accepted or turn.is_over
-
-
-def _begin(rules: Sequence[ScriptRule], index: int, message: ModelMessage) -> ScriptTurn:
-    text = "\n".join(item.text for item in message.content if isinstance(item, ModelText) and not item.note)
-    return _matched(rules, index, text, message.message_id)
 
 
 def _matched(

@@ -72,16 +72,11 @@ class ScriptedModel:
         new_id: NewId = fresh_tool_id,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
+        self.name = f"script:{file_name}"
         self._rules = tuple(rules)
-        self._file_name = file_name
         self._new_id = new_id
         self._sleep = sleep
         self._tries: dict[tuple[int, int, str, int], int] = {}
-
-    @property
-    def name(self) -> str:
-        """`script:` and the name of the file."""
-        return f"script:{self._file_name}"
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Say what comes next in the conversation.
@@ -97,7 +92,9 @@ class ScriptedModel:
         return paced(events, delay, self._sleep)
 
     def _next(self, request: ModelRequest) -> tuple[Iterator[ModelEvent], float]:
-        turn = self._turn(request)
+        turn = current_turn(self._rules, request.messages)
+        if request.edit:
+            turn = edit_turn(self._rules, request.edit, request.messages[-1].message_id)
         if turn is None or turn.groups is None:
             said = turn.text if turn else ""
             raise ModelError(f"No rule of the script matches this message: {_short(said)}", retryable=False)
@@ -111,11 +108,6 @@ class ScriptedModel:
         if now.error is not None:
             events = self._failing(events, now.error, turn, number)
         return events, seconds(filled(now.delay, turn.groups))
-
-    def _turn(self, request: ModelRequest) -> ScriptTurn | None:
-        if request.edit is None:
-            return current_turn(self._rules, request.messages)
-        return edit_turn(self._rules, request.edit, request.messages[-1].message_id)
 
     def _failing(
         self, events: Iterator[ModelEvent], failure: ScriptFailure, turn: ScriptTurn, number: int
