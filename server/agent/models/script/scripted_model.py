@@ -36,17 +36,15 @@ from a2a_canvas.server.agent.models.playback import (
     paced,
 )
 from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn, current_turn, edit_turn
-from a2a_canvas.server.agent.models.script.rules import ScriptFailure, ScriptRound, ScriptRule, read_rules
+from a2a_canvas.server.agent.models.script.rules import ScriptFailure, ScriptRound, read_rules
 from a2a_canvas.server.agent.models.script.values import BadValue, Groups, fill, fill_tree, filled, seconds, whole
 
 _KEPT_TRIES = 1000
 _OVERLOADED = 529
 
 
-def load_script(
-    path: str | pathlib.Path, *, new_id: NewId = fresh_tool_id, sleep: Sleep = asyncio.sleep
-) -> ScriptedModel:
-    """A model that says what the script at `path` tells it to.
+class ScriptedModel:
+    """An `LLM` that says what the script at `path` tells it to.
 
     Args:
         path: a YAML file.
@@ -56,24 +54,14 @@ def load_script(
     Raises:
         ScriptError: the script cannot be used; its message is `FILE:LINE: reason`.
     """
-    return ScriptedModel(read_rules(str(path)), pathlib.Path(path).name, new_id=new_id, sleep=sleep)
-
-
-class ScriptedModel:
-    """An `LLM` that plays rules. Use `load_script` to make one from a file."""
 
     thinking: Literal["delta", "accumulated"] = "delta"
 
     def __init__(
-        self,
-        rules: Sequence[ScriptRule],
-        file_name: str,
-        *,
-        new_id: NewId = fresh_tool_id,
-        sleep: Sleep = asyncio.sleep,
+        self, path: str | pathlib.Path, *, new_id: NewId = fresh_tool_id, sleep: Sleep = asyncio.sleep
     ) -> None:
-        self.name = f"script:{file_name}"
-        self._rules = tuple(rules)
+        self.name = f"script:{pathlib.Path(path).name}"
+        self._rules = read_rules(str(path))
         self._new_id = new_id
         self._sleep = sleep
         self._tries: dict[tuple[int, int, str, int], int] = {}
@@ -97,7 +85,8 @@ class ScriptedModel:
             turn = edit_turn(self._rules, request.edit, request.messages[-1].message_id)
         if turn is None or turn.groups is None:
             said = turn.text if turn else ""
-            raise ModelError(f"No rule of the script matches this message: {_short(said)}", retryable=False)
+            shown = said if len(said) <= 100 else f"{said[:100]}…"
+            raise ModelError(f"No rule of the script matches this message: {shown}", retryable=False)
         number, left = turn.next_round()
         if number == len(turn.rounds):
             return answer(request, (), itertools.repeat(1)), 0.0
@@ -131,7 +120,8 @@ def broken(events: Iterable[ModelEvent], status: int, after: int) -> Iterator[Mo
     deltas = 0
     for event in events:
         if deltas >= after or isinstance(event, StopReasonDelta):
-            raise ModelError(f"The model answered {status}{_phrase(status)}.", retryable=_is_passing(status))
+            passing = status in (408, 409, 429) or 500 <= status <= 599
+            raise ModelError(f"The model answered {status}{_phrase(status)}.", retryable=passing)
         deltas += delta_length(event) > 0
         yield event
 
@@ -148,10 +138,6 @@ def _blocks(now: ScriptRound, left: Sequence[int], groups: Groups, new_id: NewId
         yield ToolUse(new_id(), fill(call.name, groups), tree)
 
 
-def _is_passing(status: int) -> bool:
-    return status in (408, 409, 429) or 500 <= status <= 599
-
-
 def _phrase(status: int) -> str:
     if status == _OVERLOADED:
         return " (overloaded)"
@@ -159,7 +145,3 @@ def _phrase(status: int) -> str:
         return f" ({HTTPStatus(status).phrase.lower()})"
     except ValueError:
         return ""
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 100 else f"{text[:100]}…"
