@@ -163,8 +163,6 @@ class Answer(Generic[B]):
         if not self.ended:
             raise ModelError("The connection to the model ended in the middle of its answer.", retryable=True)
 
-    # ------------------------------------------------------- what a subclass handles
-
     async def _text(self, block: B, delta: str) -> None:
         """Text was added to a block."""
 
@@ -186,8 +184,6 @@ class Answer(Generic[B]):
         """A block has ended. Nothing is emitted for a tool call."""
         if block.kind != "tool_use":
             await self._emit(ev.BlockStopped(block.place))
-
-    # ------------------------------------------------------------------------ blocks
 
     def _block(self, llm_index: int, kind: BlockKind) -> B:
         block = self._open[self.progress.blocks.index_of(llm_index)]

@@ -102,9 +102,6 @@ Operation = SelectionEdit | VersionStep | Put
 Intent = Operation | Converse
 
 
-# ------------------------------------------------------------------------ reading a message
-
-
 def intent_of(metadata: Metadata, parts: Parts) -> Intent:
     """What a message of these metadata and parts asks for (`UserMessage.intent`).
 
@@ -139,9 +136,6 @@ def _intent(given: Mapping[str, Any], parts: Parts) -> Intent:
     return _read(_OPERATIONS[op], given).intent(parts)
 
 
-# ------------------------------------------------------------------------ the wire format
-
-
 class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
 
@@ -172,19 +166,20 @@ class _SelectionForm(_Form):
         return SelectionRequest(self.start, self.end, self.unit, self.text, self.line_start, last_line)
 
 
-class _FocusForm(_Form):
+class _ArtifactForm(_Form):
     artifact_id: Id
     base_version: int | None = None
+
+
+class _FocusForm(_ArtifactForm):
     selection: _SelectionForm | None = None
 
     def focus(self) -> Focus:
         return Focus(self.artifact_id, self.base_version, self.selection.to_request() if self.selection else None)
 
 
-class _EditForm(_Form):
+class _EditForm(_ArtifactForm):
     op: Literal["edit"]
-    artifact_id: Id
-    base_version: int | None = None
     selection: _SelectionForm
     strategy: Strategy = "replace"
 
@@ -192,10 +187,8 @@ class _EditForm(_Form):
         return _edit(self.artifact_id, self.selection.to_request(), self.strategy, parts, self.base_version)
 
 
-class _StepForm(_Form):
+class _StepForm(_ArtifactForm):
     op: Literal["undo", "redo"]
-    artifact_id: Id
-    base_version: int | None = None
     group: bool = False
 
     def intent(self, parts: Parts) -> VersionStep:
@@ -203,20 +196,16 @@ class _StepForm(_Form):
         return VersionStep(self.artifact_id, step(self.base_version, self.group))
 
 
-class _RestoreForm(_Form):
+class _RestoreForm(_ArtifactForm):
     op: Literal["restore"]
-    artifact_id: Id
-    base_version: int | None = None
     version: int
 
     def intent(self, parts: Parts) -> VersionStep:
         return VersionStep(self.artifact_id, Restore(self.version, self.base_version))
 
 
-class _PutForm(_Form):
+class _PutForm(_ArtifactForm):
     op: Literal["put"]
-    artifact_id: Id
-    base_version: int | None = None
     text: str
 
     def intent(self, parts: Parts) -> Put:

@@ -42,8 +42,6 @@ _KEY_LENGTH: Final = 12
 
 _RawStream = anthropic.AsyncStream[RawMessageStreamEvent]
 
-# -------------------------------------------------------------------- failures
-
 _TOO_LONG: Final = (
     "The request is too long for the model: send less at a time, or raise --context-window if it takes more."
 )
@@ -145,9 +143,6 @@ def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
         if "thinking" in said and "display" in said:
             return "display"
     return "thinking" if "thinking" in said and not said.startswith("messages.") else None
-
-
-# ------------------------------------------------------------------- the model
 
 
 def _client_from(environ: Mapping[str, str]) -> anthropic.AsyncAnthropic:

@@ -135,8 +135,6 @@ class ModelCall(Answer[_Block]):
         self._deferred.clear()
         return outcomes
 
-    # ------------------------------------------------------------------- blocks
-
     async def _begin_block(self, block: _Block, event: BlockStart) -> None:
         block.name, block.final = event.name, event.final
         if event.kind == "tool_use":
@@ -221,8 +219,6 @@ class ModelCall(Answer[_Block]):
         index = block.place.index
         at = next((n for n, (other, _) in enumerate(self._pending) if other > index), len(self._pending))
         self._pending.insert(at, (index, content))
-
-    # -------------------------------------------------------------------- calls
 
     async def _stop_call(self, block: _Block) -> None:
         block.input = _parsed(block.pieces)

@@ -16,15 +16,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from a2a_canvas.server.agent.events import AssistantOutput, Transcript, TranscriptItem, UserInput, UserMessage
-from a2a_canvas.server.agent.intent import (
-    Converse,
-    Focus,
-    Intent,
-    Put,
-    SelectionEdit,
-    SelectionRequest,
-    VersionStep,
-)
+from a2a_canvas.server.agent.intent import Converse, Focus, Intent, Put, SelectionEdit, SelectionRequest, VersionStep
 from a2a_canvas.server.agent.model import (
     UNANSWERED,
     Attachment,
@@ -98,7 +90,8 @@ class _MessageBuilder:
             case AssistantOutput():
                 if item.call != self._call:
                     self.end_answer()
-                    self._begin_answer(item.call)
+                    self._end_user()
+                    self._call = item.call
                 self._blocks.extend(item.blocks)
             case ToolResult():
                 self._results[item.tool_use_id] = item
@@ -119,10 +112,6 @@ class _MessageBuilder:
     def done(self) -> tuple[ModelMessage, ...]:
         self._end_user()
         return tuple(self._messages)
-
-    def _begin_answer(self, call: int) -> None:
-        self._end_user()
-        self._call = call
 
     def _end_user(self) -> None:
         if self._said:

@@ -175,9 +175,6 @@ def _step(command: ChatCommand | PassageEdit, focus: str, steps: Sequence[Comple
             assert_never(command)
 
 
-# ------------------------------------------------------------------- commands
-
-
 def _draft(topic: str, opening: str = "") -> tuple[AssistantBlock, ...]:
     return (
         Thinking(f"Planning an outline on {topic}.", signature="rehearsal"),
@@ -249,9 +246,6 @@ def _wrote(last: CompletedCall, did: str) -> tuple[AssistantBlock, ...]:
     artifact = last.input.get("artifact")
     name = name_of(artifact) if isinstance(artifact, Mapping) else "the document"
     return say(f"I have {did} “{name}”. Ask me to add to it, or to replace words in it.")
-
-
-# ------------------------------------------------------------------- blocks
 
 
 def _update(

@@ -55,8 +55,6 @@ def edited(passage: EditPrompt) -> str:
     return _inserted(passage)
 
 
-# ------------------------------------------------------------------- in place of the selection
-
 _Edit = Callable[[EditPrompt], str | None]
 """The new text of a selection without the line breaks at its end, or None if the row does not apply after all."""
 
@@ -189,9 +187,6 @@ _REPLACING: Final[Sequence[tuple[re.Pattern[str], _Edit]]] = (
 )
 
 
-# ------------------------------------------------------------------- beside the selection, or at a place
-
-
 def _inserted(passage: EditPrompt) -> str:
     """The new text, with what parts it from what stands on its left and right: lines from lines, words from words."""
     new, left, right = _new(passage), passage.before, passage.selected + passage.after
@@ -214,9 +209,6 @@ def _new(passage: EditPrompt) -> str:
     if isinstance(command, AddCommand | DraftCommand) and is_markdown(passage.language):
         return section(command.topic).strip("\n")
     return _marked(passage, "")
-
-
-# ------------------------------------------------------------------- words
 
 
 def _quoted(text: str) -> str | None:

@@ -79,11 +79,7 @@ def _paragraphs(text: str, lines: list[Span], markdown: bool) -> Iterator[Span]:
         if said.strip() and not (markdown and _HEADING.match(said)):
             begun = Span(begun.start if begun else line.start, line.end)
         elif begun:
-            yield _with_line_breaks(begun, text)
+            yield Span(begun.start, len(text) - len(text[begun.end :].lstrip("\r\n")))
             begun = None
     if begun:
         yield begun
-
-
-def _with_line_breaks(span: Span, text: str) -> Span:
-    return Span(span.start, len(text) - len(text[span.end :].lstrip("\r\n")))

@@ -96,9 +96,6 @@ def _quoted(text: str, span: Span, new: str) -> tuple[str, str]:
         around = 2 * around or 16
 
 
-# ------------------------------------------------------------------- names of documents
-
-
 def mentioned(text: str, entries: _Entries) -> list[Mapping[str, Any]]:
     """The documents that are named in the text, each once."""
     quotes = [Span(*quote.span()) for quote in QUOTED.finditer(text)]

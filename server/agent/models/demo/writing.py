@@ -89,9 +89,6 @@ def _seed(topic: str) -> int:
     return int.from_bytes(hashlib.sha256(topic.encode("utf-8", "replace")).digest()[:8], "big")
 
 
-# ------------------------------------------------------------------- the blocks of a round
-
-
 def say(text: str) -> tuple[AssistantBlock, ...]:
     """The last words of a turn."""
     return (ModelText(text),)
