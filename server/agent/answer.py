@@ -18,22 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar, assert_never
 
 from a2a_canvas.server.agent import events as ev
+from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.blocks import BlockError, Progress
-from a2a_canvas.server.agent.model import (
-    BlockStart,
-    BlockStop,
-    InputDelta,
-    MessageStart,
-    MessageStop,
-    ModelError,
-    ModelEvent,
-    SignatureDelta,
-    StopReason,
-    StopReasonDelta,
-    TextDelta,
-    ThinkingDelta,
-    Usage,
-)
 from a2a_canvas.store.text.unicode import replace_surrogates
 
 BlockKind = Literal["text", "thinking", "tool_use"]
@@ -99,8 +85,8 @@ class Answer(Generic[B]):
         thinking: Literal["delta", "accumulated"],
         new_block: Callable[[ev.BlockPosition, BlockKind], B],
     ) -> None:
-        self.stop_reason: StopReason = "error"
-        self.usage = Usage()
+        self.stop_reason: m.StopReason = "error"
+        self.usage = m.Usage()
         self.ended = False
         self.progress = progress.next_call()
         self._emit = emit
@@ -108,7 +94,7 @@ class Answer(Generic[B]):
         self._new_block = new_block
         self._open: dict[int, B] = {}
 
-    async def read(self, stream: AsyncGenerator[ModelEvent, None]) -> None:
+    async def read(self, stream: AsyncGenerator[m.ModelEvent, None]) -> None:
         """Handle all events of a call.
 
         Raises:
@@ -119,40 +105,40 @@ class Answer(Generic[B]):
                 await self.take(event)
         self.check_ended()
 
-    async def take(self, event: ModelEvent) -> None:
+    async def take(self, event: m.ModelEvent) -> None:
         """Handle the next event.
 
         Raises:
             BlockError: it is for a block that is not open, or of another kind.
         """
         match event:
-            case TextDelta():
+            case m.TextDelta():
                 await self._text(self._block(event.llm_index, "text"), replace_surrogates(event.text))
-            case InputDelta():
+            case m.InputDelta():
                 await self._input(self._block(event.llm_index, "tool_use"), replace_surrogates(event.partial_json))
-            case ThinkingDelta():
+            case m.ThinkingDelta():
                 block = self._block(event.llm_index, "thinking")
                 text = replace_surrogates(event.text)
                 block.altered |= text is not event.text
                 await self._think(block, self._thinking.feed(text))
-            case SignatureDelta():
+            case m.SignatureDelta():
                 block = self._block(event.llm_index, "thinking")
                 block.signature += event.signature
                 block.redacted += event.redacted
-            case BlockStart():
+            case m.BlockStart():
                 await self._start(event)
-            case BlockStop():
+            case m.BlockStop():
                 await self._stop(event.llm_index)
-            case MessageStart():
+            case m.MessageStart():
                 await self._emit(ev.MessageStarted(self.progress.round))
-            case StopReasonDelta():
+            case m.StopReasonDelta():
                 await self._emit(ev.MessageDelta(self.progress.round))
-            case MessageStop():
+            case m.MessageStop():
                 await self._whole(event)
             case _:
                 assert_never(event)
 
-    async def end(self, reason: StopReason, usage: Usage) -> None:
+    async def end(self, reason: m.StopReason, usage: m.Usage) -> None:
         """Emit the end of the call, once."""
         if not self.ended:
             self.ended = True
@@ -161,7 +147,7 @@ class Answer(Generic[B]):
     def check_ended(self) -> None:
         """Raises `ModelError` if the stream ended without `MessageStop`."""
         if not self.ended:
-            raise ModelError("The connection to the model ended in the middle of its answer.", retryable=True)
+            raise m.ModelError("The connection to the model ended in the middle of its answer.", retryable=True)
 
     async def _text(self, block: B, delta: str) -> None:
         """Text was added to a block."""
@@ -174,7 +160,7 @@ class Answer(Generic[B]):
         if piece:
             await self._emit(ev.ThinkingAdded(block.place, piece))
 
-    async def _begin_block(self, block: B, event: BlockStart) -> None:
+    async def _begin_block(self, block: B, event: m.BlockStart) -> None:
         """A block has begun. Nothing is emitted for a tool call."""
         if event.kind != "tool_use":
             self._thinking.begin_block()
@@ -191,7 +177,7 @@ class Answer(Generic[B]):
             raise BlockError(llm_index, f"is a {block.kind} block and was sent a piece of a {kind} block")
         return block
 
-    async def _start(self, event: BlockStart) -> None:
+    async def _start(self, event: m.BlockStart) -> None:
         blocks, index = self.progress.blocks.start(event.llm_index)
         self.progress = replace(self.progress, blocks=blocks)
         block = self._new_block(ev.BlockPosition(index, self.progress.round, event.llm_index), event.kind)
@@ -203,7 +189,7 @@ class Answer(Generic[B]):
         self.progress = replace(self.progress, blocks=blocks)
         await self._end_block(self._open.pop(index))
 
-    async def _whole(self, event: MessageStop) -> None:
+    async def _whole(self, event: m.MessageStop) -> None:
         self.stop_reason, self.usage = event.stop_reason, event.usage
         for index in tuple(self._open):
             await self._end_block(self._open.pop(index))
