@@ -88,14 +88,12 @@ def paced(frame_ms: float, database: str = MEMORY, max_turns: int = ALL_AT_ONCE)
     return lambda port: ["-m", "bench.paced_server", str(port), str(frame_ms), database, str(max_turns)]
 
 
-def theirs(port: int) -> Sequence[str]:
-    """The SDK's handler."""
-    return theirs_on(MEMORY)(port)
-
-
 def theirs_on(database: str) -> Command:
     """The SDK's handler over the task store that fits the database."""
     return lambda port: ["-m", "bench.baseline", str(port), database]
+
+
+theirs = theirs_on(MEMORY)
 
 
 @contextmanager
