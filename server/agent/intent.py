@@ -184,7 +184,8 @@ class _EditForm(_ArtifactForm):
     strategy: Strategy = "replace"
 
     def intent(self, parts: Parts) -> SelectionEdit:
-        return _edit(self.artifact_id, self.selection.to_request(), self.strategy, parts, self.base_version)
+        selection, instruction = self.selection.to_request(), _instruction(parts)
+        return SelectionEdit(self.artifact_id, selection, self.strategy, instruction, self.base_version)
 
 
 class _StepForm(_ArtifactForm):
@@ -223,28 +224,15 @@ class _AgentStackForm(BaseModel):
     description: str = ""
 
     def intent(self, parts: Parts) -> SelectionEdit:
-        return _edit(
-            self.artifact_id,
-            SelectionRequest(self.start_index, self.end_index, fields=("start_index", "end_index")),
-            "replace",
-            parts,
-            None,
-            self.description,
-        )
+        selection = SelectionRequest(self.start_index, self.end_index, fields=("start_index", "end_index"))
+        return SelectionEdit(self.artifact_id, selection, "replace", _instruction(parts, self.description), None)
 
 
-def _edit(
-    artifact_id: str,
-    selection: SelectionRequest,
-    strategy: Strategy,
-    parts: Parts,
-    base_version: int | None,
-    description: str = "",
-) -> SelectionEdit:
+def _instruction(parts: Parts, description: str = "") -> str:
     said = dict.fromkeys(words for words in (description.strip(), instruction_of(parts)) if words)
     if not said:
         raise InvalidOperation("message.parts", "must say in a text what is to be changed")
-    return SelectionEdit(artifact_id, selection, strategy, "\n".join(said), base_version)
+    return "\n".join(said)
 
 
 _OPERATIONS: Mapping[str, type[_EditForm | _StepForm | _RestoreForm | _PutForm]] = {

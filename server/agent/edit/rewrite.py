@@ -43,13 +43,6 @@ NO_TEXT = (
 """The failure reason of rule 4: the reply was thinking alone, a tool call, or empty."""
 
 
-class NoText(ModelError):
-    """The reply has no text."""
-
-    def __init__(self, *, retryable: bool) -> None:
-        super().__init__(NO_TEXT, retryable=retryable)
-
-
 @dataclass(frozen=True, slots=True)
 class EditContext:
     """What an edit works with; `sleep` waits before a retry."""
@@ -96,7 +89,7 @@ async def rewrite(
             return _edited(await stream.complete(), stream.target, prompt.name, rewritten.remarks)
         except ModelError as error:
             again = bool(tries_left) and error.retryable
-            silent = silent or isinstance(error, NoText)
+            silent = silent or error.reason == NO_TEXT
             await shielded(stream.abort(again=again))
             if not again:
                 return Ending(ev.State.FAILED, error.reason)
@@ -143,7 +136,7 @@ def _check(rewritten: EditReply, *, once_more: bool) -> None:
     if not rewritten.alone:
         raise ModelError(NOT_ALONE, retryable=True)
     if rewritten.empty:
-        raise NoText(retryable=once_more)
+        raise ModelError(NO_TEXT, retryable=once_more)
 
 
 def _edited(applied: Applied, target: EditTarget, name: str, remarks: str) -> Ending:

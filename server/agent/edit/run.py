@@ -129,16 +129,13 @@ async def apply_user_changes(
     """
     evented = EventedArtifactStore(store, listener(emit))
     wanted = [(Ref(context_id, artifact_id, task_id, "user"), change) for artifact_id, change in changes]
-    for ref, _ in wanted:
-        try:
+    try:
+        for ref, _ in wanted:
             await store.prepare(ref)
-        except StoreError as error:
-            return await _rejection(error, ref, store)
-    for ref, change in wanted:
-        try:
+        for ref, change in wanted:
             await evented.apply(ref, change)
-        except StoreError as error:
-            return await _rejection(error, ref, store)
+    except StoreError as error:
+        return await _rejection(error, ref, store)
     return None
 
 

@@ -38,13 +38,9 @@ class ScriptTurn:
     """The names of the calls in each assistant message since."""
 
     def next_round(self) -> tuple[int, tuple[int, ...]]:
-        """The position in the rule; see `next_round`."""
+        """The number of the round that is next, and which of its calls are left."""
         names = [[fill(call.name, self.groups or {}) for call in one.tools] for one in self.rounds]
         return next_round(names, self.made)
-
-    @property
-    def is_over(self) -> bool:
-        return self.next_round()[0] == len(self.rounds)
 
 
 def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) -> ScriptTurn | None:
@@ -102,7 +98,7 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: ScriptTurn | 
     accepted = {names.get(result.tool_use_id) for result in results if not result.is_error}
     if "ask_user" in accepted:
         return False
-    return turn is None or "decline_task" in accepted or turn.is_over
+    return turn is None or "decline_task" in accepted or turn.next_round()[0] == len(turn.rounds)
 
 
 def _matched(

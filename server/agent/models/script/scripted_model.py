@@ -17,15 +17,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from http import HTTPStatus
 from typing import Literal
 
-from a2a_canvas.server.agent.model import (
-    ModelError,
-    ModelEvent,
-    ModelRequest,
-    ModelText,
-    StopReasonDelta,
-    Thinking,
-    ToolUse,
-)
+from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.models.playback import (
     AssistantBlock,
     NewId,
@@ -66,7 +58,7 @@ class ScriptedModel:
         self._sleep = sleep
         self._tries: dict[tuple[int, int, str, int], int] = {}
 
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    def stream(self, request: m.ModelRequest) -> AsyncGenerator[m.ModelEvent, None]:
         """Say what comes next in the conversation.
 
         Raises:
@@ -76,17 +68,17 @@ class ScriptedModel:
         try:
             events, delay = self._next(request)
         except BadValue as error:
-            raise ModelError(f"The script cannot be played: {error}.", retryable=False) from error
+            raise m.ModelError(f"The script cannot be played: {error}.", retryable=False) from error
         return paced(events, delay, self._sleep)
 
-    def _next(self, request: ModelRequest) -> tuple[Iterator[ModelEvent], float]:
+    def _next(self, request: m.ModelRequest) -> tuple[Iterator[m.ModelEvent], float]:
         turn = current_turn(self._rules, request.messages)
         if request.edit:
             turn = edit_turn(self._rules, request.edit, request.messages[-1].message_id)
         if turn is None or turn.groups is None:
             said = turn.text if turn else ""
             shown = said if len(said) <= 100 else f"{said[:100]}…"
-            raise ModelError(f"No rule of the script matches this message: {shown}", retryable=False)
+            raise m.ModelError(f"No rule of the script matches this message: {shown}", retryable=False)
         number, left = turn.next_round()
         if number == len(turn.rounds):
             return answer(request, (), itertools.repeat(1)), 0.0
@@ -99,8 +91,8 @@ class ScriptedModel:
         return events, seconds(filled(now.delay, turn.groups))
 
     def _failing(
-        self, events: Iterator[ModelEvent], failure: ScriptFailure, turn: ScriptTurn, number: int
-    ) -> Iterator[ModelEvent]:
+        self, events: Iterator[m.ModelEvent], failure: ScriptFailure, turn: ScriptTurn, number: int
+    ) -> Iterator[m.ModelEvent]:
         status, after, times = (
             whole(filled(value, turn.groups or {})) for value in (failure.status, failure.after, failure.times)
         )
@@ -112,16 +104,16 @@ class ScriptedModel:
         return broken(events, status, after) if tries <= times else events
 
 
-def broken(events: Iterable[ModelEvent], status: int, after: int) -> Iterator[ModelEvent]:
+def broken(events: Iterable[m.ModelEvent], status: int, after: int) -> Iterator[m.ModelEvent]:
     """The events up to the delta number `after`, at most to the end of the last block; then `ModelError`.
 
     With `after` 0 nothing is said at all, not even that an answer begins.
     """
     deltas = 0
     for event in events:
-        if deltas >= after or isinstance(event, StopReasonDelta):
+        if deltas >= after or isinstance(event, m.StopReasonDelta):
             passing = status in (408, 409, 429) or 500 <= status <= 599
-            raise ModelError(f"The model answered {status}{_phrase(status)}.", retryable=passing)
+            raise m.ModelError(f"The model answered {status}{_phrase(status)}.", retryable=passing)
         deltas += delta_length(event) > 0
         yield event
 
@@ -129,13 +121,13 @@ def broken(events: Iterable[ModelEvent], status: int, after: int) -> Iterator[Mo
 def _blocks(now: ScriptRound, left: Sequence[int], groups: Groups, new_id: NewId) -> Iterator[AssistantBlock]:
     if len(left) == len(now.tools):
         if thinking := fill(now.thinking, groups):
-            yield Thinking(thinking, signature="script")
+            yield m.Thinking(thinking, signature="script")
         if text := fill(now.text, groups):
-            yield ModelText(text)
+            yield m.ModelText(text)
     for number in left:
         call = now.tools[number]
         tree = {fill(key, groups): fill_tree(value, groups) for key, value in call.input.items()}
-        yield ToolUse(new_id(), fill(call.name, groups), tree)
+        yield m.ToolUse(new_id(), fill(call.name, groups), tree)
 
 
 def _phrase(status: int) -> str:
