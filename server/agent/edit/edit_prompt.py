@@ -1,6 +1,6 @@
 """The prompt that asks a model for the new text of a selection. Pure.
 
-Rule 1: the model sees the selection, the document's outline (`outline.py`), and what stands around the selection: on
+Rule 1: the model sees the selection, the document's outline (`outline.py`), and the context of the selection: on
         either side `MIN_CONTEXT` to `MAX_CONTEXT` characters, as the language needs it. Of code that is
         the rest of the block (up to the lines without indentation that begin it and the next one), of a text the
         paragraphs next to those in which it begins and ends.

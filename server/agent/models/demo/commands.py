@@ -36,7 +36,7 @@ class AddCommand:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceCommand:
-    """Replace `old` by `new` wherever it stands."""
+    """Replace every `old` by `new`."""
 
     old: str
     new: str

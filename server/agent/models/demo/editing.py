@@ -188,7 +188,7 @@ _REPLACING: Final[Sequence[tuple[re.Pattern[str], _Edit]]] = (
 
 
 def _inserted(passage: EditPrompt) -> str:
-    """The new text, with what parts it from what stands on its left and right: lines from lines, words from words."""
+    """The new text, separated from its neighbours: lines by line breaks, words by blanks."""
     new, left, right = _new(passage), passage.before, passage.selected + passage.after
     if passage.strategy == "insert_after":
         left, right = passage.before + passage.selected, passage.after
@@ -212,7 +212,7 @@ def _new(passage: EditPrompt) -> str:
 
 
 def _quoted(text: str) -> str | None:
-    """What stands in the last quotation marks."""
+    """The text in the last quotation marks."""
     found = list(QUOTED.finditer(text))
     return unquoted(found[-1]) if found else None
 

@@ -2,7 +2,7 @@
 
 Rule 1: the document is the one named, after "in", "of" or "from" or by 's; else the one that the user is looking at;
         else the one changed last. If several are named, it asks which.
-Rule 2: it quotes as much around the passage as makes the quote occur once.
+Rule 2: it quotes as much context of the passage as makes the quote occur once.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _edit(edit: PassageEdit, entries: _Entries, artifact: Mapping[str, Any]) -> 
 
 
 def _quoted(text: str, span: Span, new: str) -> tuple[str, str]:
-    """What stands at `span` and what is to stand there, with as much around them as is needed."""
+    """The text at `span` and its replacement, both with as much context as makes the first occur once."""
     around = 0
     while True:
         start, end = max(0, span.start - around), span.end + around
