@@ -77,10 +77,10 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
 
 
 def _script(path: Path) -> LLM:
-    from a2a_canvas.server.agent.models.script import ScriptError, load_script
+    from a2a_canvas.server.agent.models.script import ScriptedModel, ScriptError
 
     try:
-        return load_script(path)
+        return ScriptedModel(path)
     except ScriptError as error:
         raise SettingsError(str(error)) from error
 
