@@ -1,4 +1,4 @@
-"""The store's protocol. Every mutation of an artifact is a call of `store.apply(ref, change)`."""
+"""The store's protocol. A task changes an artifact by `apply`, `complete_call`, `close` and `discard` only."""
 
 from __future__ import annotations
 
