@@ -1,4 +1,7 @@
-"""The store's protocol and the base of its wrappers. Every mutation of an artifact is a call of `store.apply`."""
+"""The store's protocol and the base of its wrappers.
+
+A task changes an artifact by `apply`, `complete_call`, `close` and `discard` only.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ Rule 4: the opening of a tool's input, its first `UNJOINED_CHARACTERS`, is not j
         and readers should see that at once.
 Rule 5: the deltas before an error are sent before the error.
 
-It is the first station of a delta, so that the tool, the store and the journal process one change per frame.
+It stands before the tool, the store and the journal, so that they process one change per frame.
 """
 
 from __future__ import annotations

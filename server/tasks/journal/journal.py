@@ -67,7 +67,7 @@ class Journal(Protocol):
     """Stores the tasks.
 
     `create` and `append` never wait: what is appended in one step of the event loop is stored together or not at all.
-    Rule 5: a durable entry (`record.is_durable`) is visible when it is committed, and so is everything before it.
+    Rule 5: an entry is visible when every durable entry (`record.is_durable`) up to it is committed.
     """
 
     async def find_duplicate(self, key: str) -> str:
@@ -86,7 +86,7 @@ class Journal(Protocol):
         ...
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
-        """Append entries; they become visible together.
+        """Append entries; they are stored together.
 
         Raises:
             Detached: the task belongs to another replica.

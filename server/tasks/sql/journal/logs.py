@@ -1,6 +1,6 @@
 """One task in memory: what subscribers see of it, and what is still to be written.
 
-Rule 1: a durable entry (`record.is_durable`) is published when it is committed, and so is every entry after it.
+Rule 1: an entry is published when every durable entry (`record.is_durable`) up to it is committed.
 Rule 2: the log of a task that this replica runs is ahead of the database. That of any other task repeats the database.
 Rule 3: while a task works, a new snapshot of it is due when the entries since the last one have more characters than
         that snapshot. So reading a task costs at most twice its size, and its snapshots at most twice its entries.

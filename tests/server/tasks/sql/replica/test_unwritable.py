@@ -189,7 +189,7 @@ async def test_a_change_that_cannot_be_encoded_fails_its_task_alone(
     several: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def encoded(known: StoredDocument, document: Document, *rest: Any) -> RowChanges:
-        if POISON in document.content.text:
+        if POISON in document.artifact.text:
             raise ValueError("no such code")
         return row_changes(known, document, *rest)
 
