@@ -11,8 +11,8 @@ TaskError
 ├── Unreadable          the stored task cannot be decoded
 └── StreamLost          the lease was lost: a subscriber must subscribe again
 
-A replica that has lost its lease, or one task of it, is told so in three places: a transaction raises `LeaseLost`
-(`store/sql/commit.py`), a turn is cancelled by `Detached`, a subscriber gets `StreamLost`.
+A lease that was lost, or one task, shows in three places: a transaction raises `LeaseLost` (`store/sql/commit.py`), a
+turn is cancelled by `Detached`, a subscriber gets `StreamLost`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Unreadable(TaskError):
 
     def __init__(self, task_id: str) -> None:
         super().__init__(
-            f"What was kept of task {task_id!r} cannot be read. Other tasks are not concerned: "
+            f"The stored data of task {task_id!r} cannot be read. Other tasks are not affected: "
             "send the message again, without taskId."
         )
         self.task_id = task_id
