@@ -84,11 +84,17 @@ class Guard:
             body = await read_body(scope, receive, self._limits, reservation)
             if body is None:
                 return
-            async with self._one_per_step:  # so that a burst of requests does not delay the running turns
-                await asyncio.sleep(0)
+            await self._next_step()
             path = scope["path"].removeprefix(scope.get("root_path", ""))
             connection = _Exchange(scope, replay_body(body, receive), reservation.release_when_answered(send))
             await self._serve(scope, path, body, connection)
+
+    async def _next_step(self) -> None:
+        """Lets one request pass in each step of the event loop, so that a burst does not delay the running turns."""
+        waited = self._one_per_step.locked()
+        async with self._one_per_step:
+            if not waited:  # a waiter wakes in a step of its own
+                await asyncio.sleep(0)
 
     async def _serve(self, scope: Scope, path: str, body: bytes | Refusal, connection: _Exchange) -> None:
         binding = self._binding(scope["method"], path)
