@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from a2a_canvas.server.database import make_database, prepare_database
 from a2a_canvas.server.settings import Settings
-from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.errors import Unavailable
@@ -40,9 +40,9 @@ class DurableBackend(SqlBackend):
         self._now = now
         self._pruning: asyncio.Task[None] | None = None
 
-    async def start(self, runtime: Runtime) -> None:
+    async def start(self, runner: TaskRunner) -> None:
         await prepare_database(self._database)
-        await super().start(runtime)
+        await super().start(runner)
         self._pruning = asyncio.create_task(self._prune_regularly(), name="prune")
 
     async def stop(self) -> None:

@@ -66,7 +66,7 @@ Accept = Callable[[], Awaitable[None]]
 
 
 class Runtime:
-    """Runs the tasks of this process; its backend calls it, too.
+    """Runs the tasks of this process; it is the `TaskRunner` of its backend.
 
     Args:
         ownership: which replica runs which task; None if there is only this process, and it keeps nothing.
@@ -315,25 +315,21 @@ class Runtime:
                     continue
             return
 
-    # ---------------------------------------------------- for the backend
+    # ------------------------------------------------------- as a `TaskRunner`
 
     def resume(self, orphan: Orphan) -> None:
-        """Resume a task that this replica has taken over."""
         logger.info("Task %s was taken over and is resumed", orphan.record.task_id)
         self._turns.resume(orphan)
 
     async def deliver(self, task_id: str, message: UserMessage) -> bool:
-        """Give a task the message that another replica received for it. False: it has ended, or pauses."""
         handle = self._turns.get(task_id)
         return handle is not None and await self._add_message(task_id, handle, message)
 
     def interrupt(self, task_id: str) -> None:
-        """Cancel a task, because another replica was asked to."""
         if handle := self._turns.get(task_id):
             handle.interrupt()
 
     def detach(self, task_ids: Iterable[str] | None = None) -> None:
-        """Stop the turns of these tasks, or all of them (None), and ignore what they still emit: they are lost."""
         self._turns.detach(task_ids)
 
     # ---------------------------------------------------------------- stopping
@@ -351,8 +347,7 @@ class Runtime:
             raise TaskNotCancelable(task_id, record.state)
         while await self._is_running(task_id):
             if handle := self._turns.get(task_id):
-                handle.interrupt()
-                await handle.wait()
+                await handle.stop()
                 if handle.detached:
                     continue  # it is resumed, here or elsewhere, and must be cancelled there
             else:

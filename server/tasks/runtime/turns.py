@@ -103,6 +103,11 @@ class TurnHandle:
     detached: bool = False
     ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
 
+    async def stop(self) -> None:
+        """Cancel the turn, once, and wait until its task has its status."""
+        self.interrupt()
+        await self.wait()
+
     def interrupt(self, ending: StatusChanged | None = None) -> None:
         """Cancel the turn, once."""
         if not self.stopping:

@@ -21,7 +21,7 @@ from sqlalchemy import ColumnElement, Row, delete, func, select, tuple_, update
 from a2a_canvas.server.agent.events import MessageReceived, StatusChanged, UserMessage
 from a2a_canvas.server.tasks.codec import message_of_json, message_to_json
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.journal_reading import read_context_id, tasks_in, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, tasks
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
@@ -35,10 +35,7 @@ CHECK_INTERVAL = 1.0
 
 
 class Inbox:
-    """Sends to the inboxes of other replicas' tasks, and reads those of this replica's.
-
-    What reads or writes raises `Unavailable` while the database cannot be used.
-    """
+    """Sends to the inboxes of other replicas' tasks, and reads those of this replica's."""
 
     def __init__(self, database: Database, journal: SqlJournal, now: Callable[[], datetime]) -> None:
         self._database = database
@@ -46,8 +43,14 @@ class Inbox:
         self._now = now
         self._seen: dict[str, str] = {}  # task by inbox row: taken, but the deletion may not be durable
 
+    # ------------------------------------------------------------------------ sending
+
     async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
-        """Send a message to the owner of a task. False: the task settled before it took the message."""
+        """Send a message to the owner of a task. False: the task settled before it took the message.
+
+        Raises:
+            Unavailable: the database cannot be used.
+        """
         subscription = await self._journal.follow(task_id)
         row = {"context_id": subscription.snapshot.context_id, "task_id": task_id, "inbox_id": str(uuid4())}
         said = {"sent_at": to_microseconds(self._now()), "key": key, "message": message_to_json(message)}
@@ -62,7 +65,11 @@ class Inbox:
         return not await self._withdraw(row)
 
     async def request_cancel(self, task_id: str) -> None:
-        """Ask the owner of a task to cancel it."""
+        """Ask the owner of a task to cancel it.
+
+        Raises:
+            Unavailable: the database cannot be used.
+        """
         async with self._database.write() as connection:
             context_id = await read_context_id(connection, task_id)
             ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id
@@ -78,12 +85,18 @@ class Inbox:
         async with self._database.write() as connection:
             return (await connection.execute(delete(inbox_messages).where(*_is(row)))).rowcount == 1
 
+    # ----------------------------------------------------------------------- receiving
+
     def forget(self, task_ids: Collection[str] | None = None) -> None:
         """Read the inbox rows of these tasks, or of all, again: what was taken last may never become durable."""
         self._seen = {k: task for k, task in self._seen.items() if task_ids is not None and task not in task_ids}
 
-    async def collect(self, runtime: Runtime) -> None:
-        """Deliver the messages and the requests to cancel that wait for tasks of this replica."""
+    async def collect(self, runner: TaskRunner) -> None:
+        """Deliver the messages and the requests to cancel that wait for tasks of this replica.
+
+        Raises:
+            Unavailable: the database cannot be used.
+        """
         ours = self._journal.owned
         if not ours:
             return
@@ -94,20 +107,20 @@ class Inbox:
             found = (await connection.execute(pending)).all()
             cancelled = (await connection.scalars(cancelling)).all()
         for task_id in cancelled:
-            runtime.interrupt(task_id)
+            runner.interrupt(task_id)
         for row in found:
             if row.inbox_id not in self._seen:
-                await self._deliver(runtime, row)
+                await self._deliver(runner, row)
         waiting = {row.inbox_id for row in found}
         self._seen = {each: task for each, task in self._seen.items() if each in waiting}
 
-    async def _deliver(self, runtime: Runtime, row: Row[Any]) -> None:
+    async def _deliver(self, runner: TaskRunner, row: Row[Any]) -> None:
         known = await self._journal.find_duplicate(row.key)
         if not self._journal.owns(row.task_id):
             return
         if known or (message := _message(row)) is None:
             await self._acknowledge(row, "")
-        elif await runtime.deliver(row.task_id, message):
+        elif await runner.deliver(row.task_id, message):
             await self._acknowledge(row, row.key)
 
     async def _acknowledge(self, row: Row[Any], key: str) -> None:

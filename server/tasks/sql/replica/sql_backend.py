@@ -6,7 +6,8 @@ Rule 2: takeovers run beside the heartbeat, one at a time: a task that was claim
         like a leaked one to another takeover.
 Rule 3: if a transaction cannot be written for a reason that concerns one context, the tasks in it fail, and no others.
         Its tasks that could be written are taken over again from their rows.
-Rule 4: this backend calls the runtime; the runtime knows the journal, the store and the ownership, not the backend.
+Rule 4: this backend calls the runtime (`TaskRunner`); the runtime knows the journal, the store and the ownership, and
+        not the backend.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.tasks.errors import Unwritable
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
@@ -77,7 +78,7 @@ class SqlBackend:
         self._listener = NotificationListener(database, self._on_notification)
         self._grace = grace
         self._shutdown_limit: asyncio.TimerHandle | None = None
-        self._runtime: Runtime | None = None
+        self._runner: TaskRunner | None = None
         self._heartbeat: asyncio.Task[None] | None = None
         self._takeover_task: asyncio.Task[None] | None = None
         self._probing: asyncio.Task[str | None] | None = None
@@ -93,15 +94,15 @@ class SqlBackend:
     def ownership(self) -> SqlBackend:
         return self
 
-    # ------------------------------------------------------------------------- lifetime
+    # ------------------------------------------------------------------------- living
 
-    async def start(self, runtime: Runtime) -> None:
+    async def start(self, runner: TaskRunner) -> None:
         """Register as a replica, and take over tasks that no replica runs.
 
         Raises:
             Unavailable: the database cannot be used.
         """
-        self._runtime = runtime
+        self._runner = runner
         await self._lease.register()
         self.commits.start()
         self._start_heartbeat()
@@ -178,8 +179,8 @@ class SqlBackend:
         self.store.forget()
         self.commits.give_up()
         self._inbox.forget()
-        if self._runtime:
-            self._runtime.detach()
+        if self._runner:
+            self._runner.detach()
 
     # ---------------------------------------------------------------------- ownership
 
@@ -243,19 +244,19 @@ class SqlBackend:
 
     async def _take_over(self) -> None:
         async with self._taking_over:
-            while self._runtime and not self._resigned and not self.commits.failing:
+            while self._runner and not self._resigned and not self.commits.failing:
                 claims = await self._takeover.claim((*self.journal.owned, *self._acquiring))
                 for claim in claims:
-                    await self._resume(claim, self._runtime)
+                    await self._resume(claim, self._runner)
                 if len(claims) < CLAIM_LIMIT:
                     return
 
-    async def _resume(self, claim: Claim, runtime: Runtime, write_failures: int = 0) -> None:
+    async def _resume(self, claim: Claim, runner: TaskRunner, write_failures: int = 0) -> None:
         try:
             if orphan := await self._takeover.read_orphan(claim):
                 await self._refresh(claim.task_id)
                 if self._is_still(claim.replica):
-                    runtime.resume(replace(orphan, write_failures=write_failures))
+                    runner.resume(replace(orphan, write_failures=write_failures))
                     self.journal.adopt(orphan.record)
             else:
                 del self._write_failures[claim.task_id]  # it waits as before
@@ -286,8 +287,8 @@ class SqlBackend:
         dropped = self.journal.drop(context_id)
         self.store.drop(context_id)
         self._inbox.forget(dropped)
-        if self._runtime:
-            self._runtime.detach(dropped)
+        if self._runner:
+            self._runner.detach(dropped)
         for task_id, unwritable in dropped.items():
             if unwritable:
                 self._write_failures[task_id] += 1
@@ -316,8 +317,8 @@ class SqlBackend:
             await self.store.remove_drafts(context_id, task_id)  # they cannot be closed
         if failures > MAX_WRITE_FAILURES:
             await self._fail_claimed(claim, Unwritable(task_id))
-        elif self._runtime:
-            await self._resume(claim, self._runtime, failures)
+        elif self._runner:
+            await self._resume(claim, self._runner, failures)
 
     # ------------------------------------------------------------------ notifications
 
@@ -327,8 +328,8 @@ class SqlBackend:
         else:
             await self.journal.refresh(notification.tasks, notification.contexts)
         owned = {task_id for _, task_id in self.journal.owned}
-        if self._runtime and (notification.everything or owned & set(notification.inboxes)):
-            await self._inbox.collect(self._runtime)
+        if self._runner and (notification.everything or owned & set(notification.inboxes)):
+            await self._inbox.collect(self._runner)
         if notification.given_up:
             self._takeover_due.set()
 
