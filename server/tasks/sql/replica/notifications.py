@@ -103,9 +103,12 @@ class NotificationListener:
             loops = [*loops, self._listen()]
         self._tasks = [asyncio.create_task(loop, name=loop.__name__) for loop in loops]
 
-    async def stop(self) -> None:
+    def cancel(self) -> None:
         for task in self._tasks:
             task.cancel()
+
+    async def stop(self) -> None:
+        self.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
 

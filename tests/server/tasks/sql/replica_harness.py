@@ -78,16 +78,11 @@ class Replica:
 
     def freeze(self) -> None:
         """Stand still, as a process does that is stopped by a signal."""
-        for loop in (self.backend._heartbeat, self.backend._takeover_task, *self.backend._listener._tasks):
-            if loop:
-                loop.cancel()
-        self.backend.commits.pause()
+        self.backend.pause()
 
     def thaw(self) -> None:
         """Go on as if nothing had happened."""
-        self.backend.commits.start()
-        self.backend._start_heartbeat()
-        self.backend._start_takeovers()
+        self.backend.unpause()
 
     async def crash(self, *, expire: bool = True) -> None:
         """End without a word: what was not written is gone.
