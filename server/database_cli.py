@@ -43,7 +43,7 @@ async def database_command(options: argparse.Namespace, out: TextIO) -> int:
     """
     settings = load(given_options(options))
     if settings.database == "memory":
-        raise DatabaseError("--database memory keeps nothing: name the file or the server that the command is for.")
+        raise DatabaseError("--database memory stores nothing: name the file or the server that the command is for.")
     action = options.action
     database = await connect(settings.database, shared=action == "check", new=action == "upgrade")
     async with close_on_failure(database):

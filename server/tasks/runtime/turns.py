@@ -61,7 +61,9 @@ TOO_MANY_RESUMPTIONS = (
     "so it has been given up. Send it again."
 )
 
-NOT_STORED = "What this task said could not be stored, so it has failed. The server's log says why. Send it again."
+NOT_STORED = (
+    "The output of this task could not be stored, so it failed; the server log has the reason. Send the message again."
+)
 
 Run = Callable[[Emit], Awaitable[None]]
 
