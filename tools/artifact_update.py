@@ -1,6 +1,6 @@
 """`artifact_update`: the model writes an artifact, which grows while the call is being written.
 
-Law: a call acted on while it streams, however it is cut, leaves what applying the whole call at once leaves.
+Invariant: a call acted on while it streams, however it is cut, leaves what applying the whole call at once leaves.
 
 So text goes to the store delta by delta, but only after `append` and `artifact_id` are known; earlier text is held
 back. A file or a data part goes when the next part begins or the call ends, so that the last change of the call can

@@ -38,9 +38,9 @@ Rule 9: any other insertion stays as it is. But a fence hides whether its text e
         removed, and the insertion begins a line on which more text follows, a line break is added.
 Rule 10: to nothing nothing is added.
 
-Law: the joined results of `feed` and `flush` do not depend on how the reply is cut. No more than `HEAD` characters are
-held back at the beginning, and after it no more than a line that may be a fence, but for rule 1
-and for rule 4 of the fence.
+Invariant: the joined results of `feed` and `flush` do not depend on how the reply is cut. No more than `HEAD`
+characters are held back at the beginning, and after it no more than a line that may be a fence, but for rule 1 and
+for rule 4 of the fence.
 """
 
 from __future__ import annotations
