@@ -15,7 +15,7 @@ from typing import Final
 
 
 class Phase(StrEnum):
-    """What a reader is shown."""
+    """What a subscriber is shown."""
 
     WORKING = "working"
     THINKING = "thinking"
