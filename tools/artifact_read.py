@@ -1,4 +1,4 @@
-"""`artifact_read` and `artifact_list`, and what the model is told of a change by others."""
+"""`artifact_read` and `artifact_list`, and the report to the model of a change by others."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ back. A file or a data part goes when the next part begins or the call ends, so 
 carry what came after it (`name`, `last_chunk`).
 
 A replacement is refused if somebody else has changed the artifact since the model last read or wrote it, and the
-model is told what was changed. An append needs no such check.
+model gets a report of what was changed. An append needs no such check.
 """
 
 from __future__ import annotations

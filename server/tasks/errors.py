@@ -11,7 +11,7 @@ TaskError
 ├── Unreadable          the stored task cannot be decoded
 └── StreamLost          the lease was lost: a subscriber must subscribe again
 
-A replica that has lost its lease, or one task of it, is told so in three places: a transaction raises `LeaseLost`
+A replica that has lost its lease, or one task of it, learns it in three places: a transaction raises `LeaseLost`
 (`store/sql/commit.py`), a turn is cancelled by `Detached`, a subscriber gets `StreamLost`.
 """
 

@@ -8,7 +8,7 @@ A reply passes the stages of this table in order; each removes what is no docume
 | `_EchoedTags` | echoed tags of the prompt and the context in them (rules 2 to 4) | - |
 | `_with_line_ends` | line breaks other than those of the artifact (rule 5) | - |
 | `without_fence` | a code fence around the reply, and a preamble before it (`reply_fence.py`) | it may be text |
-| `_without_mark` | the mark that stands for a deletion (rule 6) | more text follows |
+| `_without_mark` | the mark of a deletion (rule 6) | more text follows |
 | `_with_ends` | line breaks at the end, or adds them (rules 7 to 10) | - |
 
 Thinking:
@@ -90,7 +90,7 @@ class EditReply:
 
     @property
     def remarks(self) -> str:
-        """What the model said after its text, without the blanks around it; known after `flush`."""
+        """What the model wrote after its text, without the blanks around it; known after `flush`."""
         return "\n\n".join(filter(None, (self._found.remarks.strip(), self._found.remarks_after_tags.strip())))
 
     @property

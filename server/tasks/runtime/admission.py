@@ -3,9 +3,9 @@
 Rule 1: at most `max_turns` turns run.
 Rule 2: a turn beyond `max_queued` is refused before anything of it is stored. A turn that was accepted once (by a
         replica that has died) is never refused: it waits.
-Rule 3: a turn is told its position when it has begun to wait, and then when the position has halved, or is one of the
+Rule 3: a turn gets its position when it has begun to wait, and then when the position has halved, or is one of the
         first `EXACT_POSITIONS`. So the end of a turn concerns about `EXACT_POSITIONS` others, and a few more, however
-        many wait. Positions are told every `NOTIFY_INTERVAL`: a turn that waits for less is told nothing, and a burst
+        many wait. Positions are told every `NOTIFY_INTERVAL`: a turn that waits for less gets none, and a burst
         of new turns does not delay those that run.
 Rule 4: within a context: first come, first served.
 Rule 5: between contexts: round robin. One turn of each context that waits, then the second of each, and so on; a
@@ -27,7 +27,7 @@ MAX_TURNS = 40
 MAX_QUEUED = 1000
 
 EXACT_POSITIONS = 10
-"""Positions that are told one by one."""
+"""Positions that are reported one by one."""
 NOTIFY_INTERVAL = 0.5
 """Seconds between two updates of the positions."""
 
@@ -101,14 +101,14 @@ class Ticket:
         self._changed.set()
 
     def move(self, position: int) -> None:
-        """Tell the position, if rule 3 says so."""
+        """Report the position, if rule 3 says so."""
         near = position < self._position and position <= EXACT_POSITIONS
         if not self._position or near or position * 2 <= self._position:
             self._position = position
             self._changed.set()
 
     async def next_position(self) -> int:
-        """Wait for the next position in the queue that is told; 0 when the turn may run."""
+        """Wait for the next position in the queue that is reported; 0 when the turn may run."""
         await self._changed.wait()
         self._changed.clear()
         return 0 if self._admitted else self._position

@@ -103,7 +103,7 @@ def entry_of(entries: Iterable[Mapping[str, Any]], artifact_id: str) -> Mapping[
 
 
 def named(entries: Sequence[Mapping[str, Any]], phrase: str) -> dict[str, Any] | None:
-    """The artifact whose id or name stands in the phrase; of several, the one with the longest."""
+    """The artifact whose id or name is in the phrase; of several, the one with the longest."""
     words = _words(phrase)
     found = [
         (len(label), number)

@@ -225,7 +225,7 @@ def _new(passage: EditPrompt) -> str:
 
 
 def _quoted(text: str) -> str | None:
-    """What stands in the last quotation marks."""
+    """The text in the last quotation marks."""
     found = list(QUOTED.finditer(text))
     return found[-1][found[-1].lastindex or 0] if found else None
 
