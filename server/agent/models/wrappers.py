@@ -2,8 +2,8 @@
 
 The rules of `FramedLLM`, which exists so that a fast model does not cost an event per token:
 
-Rule 1: a delta outside of a frame is sent at once and begins one. The following deltas are buffered and joined; the end of
-        the frame sends them and begins the next one, until a frame passes without a delta.
+Rule 1: a delta outside of a frame is sent at once and begins one. The following deltas are buffered and joined; the end
+        of the frame sends them and begins the next one, until a frame passes without a delta.
 Rule 2: any other event first sends the buffered deltas, then goes at once: the order never changes.
 Rule 3: only text and tool input are joined, and only within one block. Thinking is not: clients show only its newest
         piece (docs/extensions.md).

@@ -5,7 +5,7 @@ Rule 2: a turn beyond `max_queued` is refused before anything of it is stored. A
         replica that has died) is never refused: it waits.
 Rule 3: a turn gets its position when it has begun to wait, and then when the position has halved, or is one of the
         first `EXACT_POSITIONS`. So the end of a turn concerns about `EXACT_POSITIONS` others, and a few more, however
-        many wait. Positions are told every `NOTIFY_INTERVAL`: a turn that waits for less gets none, and a burst
+        many wait. Positions are reported every `NOTIFY_INTERVAL`: a turn that waits for less gets none, and a burst
         of new turns does not delay those that run.
 Rule 4: within a context: first come, first served.
 Rule 5: between contexts: round robin. One turn of each context that waits, then the second of each, and so on; a
