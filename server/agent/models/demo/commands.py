@@ -25,7 +25,7 @@ class DraftCommand:
 
 @dataclass(frozen=True, slots=True)
 class AddCommand:
-    """Add a section on `topic`, or the quoted `text`. `before` is the text before the command."""
+    """Add a section on `topic`, or the quoted `text`. `before` is what was said before the command."""
 
     topic: str
     text: str = ""
@@ -36,7 +36,7 @@ class AddCommand:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceCommand:
-    """Replace `old` by `new` wherever it is."""
+    """Replace `old` by `new` wherever it stands."""
 
     old: str
     new: str

@@ -62,7 +62,7 @@ def read_edit(text: str) -> PassageEdit | None:
 
 
 def find(edit: PassageEdit, text: str, *, markdown: bool) -> Span | None:
-    """Where the passage is in a document; None if there is no such one."""
+    """Where the passage stands in a document; None if there is no such one."""
     lines = [Span(line.start(), line.end()) for line in _LINE.finditer(text)]
     spans = lines if edit.passage.endswith("line") else list(_paragraphs(text, lines, markdown))
     return spans[edit.which] if edit.which < len(spans) and spans else None

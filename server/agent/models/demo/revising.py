@@ -92,7 +92,7 @@ def _edit(edit: PassageEdit, entries: _Entries, artifact: Mapping[str, Any]) -> 
 
 
 def _quoted(text: str, span: Span, new: str) -> tuple[str, str]:
-    """What is at `span` and what replaces it, with as much around them as is needed."""
+    """What stands at `span` and what is to stand there, with as much around them as is needed."""
     around = 0
     while True:
         start, end = max(0, span.start - around), span.end + around

@@ -1,11 +1,11 @@
 """`script:FILE.yaml`: a scripted model, for people who test their own clients and for our own tests.
 
 Rule 1: what comes next follows from the conversation in the request alone (`current_turn.py`).
-Rule 2: what is left of a round that broke off after a completed call is played without the round's thinking
-        and text: they led to the call that has run.
-Rule 3: asked again when all rounds are done, the model ends its turn with an empty answer.
-Rule 4: only the attempts that an `error` counts stay in memory (the last 1,000 failing rounds), because a
-        failed attempt leaves no trace in a conversation. A restarted server counts anew.
+Rule 2: what is left of a round that broke off after a completed call is said without the round's thinking
+        and text: they led to the call that stands.
+Rule 3: asked again when all rounds are done, the model ends its turn without a word.
+Rule 4: only the tries that an `error` counts are kept in memory (the last 1,000 failing rounds), because a
+        failed try leaves no trace in a conversation. A restarted server counts anew.
 """
 
 from __future__ import annotations
