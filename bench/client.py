@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from a2a_canvas.server.wire import TURN
-from bench.pace import Order
+from bench.pace import PIECE, SIZE, Order
 from bench.sse import Reader, StreamError
 
 COMPLETED = "TASK_STATE_COMPLETED"
@@ -120,10 +120,15 @@ def subscribe(task_id: str, *, turn: bool = False) -> bytes:
 
 def request(method: str, params: dict[str, Any], extensions: Sequence[str] = ()) -> bytes:
     """A JSON-RPC request that activates extensions."""
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    return post("/", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, extensions)
+
+
+def post(path: str, content: dict[str, Any], extensions: Sequence[str]) -> bytes:
+    """An HTTP request that activates extensions."""
+    body = json.dumps(content).encode()
     activated = f"A2A-Extensions: {', '.join(extensions)}\r\n" if extensions else ""
     head = (
-        f"POST / HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         f"A2A-Version: 1.0\r\nConnection: close\r\n{activated}\r\n"
     )
     return head.encode() + body
@@ -141,6 +146,12 @@ async def watch(port: int, request: bytes, watcher: Watcher) -> Watcher:
     _, reader = await loop.create_connection(lambda: Reader(request, watcher.take), HOST, port)
     await reader.ended
     return watcher
+
+
+def check_pieces(watcher: Watcher, count: int) -> None:
+    """Raises `ClientError` if a reader did not get exactly so many equal pieces."""
+    if watcher.state != COMPLETED or watcher.text != PIECE * count:
+        raise ClientError(f"{watcher.state} with {len(watcher.text)} characters of {count * SIZE}")
 
 
 async def get_text(port: int, task_id: str) -> str:

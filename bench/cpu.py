@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from bench.client import COMPLETED, ClientError, Watcher, send, watch
-from bench.pace import PIECE, Order
+from bench.client import Watcher, check_pieces, send, watch
+from bench.pace import Order
 from bench.report import Check, Report, ratio
 from bench.servers import Server
 
@@ -77,9 +77,7 @@ async def cost(server: Server, size: int, turns: int) -> float:
     """
     before = server.cpu()
     for _ in range(turns):
-        watcher = await watch(server.port, send(Order(size)), Watcher())
-        if watcher.state != COMPLETED or watcher.text != PIECE * size:
-            raise ClientError(f"not the text, or not completed: {watcher.state}, {len(watcher.text)} characters")
+        check_pieces(await watch(server.port, send(Order(size)), Watcher()), size)
     return (server.cpu() - before) / (size * turns) * US_PER_SECOND
 
 

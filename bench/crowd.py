@@ -56,6 +56,22 @@ async def write(port: int, crowd: Crowd) -> list[float]:
     return ages
 
 
+async def first_byte(port: int, order: Order) -> float:
+    """The age of the first byte of one turn's artifact, in milliseconds.
+
+    Raises:
+        ClientError: the reader did not get the exact text.
+    """
+    firsts: list[float] = []
+
+    def listen(text: str, at: int) -> None:
+        if text and not firsts:
+            firsts.append((at - next(stamps(text))) / NS_PER_MS)
+
+    check(await watch(port, send(order), Watcher(listen)), order)
+    return firsts[0]
+
+
 def check(watcher: Watcher, order: Order) -> None:
     """Raises `ClientError` if a reader did not get exactly the pieces that were written."""
     times = list(stamps(watcher.text))

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import get_args
 
-from bench.client import COMPLETED, ClientError, Watcher, get_text, send, watch
+from bench.client import ClientError, Watcher, check_pieces, get_text, send, watch
 from bench.databases import Kind, New, databases, upgrade
-from bench.pace import PIECE, Order
+from bench.pace import Order
 from bench.report import Check, Report, ratio
 from bench.servers import Server, ours, running, script, theirs_on
 
@@ -97,8 +97,9 @@ async def seconds(server: Server, size: int) -> float:
     watcher = await watch(server.port, send(Order(size)), Watcher())
     taken = time.monotonic() - begun
     kept = await get_text(server.port, watcher.task_id)
-    if watcher.state != COMPLETED or not watcher.text == kept == PIECE * size:
-        raise ClientError(f"{watcher.state}, {len(watcher.text)} characters were sent and {len(kept)} are kept")
+    check_pieces(watcher, size)
+    if kept != watcher.text:
+        raise ClientError(f"{len(watcher.text)} characters were sent and {len(kept)} are kept")
     return taken
 
 

@@ -10,10 +10,9 @@ import asyncio
 from dataclasses import dataclass
 
 from bench import crowd
-from bench.client import Watcher, send, watch
-from bench.crowd import NS_PER_MS, Crowd
-from bench.pace import Order, stamps
-from bench.report import Check, Report, quantile
+from bench.crowd import Crowd
+from bench.pace import Order
+from bench.report import Check, Report, spread
 from bench.servers import SHIPPED_FRAME_MS, paced, running
 
 PROBE = Order(3, 50)
@@ -55,26 +54,18 @@ async def run(plan: Plan, frame_ms: float = SHIPPED_FRAME_MS) -> Report:
 
 async def probe(port: int, after: float) -> float:
     """Latency of the first byte of one new artifact, in milliseconds."""
-    firsts: list[float] = []
-
-    def listen(text: str, at: int) -> None:
-        if text and not firsts:
-            firsts.append((at - next(stamps(text))) / NS_PER_MS)
-
     await asyncio.sleep(after)
-    watcher = await watch(port, send(PROBE), Watcher(listen))
-    crowd.check(watcher, PROBE)
-    return firsts[0]
+    return await crowd.first_byte(port, PROBE)
 
 
 def report(plan: Plan, firsts: list[float]) -> Report:
     """The table and the targets."""
-    p50, p99 = (quantile(firsts, share) for share in (0.5, 0.99))
+    p50, p90, p99, longest = spread(firsts)
     table = Report(
         "first-byte",
         f"first artifact byte with {plan.others.turns} turns running",
         ("probes", "p50 ms", "p90 ms", "p99 ms", "max ms"),
-        [(plan.probes, p50, quantile(firsts, 0.9), p99, max(firsts))],
+        [(plan.probes, p50, p90, p99, longest)],
     )
     table.checks.append(Check("p50", p50, "at most", 5, "ms"))
     table.checks.append(Check("p99", p99, "at most", 25, "ms"))

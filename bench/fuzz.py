@@ -23,9 +23,8 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -38,7 +37,7 @@ from a2a.types import a2a_pb2
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from bench.databases import databases, upgrade
-from bench.servers import MEMORY, Server, end, end_in_order, start
+from bench.servers import MEMORY, Server, end, end_in_order, script, shipped, start
 from tests.free_port import free_port
 
 RESPONSE_TIMEOUT = 20.0
@@ -391,21 +390,14 @@ class Fuzzer:
         channel: Any = self._channel  # without a serializer it takes bytes
         try:
             if "Stream" in asked.target or "Subscri" in asked.target:
-                stream = channel.unary_stream(asked.target)(asked.body)
-                async with _cancelled(stream):
+                with ExitStack() as stack:
+                    stream = channel.unary_stream(asked.target)(asked.body)
+                    stack.callback(stream.cancel)
                     pieces = _read(stream)
                     return "OK", await anext(pieces, "") + await _read_for_a_while(pieces)
             return "OK", (await channel.unary_unary(asked.target)(asked.body)).decode(errors="replace")
         except grpc.aio.AioRpcError as error:
             return error.code().name, error.details() or ""
-
-
-@asynccontextmanager
-async def _cancelled(call: Any) -> AsyncIterator[None]:
-    try:
-        yield
-    finally:
-        call.cancel()
 
 
 async def _read(stream: Any) -> AsyncGenerator[str]:
@@ -416,12 +408,10 @@ async def _read(stream: Any) -> AsyncGenerator[str]:
 async def _read_for_a_while(answer: AsyncIterator[str]) -> str:
     """The part of an answer that is sent within `STREAM_SECONDS`."""
     pieces: list[str] = []
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(STREAM_SECONDS):
             async for piece in answer:
                 pieces.append(piece)
-    except TimeoutError:
-        pass
     return "".join(pieces)
 
 
@@ -444,20 +434,10 @@ async def fuzz(count: int, database: str, seed: int) -> Result:
         return await _against(url, count, seed)
 
 
-def _script(folder: Path) -> Path:
-    path = folder / "rules.yaml"
-    path.write_text(SCRIPT)
-    return path
-
-
 async def _against(url: str, count: int, seed: int) -> Result:
-    rpc = free_port()
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as said:
-        script = _script(Path(folder))
-        options = ["--model", f"script:{script}", "--grpc-port", str(rpc), "--database", url, "--log-level", "warning"]
-        process = await start(
-            lambda port: ["-m", "a2a_canvas", "serve", "--port", str(port), *options], port := free_port(), said
-        )
+    port, rpc = free_port(), free_port()
+    with script(SCRIPT) as path, tempfile.TemporaryFile() as said:
+        process = await start(shipped(f"script:{path}", url, "--grpc-port", str(rpc)), port, said)
         try:
             client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=RESPONSE_TIMEOUT)
             async with client, grpc.aio.insecure_channel(f"127.0.0.1:{rpc}") as channel:

@@ -15,18 +15,7 @@ from typing import Literal
 import uvicorn
 from starlette.applications import Starlette
 
-from a2a_canvas.server.agent.model import (
-    BlockStart,
-    BlockStop,
-    InputDelta,
-    MessageStart,
-    MessageStop,
-    ModelEvent,
-    ModelRequest,
-    ModelText,
-    StopReasonDelta,
-    ToolResult,
-)
+from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings import load
 from bench.pace import SIZE, Order
@@ -41,35 +30,31 @@ class PacedModel:
     name = "paced"
     thinking: Literal["delta", "accumulated"] = "delta"
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    async def stream(self, request: m.ModelRequest) -> AsyncGenerator[m.ModelEvent, None]:
         """The first answer is one `artifact_update`; the answer to its result is empty.
 
         For an endless order it is the same call again, without the first pieces.
         """
-        yield MessageStart()
-        order = _order(request)
-        again = any(isinstance(item, ToolResult) for item in request.messages[-1].content)
+        yield m.MessageStart()
+        said = (item.text for item in request.messages[0].content if isinstance(item, m.ModelText))
+        order = Order.read("".join(said))
+        again = any(isinstance(item, m.ToolResult) for item in request.messages[-1].content)
         if again and order.endless:
             order = replace(order, count=0)
         elif again:
-            yield StopReasonDelta("end_turn")
-            yield MessageStop("end_turn")
+            yield m.StopReasonDelta("end_turn")
+            yield m.MessageStop("end_turn")
             return
-        yield BlockStart(0, "tool_use", "call", "artifact_update")
+        yield m.BlockStart(0, "tool_use", "call", "artifact_update")
         for at in range(0, len(OPENING), SIZE):
-            yield InputDelta(0, OPENING[at : at + SIZE])
+            yield m.InputDelta(0, OPENING[at : at + SIZE])
             await asyncio.sleep(1 / order.rate)
         async for piece in order.pieces():
-            yield InputDelta(0, piece)
-        yield InputDelta(0, CLOSING)
-        yield BlockStop(0)
-        yield StopReasonDelta("tool_use")
-        yield MessageStop("tool_use")
-
-
-def _order(request: ModelRequest) -> Order:
-    """The first message of the conversation."""
-    return Order.read("".join(item.text for item in request.messages[0].content if isinstance(item, ModelText)))
+            yield m.InputDelta(0, piece)
+        yield m.InputDelta(0, CLOSING)
+        yield m.BlockStop(0)
+        yield m.StopReasonDelta("tool_use")
+        yield m.MessageStop("tool_use")
 
 
 def build_app(port: int, frame_ms: float, database: str, max_turns: int) -> Starlette:

@@ -38,10 +38,7 @@ async def run(frame_ms: float, size: int, turns: int) -> str:
 
 
 def _profiled(command: Command, path: Path) -> Command:
-    def profiled(port: int) -> Sequence[str]:
-        return ["-m", "bench.profiling", str(path), *list(command(port))[2:]]
-
-    return profiled
+    return lambda port: ["-m", "bench.profiling", str(path), *command(port)[2:]]
 
 
 def _stats(path: Path) -> pstats.Stats:

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import crowd
-from bench.client import Watcher, send, watch
-from bench.crowd import NS_PER_MS, Crowd
+from bench.crowd import Crowd
 from bench.databases import Kind, databases, upgrade
-from bench.pace import Order, stamps
-from bench.report import Check, Report, quantile
+from bench.pace import Order
+from bench.report import Check, Report, spread
 from bench.servers import SHIPPED_FRAME_MS, SHIPPED_MAX_TURNS, paced, running
 
 FULL = Crowd(500, Order(25, 25))
@@ -33,8 +32,7 @@ class Result:
 
 async def run(size: Crowd, kinds: Sequence[Kind] = KINDS) -> Report:
     """All turns at once, on each database."""
-    results = {kind: await _on(kind, size) for kind in kinds}
-    return report(size, results)
+    return report(size, {kind: await _on(kind, size) for kind in kinds})
 
 
 async def _on(kind: Kind, size: Crowd) -> Result:
@@ -43,21 +41,8 @@ async def _on(kind: Kind, size: Crowd) -> Result:
         async with running(paced(SHIPPED_FRAME_MS, database, SHIPPED_MAX_TURNS)) as server:
             await crowd.write(server.port, Crowd(2, size.order))
             begun = time.monotonic()
-            firsts = await asyncio.gather(*(_first(server.port, size.order) for _ in range(size.turns)))
+            firsts = await asyncio.gather(*(crowd.first_byte(server.port, size.order) for _ in range(size.turns)))
             return Result(firsts, time.monotonic() - begun)
-
-
-async def _first(port: int, order: Order) -> float:
-    """Latency of the first byte of one turn's artifact in milliseconds; checks that its text is exact."""
-    firsts: list[float] = []
-
-    def listen(text: str, at: int) -> None:
-        if text and not firsts:
-            firsts.append((at - next(stamps(text))) / NS_PER_MS)
-
-    watcher = await watch(port, send(order), Watcher(listen))
-    crowd.check(watcher, order)
-    return firsts[0]
 
 
 def report(size: Crowd, results: Mapping[Kind, Result]) -> Report:
@@ -68,7 +53,7 @@ def report(size: Crowd, results: Mapping[Kind, Result]) -> Report:
         ("database", "first byte p50 ms", "p90 ms", "p99 ms", "max ms", "all done s"),
     )
     for kind, result in results.items():
-        p50, p90, p99 = (quantile(result.firsts, share) for share in (0.5, 0.9, 0.99))
-        table.rows.append((kind, p50, p90, p99, max(result.firsts), result.seconds))
-        table.checks.append(Check(f"{kind} p99", p99, "at most", 100, "ms"))
+        found = spread(result.firsts)
+        table.rows.append((kind, *found, result.seconds))
+        table.checks.append(Check(f"{kind} p99", found[2], "at most", 100, "ms"))
     return table

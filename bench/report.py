@@ -72,3 +72,8 @@ def quantile(values: Sequence[float], share: float) -> float:
     """The value below which `share` (0 to 1) of `values` lie; they must not be empty."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def spread(values: Sequence[float]) -> tuple[float, float, float, float]:
+    """The quantiles 0.5, 0.9 and 0.99, and the maximum."""
+    return quantile(values, 0.5), quantile(values, 0.9), quantile(values, 0.99), max(values)

@@ -72,14 +72,15 @@ class Server:
         return sum(int(field[4].partition(":")[0], 16) for field in lines if field[1].endswith(f":{self.port:04X}"))
 
 
-def ours(frame_ms: float, script: Path, database: str = MEMORY) -> Command:
-    """Our server as shipped, with the scripted model."""
+def shipped(model: str, database: str, *options: str) -> Command:
+    """Our server as shipped."""
+    given = ["--model", model, "--database", database, "--log-level", "warning", *options]
+    return lambda port: ["-m", "a2a_canvas", "serve", "--port", str(port), *given]
 
-    def command(port: int) -> Sequence[str]:
-        options = ["--model", f"script:{script}", "--port", str(port), "--frame-ms", str(frame_ms)]
-        return ["-m", "a2a_canvas", "serve", *options, "--database", database, "--log-level", "warning"]
 
-    return command
+def ours(frame_ms: float, script: Path, database: str = MEMORY, *options: str) -> Command:
+    """Our server with the scripted model."""
+    return shipped(f"script:{script}", database, "--frame-ms", str(frame_ms), *options)
 
 
 def paced(frame_ms: float, database: str = MEMORY, max_turns: int = ALL_AT_ONCE) -> Command:
@@ -87,22 +88,20 @@ def paced(frame_ms: float, database: str = MEMORY, max_turns: int = ALL_AT_ONCE)
     return lambda port: ["-m", "bench.paced_server", str(port), str(frame_ms), database, str(max_turns)]
 
 
-def theirs(port: int) -> Sequence[str]:
-    """The SDK's handler."""
-    return theirs_on(MEMORY)(port)
-
-
 def theirs_on(database: str) -> Command:
     """The SDK's handler over the task store that fits the database."""
     return lambda port: ["-m", "bench.baseline", str(port), database]
 
 
+theirs = theirs_on(MEMORY)
+
+
 @contextmanager
-def script() -> Iterator[Path]:
-    """`SCRIPT` in a file."""
+def script(text: str = SCRIPT) -> Iterator[Path]:
+    """A script for the scripted model, in a file."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "write.yaml")
-        path.write_text(SCRIPT)
+        path = Path(folder, "script.yaml")
+        path.write_text(text)
         yield path
 
 

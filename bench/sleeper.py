@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from bench.client import COMPLETED, ClientError, Sleeper, Watcher, send, subscribe, watch
-from bench.pace import PIECE, Order
+from bench.client import Sleeper, Watcher, check_pieces, send, subscribe, watch
+from bench.pace import Order
 from bench.report import Check, Report
 from bench.servers import SHIPPED_FRAME_MS, Server, ours, running, script
 
@@ -99,16 +99,11 @@ async def _write(server: Server, order: Order, *, asleep: bool) -> tuple[float, 
         await sleeper.begin(subscribe(watcher.task_id))
     await writing
     found = time.monotonic() - begun, server.unsent(), server.rss()
-    _check(watcher, order)
+    check_pieces(watcher, order.count)
     if asleep:
-        _check(await sleeper.read(), order)
+        check_pieces(await sleeper.read(), order.count)
     sleeper.close()
     return found
-
-
-def _check(watcher: Watcher, order: Order) -> None:
-    if watcher.state != COMPLETED or watcher.text != PIECE * order.count:
-        raise ClientError(f"{watcher.state} with {len(watcher.text)} characters")
 
 
 def _add(table: Report, case: Case, pairs: Sequence[tuple[Result, Result]]) -> None:

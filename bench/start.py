@@ -16,7 +16,8 @@ from statistics import median
 import httpx
 
 from bench.report import Check, Report
-from bench.servers import MEMORY, ROOT, Command, Server, running
+from bench.servers import MEMORY, ROOT, Command, running, shipped
+from tests.free_port import free_port
 
 FULL, QUICK = 9, 3
 """How often each start is measured."""
@@ -29,19 +30,20 @@ async def run(times: int) -> Report:
     """Start everything so many times."""
     table = Report("start", f"CPU seconds of a start, {times} times", ("start", "p50 s", "max s"))
     with tempfile.TemporaryDirectory() as folder:
-        sqlite = f"sqlite:///{folder}/canvas.db"
-        async with running(serve(MEMORY)) as server:
+        memory, sqlite = (shipped("rehearsal", url) for url in (MEMORY, f"sqlite:///{folder}/canvas.db"))
+        async with running(memory) as server:
+            url = ["--url", f"http://127.0.0.1:{server.port}"]
             for name, target, arguments in (
                 ("version", AT_ONCE, ["--version"]),
                 ("help", AT_ONCE, ["--help"]),
-                ("send", CLIENT, ["send", "Write a haiku.", "--context", "c", *url_of(server)]),
-                ("artifacts", CLIENT, ["artifacts", "--context", "c", *url_of(server)]),
+                ("send", CLIENT, ["send", "Write a haiku.", "--context", "c", *url]),
+                ("artifacts", CLIENT, ["artifacts", "--context", "c", *url]),
             ):
-                add(table, name, [await command_cpu(arguments) for _ in range(times)], target)
-        add(table, "serve-memory", [await server_cpu(serve(MEMORY)) for _ in range(times)], SERVE)
-        await server_cpu(serve(sqlite))  # creates the file
-        add(table, "serve-sqlite", [await server_cpu(serve(sqlite)) for _ in range(times)], SERVE)
-        add(table, "serve-grpc", [await server_cpu(serve(MEMORY, grpc=True)) for _ in range(times)], None)
+                add(table, name, [await asyncio.to_thread(command_cpu, arguments) for _ in range(times)], target)
+        await server_cpu(sqlite)  # creates the file
+        grpc = shipped("rehearsal", MEMORY, "--grpc-port", str(free_port()))
+        for name, command, most in (("memory", memory, SERVE), ("sqlite", sqlite, SERVE), ("grpc", grpc, None)):
+            add(table, f"serve-{name}", [await server_cpu(command) for _ in range(times)], most)
     return table
 
 
@@ -51,21 +53,6 @@ def add(table: Report, name: str, seconds: Sequence[float], target: float | None
         table.checks.append(Check(name, median(seconds), "at most", target, "s"))
 
 
-def url_of(server: Server) -> list[str]:
-    return ["--url", f"http://127.0.0.1:{server.port}"]
-
-
-def serve(database: str, *, grpc: bool = False) -> Command:
-    """Our server with the offline model."""
-
-    def command(port: int) -> Sequence[str]:
-        more = ["--grpc-port", str(port + 1)] if grpc else []
-        options = ["--model", "rehearsal", "--port", str(port), "--database", database, "--log-level", "warning", *more]
-        return ["-m", "a2a_canvas", "serve", *options]
-
-    return command
-
-
 async def server_cpu(command: Command) -> float:
     """Of a server, until it has answered its first request."""
     async with running(command) as server, httpx.AsyncClient(trust_env=False) as http:
@@ -73,16 +60,12 @@ async def server_cpu(command: Command) -> float:
         return server.cpu()
 
 
-async def command_cpu(arguments: Sequence[str]) -> float:
+def command_cpu(arguments: Sequence[str]) -> float:
     """Of a command, until it has ended.
 
     Raises:
         RuntimeError: it failed.
     """
-    return await asyncio.to_thread(_command_cpu, arguments)
-
-
-def _command_cpu(arguments: Sequence[str]) -> float:
     process = subprocess.Popen(
         [sys.executable, "-m", "a2a_canvas", *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -15,7 +15,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -180,20 +180,10 @@ def report(plan: Plan, results: Mapping[int, Result]) -> Report:
     table = Report(
         "takeover",
         f"a server is killed while {plan.turns} turns of {plan.order.count} deltas each run",
-        (
-            "survivors",
-            "taken over s",
-            "largest heartbeat gap s",
-            "leases lost",
-            "resumed once",
-            "entries",
-            "load",
-        ),
+        ("survivors", "taken over s", "largest heartbeat gap s", "leases lost", "resumed once", "entries", "load"),
     )
     for survivors, result in results.items():
-        table.rows.append(
-            (survivors, result.seconds, result.gap, result.lost, result.once, result.entries, result.load)
-        )
+        table.rows.append((survivors, *astuple(result)))
         table.checks.append(Check(f"taken over, {survivors}", result.seconds, "at most", MAX_TAKEOVER_SECONDS, "s"))
         table.checks.append(Check(f"heartbeats, {survivors}", result.gap, "at most", MAX_HEARTBEAT_GAP, "s"))
         table.checks.append(Check(f"leases lost, {survivors}", result.lost, "at most", 0))

@@ -12,13 +12,12 @@ import gc
 import os
 import time
 import tracemalloc
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count, repeat
 from multiprocessing import get_context
-from pathlib import Path
 from statistics import median
 from typing import Literal
 
@@ -34,6 +33,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import JsonValue, Ref, text_part
 from a2a_canvas.store.text.spans import Span, splice
 from bench.report import Check, Report
+from bench.servers import Server
 
 MEGA = 1e6
 MS_PER_SECOND = 1e3
@@ -127,7 +127,8 @@ async def _measured(way: Way, plan: Plan, traced: bool) -> Result:
     store = InMemoryArtifactStore()
     first, edits = plan.first(), plan.edits()
     await store.apply(_ref("t0"), ReplaceParts((text_part(first),), last_chunk=True))
-    held = _allocated if traced else _resident
+    rss = Server(0, os.getpid()).rss
+    held: Callable[[], int] = (lambda: tracemalloc.get_traced_memory()[0]) if traced else rss
     gc.collect()
     if traced:
         tracemalloc.start()
@@ -189,11 +190,3 @@ async def _read(store: InMemoryArtifactStore, first: str, edits: list[tuple[Span
 
 def _ref(task_id: str) -> Ref:
     return Ref(CONTEXT, ARTIFACT, task_id)
-
-
-def _allocated() -> int:
-    return tracemalloc.get_traced_memory()[0]
-
-
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

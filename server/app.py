@@ -15,7 +15,6 @@ from pathlib import Path
 from uuid import uuid4
 
 from a2a.server.routes import create_rest_routes
-from a2a.types import a2a_pb2 as pb
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
@@ -78,10 +77,10 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
 
 
 def _script(path: Path) -> LLM:
-    from a2a_canvas.server.agent.models.script import ScriptError, load_script
+    from a2a_canvas.server.agent.models.script import ScriptedModel, ScriptError
 
     try:
-        return load_script(path)
+        return ScriptedModel(path)
     except ScriptError as error:
         raise SettingsError(str(error)) from error
 
@@ -120,7 +119,10 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         CardError: the agent card cannot be served.
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
-    card = build_card(settings, llm)
+    note = NOTICE if isinstance(llm, Rehearsal) else ""
+    addresses = Addresses.of(settings.url, settings.grpc_port)
+    card_path = settings.agent_card or PACKAGED_CARD
+    card = load_card(card_path, addresses, advertise_0_3=settings.advertise_0_3, note=note)
     backend = make_backend(settings, clock.now)
     runtime = build_runtime(settings, llm, clock, backend)
     grace = settings.shutdown_grace
@@ -155,13 +157,6 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
 
 def body_limits(settings: Settings) -> BodyLimits:
     return BodyLimits(settings.max_body_bytes, settings.max_bodies_bytes, settings.max_text_bytes)
-
-
-def build_card(settings: Settings, llm: LLM) -> pb.AgentCard:
-    note = NOTICE if isinstance(llm, Rehearsal) else ""
-    addresses = Addresses.of(settings.url, settings.grpc_port)
-    path = settings.agent_card or PACKAGED_CARD
-    return load_card(path, addresses, advertise_0_3=settings.advertise_0_3, note=note)
 
 
 def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clock) -> AgUiConfig:

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
-from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
+from a2a_canvas.server.tasks.runtime.ownership import Ownership
+from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
@@ -28,7 +29,7 @@ class Backend(Protocol):
     @property
     def ownership(self) -> Ownership | None: ...
 
-    async def start(self, runner: TaskRunner) -> None:
+    async def start(self, runtime: Runtime) -> None:
         """Open it, and take over the tasks that no replica runs.
 
         Raises:
@@ -63,7 +64,7 @@ class MemoryBackend:
         self.store: ArtifactStore = InMemoryArtifactStore(limits)
         self.ownership: Ownership | None = None
 
-    async def start(self, runner: TaskRunner) -> None:
+    async def start(self, runtime: Runtime) -> None:
         pass
 
     async def stop(self) -> None:

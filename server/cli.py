@@ -93,9 +93,7 @@ class Parser(argparse.ArgumentParser):
 
     _within = False
 
-    def __init__(
-        self, *, add_arguments: Callable[[argparse.ArgumentParser], None] | None = None, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, add_arguments: AddArguments | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._add_arguments = add_arguments
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from a2a_canvas.server.migrations import SchemaError, prepare
@@ -45,25 +45,27 @@ async def prepare_database(database: Database) -> None:
     Raises:
         DatabaseError: it cannot be opened or reached, is open in another server, or has another schema; it is closed.
     """
-    async with close_on_failure(database):
+    async with _close_on_failure(database):
         await _open(database, new=True)
         await prepare(database)
 
 
-async def connect(url: str, *, shared: bool = False, new: bool = False) -> Database:
-    """A database that answers, with any schema.
+@asynccontextmanager
+async def open_database(url: str, *, shared: bool = False, new: bool = False) -> AsyncIterator[Database]:
+    """A database that answers, with any schema; it is closed at the end.
 
     Args:
         shared: do not lock a SQLite file.
         new: create a SQLite file that is not there.
 
     Raises:
-        DatabaseError: it cannot be opened or reached, or is open in another server.
+        DatabaseError: it cannot be opened, reached or used, or is open in another server.
     """
     database = Database(url) if shared else make_database(url)
-    async with close_on_failure(database):
+    async with _close_on_failure(database):
         await _open(database, new=new)
-    return database
+        yield database
+    await database.close()
 
 
 async def _open(database: Database, *, new: bool) -> None:
@@ -80,30 +82,30 @@ async def _open(database: Database, *, new: bool) -> None:
 
 
 @asynccontextmanager
-async def close_on_failure(database: Database) -> AsyncIterator[None]:
-    """Closes the database and raises `DatabaseError` if anything fails."""
-    try:
-        with translated_errors(database.name):
-            yield
-    except BaseException:
-        await database.close()
-        raise
-
-
-@contextmanager
-def translated_errors(url: str) -> Iterator[None]:
-    """Raises `DatabaseError` in place of the errors of opening a database."""
+async def _close_on_failure(database: Database) -> AsyncIterator[None]:
+    """Closes the database if anything fails; raises `DatabaseError` in place of the errors of opening it."""
     try:
         yield
-    except (DatabaseInUse, SchemaError) as error:
-        raise DatabaseError(str(error)) from error
-    except (Unavailable, OSError) as error:
-        raise _unusable(url, error.reason if isinstance(error, Unavailable) else error.strerror or "") from error
-    except Exception as error:
-        # A file that is no database, a wrong password, no permission: the driver's message says it.
-        if original := getattr(error, "orig", None):
-            raise _unusable(url, str(original)) from error
+    except BaseException as error:
+        await database.close()
+        if translated := _translated(database.name, error):
+            raise translated from error
         raise
+
+
+def _translated(url: str, error: BaseException) -> DatabaseError | None:
+    match error:
+        case DatabaseInUse() | SchemaError():
+            return DatabaseError(str(error))
+        case Unavailable():
+            return _unusable(url, error.reason)
+        case OSError():
+            return _unusable(url, error.strerror or "")
+        case _ if original := getattr(error, "orig", None):
+            # A file that is no database, a wrong password, no permission: the driver's message says it.
+            return _unusable(url, str(original))
+        case _:
+            return None
 
 
 def _unusable(url: str, reason: str) -> DatabaseError:

@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from a2a_canvas.server.database import DatabaseError, close_on_failure, connect
+from a2a_canvas.server.database import DatabaseError, open_database
 from a2a_canvas.server.durable_backend import retention_of
 from a2a_canvas.server.migrations import check, upgrade
 from a2a_canvas.server.settings import Settings, add_options, given_options, load
@@ -45,10 +45,8 @@ async def database_command(options: argparse.Namespace, out: TextIO) -> int:
     if settings.database == "memory":
         raise DatabaseError("--database memory stores nothing: name the file or the server that the command is for.")
     action = options.action
-    database = await connect(settings.database, shared=action == "check", new=action == "upgrade")
-    async with close_on_failure(database):
+    async with open_database(settings.database, shared=action == "check", new=action == "upgrade") as database:
         out.write(await _done(options, settings, database) + "\n")
-    await database.close()
     return 0
 
 

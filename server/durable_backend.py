@@ -9,11 +9,9 @@ from datetime import datetime, timedelta
 
 from a2a_canvas.server.database import make_database, prepare_database
 from a2a_canvas.server.settings import Settings
-from a2a_canvas.server.tasks.journal.journal import Journal
-from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
+from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
-from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits
 
@@ -33,37 +31,30 @@ def retention_of(settings: Settings) -> Retention:
     )
 
 
-class DurableBackend:
+class DurableBackend(SqlBackend):
     """A `Backend` in a database."""
 
     def __init__(self, settings: Settings, now: Callable[[], datetime], limits: Limits) -> None:
-        self._database = make_database(settings.database)
-        self._backend = SqlBackend(self._database, now, limits, grace=settings.shutdown_grace)
+        super().__init__(make_database(settings.database), now, limits, grace=settings.shutdown_grace)
         self._retention = retention_of(settings)
         self._now = now
         self._pruning: asyncio.Task[None] | None = None
-        self.journal: Journal = self._backend.journal
-        self.store: ArtifactStore = self._backend.store
-        self.ownership: Ownership | None = self._backend.ownership
 
-    async def start(self, runner: TaskRunner) -> None:
+    async def start(self, runtime: Runtime) -> None:
         await prepare_database(self._database)
-        await self._backend.start(runner)
+        await super().start(runtime)
         self._pruning = asyncio.create_task(self._prune_regularly(), name="prune")
 
     async def stop(self) -> None:
         if self._pruning:
             self._pruning.cancel()
             await asyncio.wait([self._pruning])
-        await self._backend.stop()
-
-    async def ready(self) -> str | None:
-        return await self._backend.ready()
+        await super().stop()
 
     async def _prune_regularly(self) -> None:
         while True:
             try:
-                pruned = await prune(self._database, self._retention, self._now(), self._backend.store.frozen)
+                pruned = await prune(self._database, self._retention, self._now(), self.store.frozen)
                 logger.debug("Pruned: %s", pruned)
             except Unavailable as error:
                 logger.warning("%s Pruning is tried again in an hour.", error)

@@ -1,7 +1,9 @@
-"""Constants of the wire that the server and its clients share. Imports nothing.
+"""Names and paths of the wire that the server and its clients share. Imports nothing of either.
 
-The extensions are specified in docs/extensions.md.
+The extensions are specified in docs/extensions.md, the paths in protocols/artifacts/paths.py.
 """
+
+from urllib.parse import quote
 
 TURN = "urn:a2a-canvas:turn:v1"
 """The events of a turn while it runs."""
@@ -16,3 +18,13 @@ VERSION_HEADER = "A2A-Version"
 
 EXTENSIONS_HEADERS = ("A2A-Extensions", "X-A2A-Extensions")
 """The header that activates extensions in A2A 1.0 and the one in 0.3; a 0.3 request may use either."""
+
+
+def context_path(context_id: str) -> str:
+    """The percent-encoded path of a context's artifacts, after `/artifacts/`."""
+    return context_id.replace(".", "%2E") if context_id in (".", "..") else quote(context_id, safe="")
+
+
+def artifact_path(context_id: str, artifact_id: str) -> str:
+    """The percent-encoded path of an artifact, after `/artifacts/`. `{context}/events` is the event stream."""
+    return f"{context_path(context_id)}/{'%65vents' if artifact_id == 'events' else context_path(artifact_id)}"

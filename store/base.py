@@ -1,12 +1,18 @@
-"""The store's protocol. Every mutation of an artifact is a call of `store.apply(ref, change)`."""
+"""The store's protocol and the base of its wrappers.
+
+A task changes an artifact by `apply`, `complete_call`, `close` and `discard` only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
 from a2a_canvas.store.models import Applied, Artifact, Parts, Ref, Version
+
+T = TypeVar("T")
+_Args = ParamSpec("_Args")
 
 
 class ArtifactStore(Protocol):
@@ -17,11 +23,7 @@ class ArtifactStore(Protocol):
     """
 
     async def prepare(self, ref: Ref) -> None:
-        """Acquire the artifact's lease: a change within the next second does not wait.
-
-        Raises:
-            Unavailable: the database cannot be used just now.
-        """
+        """Acquire the artifact's lease: a change within the next second does not wait."""
         ...
 
     async def get(self, ref: Ref) -> Artifact:
@@ -77,6 +79,36 @@ class ArtifactStore(Protocol):
     async def discard(self, ref: Ref) -> Applied | None:
         """Undo the call that is being written; None if subscribers need no event."""
         ...
+
+
+def _forwarded(
+    method: Callable[Concatenate[ArtifactStore, _Args], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[StoreWrapper, _Args], Coroutine[Any, Any, T]]:
+    def call(wrapper: StoreWrapper, /, *args: _Args.args, **options: _Args.kwargs) -> Coroutine[Any, Any, T]:
+        return wrapper._call(lambda: getattr(wrapper._store, method.__name__)(*args, **options))
+
+    return call
+
+
+class StoreWrapper:
+    """A store that forwards every call to another one. Override `_call` to act on all calls."""
+
+    def __init__(self, store: ArtifactStore) -> None:
+        self._store = store
+
+    def _call(self, step: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
+        return step()
+
+    prepare = _forwarded(ArtifactStore.prepare)
+    get = _forwarded(ArtifactStore.get)
+    list = _forwarded(ArtifactStore.list)
+    current_versions = _forwarded(ArtifactStore.current_versions)
+    versions = _forwarded(ArtifactStore.versions)
+    version = _forwarded(ArtifactStore.version)
+    apply = _forwarded(ArtifactStore.apply)
+    complete_call = _forwarded(ArtifactStore.complete_call)
+    close = _forwarded(ArtifactStore.close)
+    discard = _forwarded(ArtifactStore.discard)
 
 
 async def replace_parts(store: ArtifactStore, ref: Ref, parts: Parts, last_chunk: bool = False) -> Applied:

@@ -27,33 +27,34 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class EditStarted:
+class _OfEdit:
+    edit_id: str
+    """Unique in the task."""
+    artifact_id: str
+    selection: Selection
+
+
+@dataclass(frozen=True, slots=True)
+class EditStarted(_OfEdit):
     """An edit begins.
 
     Attributes:
-        edit_id: unique in the task.
         version: the version whose text `selection` is a range of.
     """
 
-    edit_id: str
-    artifact_id: str
-    selection: Selection
     strategy: Strategy
     version: int
 
 
 @dataclass(frozen=True, slots=True)
-class EditChunk:
+class EditChunk(_OfEdit):
     """The next piece of the new text. Under `insert_after` the text goes to the selection's end, else to its start."""
 
-    edit_id: str
-    artifact_id: str
-    selection: Selection
     chunk: str
 
 
 @dataclass(frozen=True, slots=True)
-class EditCompleted:
+class EditCompleted(_OfEdit):
     """The edit is complete.
 
     Attributes:
@@ -63,9 +64,6 @@ class EditCompleted:
         written: the range of the new text that the chunks occupy.
     """
 
-    edit_id: str
-    artifact_id: str
-    selection: Selection
     updated_content: str
     written: Selection
     strategy: Strategy
@@ -73,12 +71,8 @@ class EditCompleted:
 
 
 @dataclass(frozen=True, slots=True)
-class EditAborted:
+class EditAborted(_OfEdit):
     """The edit was given up; the artifact is unchanged."""
-
-    edit_id: str
-    artifact_id: str
-    selection: Selection
 
 
 EditEvent = EditStarted | EditChunk | EditCompleted | EditAborted

@@ -44,14 +44,11 @@ class VersionNotFound(StoreError):
 
 class VersionPruned(VersionNotFound):
     def __init__(self, artifact_id: str, number: int, count: int) -> None:
-        StoreError.__init__(
-            self,
+        super().__init__(artifact_id, number, count)
+        self.args = (
             f"Version {number} of artifact {artifact_id!r} is no longer kept: it was removed because of its age. "
             "Use a newer version.",
         )
-        self.artifact_id = artifact_id
-        self.number = number
-        self.count = count
 
 
 class ArtifactBusy(StoreError):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.base import ArtifactStore, StoreWrapper
 from a2a_canvas.store.changes import Change, EditText
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted
-from a2a_canvas.store.models import Applied, Artifact, Ref, Version
+from a2a_canvas.store.models import Applied, Ref
 
 Listen = Callable[[Applied | EditEvent], Awaitable[None]]
 
 
-class EventedArtifactStore:
+class EventedArtifactStore(StoreWrapper):
     """Wraps any store and passes every applied change, and every event of an edit, to `listen`, in order.
 
     The first change of an artifact in a task is reported as a replacement with all parts, because a stock client cannot
@@ -31,31 +31,13 @@ class EventedArtifactStore:
     """
 
     def __init__(self, store: ArtifactStore, listen: Listen, seen: Iterable[str] = ()) -> None:
-        self._store = store
+        super().__init__(store)
         self._listen = listen
         self._seen = set(seen)
         self._drafts: dict[str, Ref] = {}
         self._known: dict[str, tuple[int, ...]] = {}
         self.touched = set(self._seen)
         self.saved: dict[str, Applied] = {}
-
-    async def prepare(self, ref: Ref) -> None:
-        await self._store.prepare(ref)
-
-    async def get(self, ref: Ref) -> Artifact:
-        return await self._store.get(ref)
-
-    async def list(self, context_id: str) -> tuple[Artifact, ...]:
-        return await self._store.list(context_id)
-
-    async def current_versions(self, context_id: str) -> Mapping[str, tuple[int, str]]:
-        return await self._store.current_versions(context_id)
-
-    async def versions(self, ref: Ref) -> tuple[Version, ...]:
-        return await self._store.versions(ref)
-
-    async def version(self, ref: Ref, number: int) -> Version:
-        return await self._store.version(ref, number)
 
     def known(self, artifact_id: str) -> int | None:
         """The version that was current when the model last read or wrote the artifact; None if it never did."""
@@ -79,9 +61,6 @@ class EventedArtifactStore:
     def adopt_draft(self, ref: Ref) -> None:
         """Continue a draft that the task left open: the turn that wrote it ended in a crash."""
         self._drafts[ref.artifact_id] = ref
-
-    async def complete_call(self, ref: Ref) -> None:
-        await self._store.complete_call(ref)
 
     async def close(self, ref: Ref) -> Applied | None:
         applied = await self._store.close(ref)

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
-from a2a_canvas.store.base import ArtifactStore
-from a2a_canvas.store.changes import Change
+from a2a_canvas.store.base import ArtifactStore, StoreWrapper, T
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.models import Applied, Artifact, Ref, Version
-
-T = TypeVar("T")
-
-
-def _no_check() -> None:
-    pass
 
 
 async def retry_while_unavailable(
-    step: Callable[[], Awaitable[T]], pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _no_check
+    step: Callable[[], Awaitable[T]], pause: Callable[[], Awaitable[None]], check: Callable[[], None] | None = None
 ) -> T:
     """The result of `step`, which is repeated, after a pause, as long as it raises `Unavailable`.
 
@@ -26,14 +18,15 @@ async def retry_while_unavailable(
         check: called before every attempt, in the same step of the event loop.
     """
     while True:
-        check()
+        if check:
+            check()
         try:
             return await step()
         except Unavailable:
             await pause()
 
 
-class RetryingStore:
+class RetryingStore(StoreWrapper):
     """Wraps any store and repeats what raises `Unavailable`. A store raises it only if nothing has changed.
 
     Args:
@@ -43,41 +36,11 @@ class RetryingStore:
     """
 
     def __init__(
-        self, store: ArtifactStore, pause: Callable[[], Awaitable[None]], check: Callable[[], None] = _no_check
+        self, store: ArtifactStore, pause: Callable[[], Awaitable[None]], check: Callable[[], None] | None = None
     ) -> None:
-        self._store = store
+        super().__init__(store)
         self._pause = pause
         self._check = check
 
-    async def get(self, ref: Ref) -> Artifact:
-        return await self._retry(lambda: self._store.get(ref))
-
-    async def list(self, context_id: str) -> tuple[Artifact, ...]:
-        return await self._retry(lambda: self._store.list(context_id))
-
-    async def current_versions(self, context_id: str) -> Mapping[str, tuple[int, str]]:
-        return await self._retry(lambda: self._store.current_versions(context_id))
-
-    async def versions(self, ref: Ref) -> tuple[Version, ...]:
-        return await self._retry(lambda: self._store.versions(ref))
-
-    async def version(self, ref: Ref, number: int) -> Version:
-        return await self._retry(lambda: self._store.version(ref, number))
-
-    async def prepare(self, ref: Ref) -> None:
-        await self._retry(lambda: self._store.prepare(ref))
-
-    async def apply(self, ref: Ref, change: Change) -> Applied:
-        return await self._retry(lambda: self._store.apply(ref, change))
-
-    async def complete_call(self, ref: Ref) -> None:
-        await self._retry(lambda: self._store.complete_call(ref))
-
-    async def close(self, ref: Ref) -> Applied | None:
-        return await self._retry(lambda: self._store.close(ref))
-
-    async def discard(self, ref: Ref) -> Applied | None:
-        return await self._retry(lambda: self._store.discard(ref))
-
-    async def _retry(self, step: Callable[[], Awaitable[T]]) -> T:
-        return await retry_while_unavailable(step, self._pause, self._check)
+    def _call(self, step: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
+        return retry_while_unavailable(step, self._pause, self._check)

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from a2a_canvas.store.models import Artifact, text_of
 from a2a_canvas.store.text.unicode import replace_surrogates
-from a2a_canvas.tools.base import Workspace
+from a2a_canvas.tools.base import StrictInput, Tool, Workspace
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.find_quote import find_once
 from a2a_canvas.tools.json_stream import Delta, JsonEvent, Value
 from a2a_canvas.tools.part_inputs import ArtifactId
-from a2a_canvas.tools.streaming import CallRefused, InputHead, StreamingCall, StreamingTool
+from a2a_canvas.tools.streaming import CallRefused, InputHead, StreamingCall
 
 NAME = "artifact_edit"
 DESCRIPTION = """\
@@ -51,10 +51,8 @@ def _not_empty(text: str) -> str:
 OldText = Annotated[str, AfterValidator(_not_empty), AfterValidator(replace_surrogates)]
 
 
-class ArtifactEditInput(BaseModel):
+class ArtifactEditInput(StrictInput):
     """The whole input. The order of the fields is the order in which the model should write them."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
 
     artifact_id: ArtifactId
     old_text: OldText = Field(description="The passage to be changed, exactly as it stands; it must occur once.")
@@ -150,4 +148,4 @@ class _EditCall(StreamingCall[ArtifactEditInput]):
             await edit.abort()
 
 
-artifact_edit = StreamingTool(NAME, DESCRIPTION, ArtifactEditInput, _EditCall)
+artifact_edit = Tool(NAME, DESCRIPTION, ArtifactEditInput, _EditCall, eager=True)

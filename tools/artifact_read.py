@@ -1,15 +1,13 @@
-"""`artifact_read` and `artifact_list`, and the report to the model of a change by others."""
+"""`artifact_read` and `artifact_list`, and how a change by others is described to the model."""
 
 from __future__ import annotations
-
-import json
 
 from pydantic import BaseModel, Field
 
 from a2a_canvas.store.errors import PassageLost, StoreError, VersionConflict
-from a2a_canvas.store.models import Artifact, Content, DataPart, JsonValue, Part, TextPart, Version
+from a2a_canvas.store.models import Artifact, DataPart, JsonValue, Part, TextPart, Version
 from a2a_canvas.store.text.spans import Span, difference, lines_of
-from a2a_canvas.tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
+from a2a_canvas.tools.base import Done, Failed, Outcome, Workspace, to_json, whole_input_tool
 from a2a_canvas.tools.part_inputs import part_output
 
 EXCERPT = 600
@@ -42,13 +40,11 @@ async def _read(call: ReadInput, workspace: Workspace) -> Outcome:
     if old is None or old.number == artifact.version:
         workspace.store.model_read(call.artifact_id, artifact.version)
     content = artifact.content if old is None else old.content
-    head = _head(artifact, len(versions)) if old is None else _head_of(old, artifact, len(versions))
-    room = workspace.read_limit
-    parts = []
+    head = _head(artifact, len(versions), old)
+    room, parts = workspace.read_limit, []
     for part in content.parts:
-        shown = _shown(part, call, room)
-        room = max(0, room - len(to_json(shown)))
-        parts.append(shown)
+        parts.append(_shown(part, call, room))
+        room = max(0, room - len(to_json(parts[-1])))
     return Done(to_json({**head, "parts": parts}))
 
 
@@ -85,8 +81,9 @@ def _lines(text: str, first: int, last: int | None, room: int) -> dict[str, Json
 async def _list(call: ListInput, workspace: Workspace) -> Outcome:
     store = workspace.store
     artifacts = await store.list(workspace.context_id)
-    counts = [len(await store.versions(workspace.ref(artifact.artifact_id))) for artifact in artifacts]
-    return Done(to_json([_entry(artifact, count) for artifact, count in zip(artifacts, counts, strict=True)]))
+    return Done(
+        to_json([_entry(each, len(await store.versions(workspace.ref(each.artifact_id)))) for each in artifacts])
+    )
 
 
 async def refusal_of(error: StoreError, workspace: Workspace) -> str:
@@ -129,19 +126,13 @@ def _excerpt(text: str) -> str:
     return to_json(text if len(text) <= EXCERPT else f"{text[: EXCERPT // 2]} […] {text[-EXCERPT // 2 :]}")
 
 
-def _named(artifact_id: str, content: Content) -> dict[str, object]:
+def _head(artifact: Artifact, versions: int, old: Version | None = None) -> dict[str, object]:
+    content = old.content if old else artifact.content
     described = {"description": content.description} if content.description else {}
-    return {"artifact_id": artifact_id, "name": content.name, **described}
-
-
-def _head(artifact: Artifact, versions: int) -> dict[str, object]:
-    named = _named(artifact.artifact_id, artifact.content)
+    named = {"artifact_id": artifact.artifact_id, "name": content.name, **described}
+    if old:
+        return {**named, "version": old.number, "versions": versions, "current_version": artifact.version}
     return {**named, "version": artifact.version, "versions": versions, "draft": artifact.open}
-
-
-def _head_of(old: Version, artifact: Artifact, versions: int) -> dict[str, object]:
-    named = _named(artifact.artifact_id, old.content)
-    return {**named, "version": old.number, "versions": versions, "current_version": artifact.version}
 
 
 def _entry(artifact: Artifact, versions: int) -> dict[str, object]:
@@ -151,12 +142,7 @@ def _entry(artifact: Artifact, versions: int) -> dict[str, object]:
     return {**_head(artifact, versions), "kinds": sorted(set(kinds)), "parts": len(kinds), "size": size, **note}
 
 
-def to_json(value: object) -> str:
-    """JSON for a model: without ASCII escapes."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-artifact_read = WholeInputTool(
+artifact_read = whole_input_tool(
     "artifact_read",
     "Read an artifact as it stands now: its parts with their text and data. Files are shown by name, type and size. "
     "`version` is the current one (0: none is finished yet) of `versions`, numbered from 1; with the parameter "
@@ -165,7 +151,7 @@ artifact_read = WholeInputTool(
     ReadInput,
     _read,
 )
-artifact_list = WholeInputTool(
+artifact_list = whole_input_tool(
     "artifact_list",
     "List the artifacts of this conversation, the one changed last at the end: ids, names, the current version and "
     "the number of versions, kinds, bytes.",

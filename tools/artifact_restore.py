@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from a2a_canvas.store.changes import Restore, Undo
 from a2a_canvas.store.errors import LimitReached, StoreError
 from a2a_canvas.tools.artifact_read import refusal_of
-from a2a_canvas.tools.base import Done, Failed, Outcome, WholeInputTool, Workspace
+from a2a_canvas.tools.base import Done, Failed, Outcome, StrictInput, Workspace, whole_input_tool
 from a2a_canvas.tools.part_inputs import ArtifactId
 
 
-class RestoreInput(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True)
-
+class RestoreInput(StrictInput):
     artifact_id: ArtifactId
     version: int | None = Field(
         default=None,
@@ -43,7 +41,7 @@ async def _restore(call: RestoreInput, workspace: Workspace) -> Outcome:
     )
 
 
-artifact_restore = WholeInputTool(
+artifact_restore = whole_input_tool(
     "artifact_restore",
     "Go back to an older version of an artifact; no version is lost. Use it to take changes back, instead of writing "
     'the old text again. For "undo that" leave `version` out: all that the last task did to the artifact is undone at '

@@ -17,14 +17,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.models import Applied, Kind, Part, Ref, text_part
-from a2a_canvas.tools.base import Workspace
+from a2a_canvas.tools.base import StrictInput, Tool, Workspace
 from a2a_canvas.tools.json_stream import Begin, Delta, JsonEvent, JsonStream, Path, Value
 from a2a_canvas.tools.part_inputs import ArtifactId, Encodable, PartInput, TextInput, part_input, require_portable
-from a2a_canvas.tools.streaming import InputHead, StreamingCall, StreamingTool
+from a2a_canvas.tools.streaming import InputHead, StreamingCall
 
 NAME = "artifact_update"
 DESCRIPTION = """\
@@ -62,19 +62,15 @@ def _from_text(value: object) -> object:
 Bool = Annotated[bool, BeforeValidator(_truth)]
 
 
-class ArtifactInput(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True)
-
+class ArtifactInput(StrictInput):
     artifact_id: ArtifactId
     name: Encodable | None = Field(default=None, description="What the user sees, for example 'report.md'.")
     description: Encodable | None = Field(default=None, description="One sentence.")
     parts: Annotated[list[PartInput], Field(min_length=1), BeforeValidator(_from_text)]
 
 
-class ArtifactUpdateInput(BaseModel):
+class ArtifactUpdateInput(StrictInput):
     """The whole input. The order of the fields is the order in which the model should write them."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
 
     append: Bool = Field(description="false: replace; true: add to the end.")
     last_chunk: Bool = Field(default=False, description="true: the artifact is finished for now.")
@@ -248,4 +244,4 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
         return None
 
 
-artifact_update = StreamingTool(NAME, DESCRIPTION, ArtifactUpdateInput, _UpdateCall)
+artifact_update = Tool(NAME, DESCRIPTION, ArtifactUpdateInput, _UpdateCall, eager=True)

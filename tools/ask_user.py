@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from a2a_canvas.tools.base import Ask, Decline, Outcome, WholeInputTool, Workspace
+from a2a_canvas.tools.base import Ask, Decline, Outcome, Workspace, whole_input_tool
 
 NotBlank = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
@@ -27,14 +27,14 @@ async def _decline(call: DeclineInput, workspace: Workspace) -> Outcome:
     return Decline(call.reason)
 
 
-ask_user = WholeInputTool(
+ask_user = whole_input_tool(
     "ask_user",
     "Ask the user something you cannot find out or decide yourself. The task waits for the answer, then goes on.",
     AskInput,
     _ask,
     acts_last=True,
 )
-decline_task = WholeInputTool(
+decline_task = whole_input_tool(
     "decline_task",
     "Refuse the task as a whole, with the reason. Only for what you cannot or must not do; it ends the task.",
     DeclineInput,

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from uuid import uuid4
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Author, Ref
@@ -109,81 +109,79 @@ class ToolStream(Protocol):
         ...
 
 
-class Tool(Protocol):
-    """A tool that is offered to the model."""
+class StrictInput(BaseModel):
+    """An input of a tool, or an object in it: nothing is converted, unknown fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+@cache
+def _schema_of(model: type[BaseModel]) -> Mapping[str, Any]:
+    return model.model_json_schema()  # cached, because it takes milliseconds and every turn needs it
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that is offered to the model.
+
+    Attributes:
+        input: the shape of its whole input.
+        open: begins a call.
+        eager: the model should send the input as it is generated, unbuffered.
+        acts_last: it ends or pauses the turn, and so must run after all other calls of a message.
+    """
+
+    name: str
+    description: str
+    input: type[BaseModel]
+    open: Callable[[Workspace], ToolStream]
+    eager: bool = False
+    acts_last: bool = False
 
     @property
-    def name(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def input_schema(self) -> Mapping[str, Any]: ...
-    @property
-    def eager(self) -> bool:
-        """Whether the model should send the input as it is generated, unbuffered."""
-        ...
-
-    @property
-    def acts_last(self) -> bool:
-        """Whether it ends or pauses the turn, and so must run after all other calls of a message."""
-        ...
-
-    def open(self, workspace: Workspace) -> ToolStream:
-        """Begin a call."""
-        ...
+    def input_schema(self) -> Mapping[str, Any]:
+        return _schema_of(self.input)
 
 
 InputT = TypeVar("InputT", bound=BaseModel)
 
 
-@cache
-def schema_of(model: type[BaseModel]) -> Mapping[str, Any]:
-    """The JSON schema of an input; cached, because it takes milliseconds and every turn needs it."""
-    return model.model_json_schema()
-
-
-@dataclass(frozen=True, slots=True)
-class WholeInputTool(Generic[InputT]):
+def whole_input_tool(
+    name: str,
+    description: str,
+    input: type[InputT],
+    run: Callable[[InputT, Workspace], Awaitable[Outcome]],
+    *,
+    acts_last: bool = False,
+) -> Tool:
     """A tool that needs its whole input before it can act: a pydantic model and an async function."""
+    return Tool(name, description, input, partial(_WholeInput, name, input, run), acts_last=acts_last)
 
+
+@dataclass(slots=True)
+class _WholeInput(Generic[InputT]):
     name: str
-    description: str
     input: type[InputT]
     run: Callable[[InputT, Workspace], Awaitable[Outcome]]
-    acts_last: bool = False
-    eager: bool = False
-
-    @property
-    def input_schema(self) -> Mapping[str, Any]:
-        return schema_of(self.input)
-
-    def open(self, workspace: Workspace) -> ToolStream:
-        return _WholeInput(self, workspace)
-
-
-class _WholeInput(Generic[InputT]):
-    label = ""
-
-    def __init__(self, tool: WholeInputTool[InputT], workspace: Workspace) -> None:
-        self._tool = tool
-        self._workspace = workspace
-        self._fragments: list[str] = []
+    workspace: Workspace
+    fragments: list[str] = field(default_factory=list)
+    label: ClassVar[str] = ""
 
     async def feed(self, fragment: str) -> None:
-        self._fragments.append(fragment)
+        self.fragments.append(fragment)
 
     async def finish(self) -> Outcome:
         try:
             # A model may send no input at all for a tool without parameters.
-            parsed = self._tool.input.model_validate(json.loads("".join(self._fragments) or "{}"))
+            parsed = self.input.model_validate(json.loads("".join(self.fragments) or "{}"))
         except ValidationError as error:
-            return Failed(explain(self._tool.name, error))
+            return Failed(explain(self.name, error))
         except (ValueError, RecursionError):
-            return Failed(not_json(self._tool.name))
-        return await self._tool.run(parsed, self._workspace)
+            return Failed(not_json(self.name))
+        return await self.run(parsed, self.workspace)
 
     async def abort(self) -> None:
-        self._fragments.clear()
+        self.fragments.clear()
 
 
 def explain(tool: str, error: ValueError, at: tuple[int | str, ...] = ()) -> str:
@@ -191,7 +189,7 @@ def explain(tool: str, error: ValueError, at: tuple[int | str, ...] = ()) -> str
     found = [(at, str(error))]
     if isinstance(error, ValidationError):
         found = [((*at, *fault["loc"]), fault["msg"]) for fault in error.errors()[:10]]
-    faults = "; ".join(f"{_path(loc) or 'input'}: {reason}" for loc, reason in found)
+    faults = "; ".join(f"{'.'.join(map(str, loc)) or 'input'}: {reason}" for loc, reason in found)
     return f"The input of {tool} is not valid, nothing was changed. {faults}. Call {tool} again with these corrected."
 
 
@@ -201,5 +199,6 @@ def not_json(tool: str, reason: str = "") -> str:
     return f"The input of {tool} is not complete, valid JSON{why}, nothing was changed. Call it again, with all of it."
 
 
-def _path(loc: tuple[int | str, ...]) -> str:
-    return ".".join(str(step) for step in loc)
+def to_json(value: object) -> str:
+    """JSON for a model: without ASCII escapes."""
+    return json.dumps(value, ensure_ascii=False)

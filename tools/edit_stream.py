@@ -14,7 +14,7 @@ from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
 from a2a_canvas.store.errors import PassageLost, VersionConflict
 from a2a_canvas.store.models import Applied, Author
-from a2a_canvas.store.text.spans import Span, Unit, from_codepoints, length
+from a2a_canvas.store.text.spans import Span, Unit, from_codepoints, length, splice
 from a2a_canvas.store.text.unicode import replace_surrogates
 from a2a_canvas.store.tracking import track
 from a2a_canvas.tools.base import Workspace
@@ -46,13 +46,7 @@ class EditTarget:
 
 def updated_content(quote: str, written: str, strategy: Strategy) -> str:
     """The whole new text of the passage."""
-    match strategy:
-        case "replace":
-            return written
-        case "insert_before":
-            return written + quote
-        case "insert_after":
-            return quote + written
+    return splice(quote, replaced_span(Span(0, len(quote)), strategy), written)
 
 
 def replaced_span(passage: Span, strategy: Strategy) -> Span:
@@ -73,25 +67,23 @@ class EditStream:
         target: the passage.
         strategy: whether the text replaces the passage or is inserted next to it.
         author: the author of the new version.
+
+    Attributes:
+        target: the passage; after `complete`, its place in the version that was edited.
     """
 
     def __init__(self, workspace: Workspace, target: EditTarget, strategy: Strategy, author: Author = "agent") -> None:
         self._store = workspace.store
         self._ref = workspace.ref(target.artifact_id, author)
         self._id = workspace.new_id()
-        self._target = target
+        self.target = target
         self._strategy: Strategy = strategy
         self._selection = target.selection
         self._pieces: list[str] = []
 
-    @property
-    def target(self) -> EditTarget:
-        """The passage; after `complete`, its place in the version that was edited."""
-        return self._target
-
     async def start(self) -> None:
         """Announce the edit."""
-        target = self._target
+        target = self.target
         await self._store.notify(
             EditStarted(self._id, target.artifact_id, self._selection, self._strategy, target.version)
         )
@@ -101,7 +93,7 @@ class EditStream:
         text = replace_surrogates(text)
         if text:
             self._pieces.append(text)
-            await self._store.notify(EditChunk(self._id, self._target.artifact_id, self._selection, text))
+            await self._store.notify(EditChunk(self._id, self.target.artifact_id, self._selection, text))
 
     async def complete(self) -> Applied:
         """Make the change: one new version.
@@ -111,14 +103,14 @@ class EditStream:
             StoreError: the change was refused. The edit is still open: `abort` it.
         """
         while True:
-            target = self._target
+            target = self.target
             written = "".join(self._pieces)
             updated = updated_content(target.quote, written, self._strategy)
             change = EditText(replaced_span(target.span, self._strategy), written, target.version)
             try:
                 return await self._store.complete(self._ref, change, self._completed(target, written, updated))
             except VersionConflict:
-                self._target = await self._found_again()
+                self.target = await self._found_again()
 
     async def abort(self, *, again: bool = False) -> None:
         """End the edit without a change.
@@ -126,7 +118,7 @@ class EditStream:
         Args:
             again: another attempt follows, so subscribers do not need the whole artifact.
         """
-        await self._store.notify(EditAborted(self._id, self._target.artifact_id, self._selection))
+        await self._store.notify(EditAborted(self._id, self.target.artifact_id, self._selection))
         if not again:
             await self.show()
 
@@ -141,7 +133,7 @@ class EditStream:
         return EditCompleted(self._id, target.artifact_id, selection, updated, place, self._strategy, target.version)
 
     async def _found_again(self) -> EditTarget:
-        target = self._target
+        target = self.target
         await self._store.close(self._ref)  # the store closes this task's draft before an edit
         current = (await self._store.get(self._ref)).version
         versions = await self._store.versions(self._ref)  # read after `get`: others may make a version in between

@@ -7,7 +7,6 @@ Rule 2: the explanation is short and cheap, however long the text and its lines 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
@@ -15,22 +14,18 @@ from heapq import nlargest
 from itertools import islice
 
 from a2a_canvas.store.text.spans import Span, lines_of
+from a2a_canvas.tools.base import to_json
 
 MAX_COUNT = 1000
 """Occurrences that are counted."""
-
 MAX_PLACES = 3
 """Occurrences that are shown."""
-
 MAX_WIDTH = 160
 """Characters of a line that are shown."""
-
 MAX_EXCERPT = 400
 """Characters of a passage that are shown."""
-
 MAX_SEARCHED = 200_000
 """Characters of a text that are searched for a similar line."""
-
 MIN_SIMILARITY = 0.6
 """The share of a quoted line, from 0 to 1, that the nearest line must contain."""
 
@@ -40,20 +35,19 @@ _NOT_BLANK = re.compile(r"\S+")
 
 def find_once(text: str, quote: str) -> Span | str:
     """The place of a non-empty `quote` in `text`; or why there is no single place, and how to quote better."""
-    places = list(islice(_places(text, quote), MAX_COUNT + 1))
-    match places:
+    match list(islice(_places(text, quote), MAX_COUNT + 1)):
         case []:
             return _absent(text, quote)
-        case [at]:
-            return Span(at, at + len(quote))
-        case _:
-            return _several(text, [Span(at, at + len(quote)) for at in places])
+        case [place]:
+            return place
+        case places:
+            return _several(text, places)
 
 
-def _places(text: str, quote: str) -> Iterator[int]:
+def _places(text: str, quote: str) -> Iterator[Span]:
     at = text.find(quote)
     while at >= 0:
-        yield at
+        yield Span(at, at + len(quote))
         at = text.find(quote, at + 1)
 
 
@@ -105,13 +99,12 @@ def _absent(text: str, quote: str) -> str:
     why = "old_text does not occur in the artifact's text. Nothing was changed."
     if blanks := _with_other_whitespace(text, quote):
         said = blanks.of(text)
-        excerpt = json.dumps(said[:MAX_EXCERPT], ensure_ascii=False) + ("… (cut)" if len(said) > MAX_EXCERPT else "")
+        excerpt = to_json(said[:MAX_EXCERPT]) + ("… (cut)" if len(said) > MAX_EXCERPT else "")
         line = lines_of(text, blanks)[0]
         return f"{why} It differs only in whitespace: at line {line} the text says {excerpt}. Quote it exactly so."
     near = _nearest(text, quote)
-    nearest = f" The nearest line is {near}" if near else ""
     again = "Read the artifact with artifact_read and quote it exactly as it stands."
-    return f"{why} {again}{nearest}"
+    return f"{why} {again} The nearest line is {near}" if near else f"{why} {again}"
 
 
 def _with_other_whitespace(text: str, quote: str) -> Span | None:

@@ -8,10 +8,11 @@ import math
 from base64 import b64decode
 from typing import Annotated, Any, Literal, assert_never
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, model_validator
 
 from a2a_canvas.store.models import DataPart, FilePart, JsonValue, Part, TextPart, text_part
 from a2a_canvas.store.text.unicode import require_utf8, valid_id
+from a2a_canvas.tools.base import StrictInput
 
 MAX_DEPTH = 30
 """Levels of nesting. A protobuf message may nest 100 deep, a level of JSON takes three, and a task is around it."""
@@ -69,11 +70,7 @@ Json = Annotated[Any, AfterValidator(lambda value: require_portable(value))]
 Metadata = Annotated[dict[str, Any], AfterValidator(lambda value: require_portable(value))]
 
 
-class _PartInput(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-
-class TextInput(_PartInput):
+class TextInput(StrictInput):
     """Text. All text of an artifact is one text part."""
 
     kind: Literal["text"]
@@ -85,10 +82,8 @@ class TextInput(_PartInput):
         return text_part(self.text, self.mimeType, self.metadata)
 
 
-class FileContent(BaseModel):
+class FileContent(StrictInput):
     """The file: `bytes` or `uri`, exactly one of them."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
 
     name: Encodable = ""
     mimeType: Encodable = ""
@@ -112,7 +107,7 @@ class FileContent(BaseModel):
             raise ValueError("'bytes' is not valid base64") from error
 
 
-class FileInput(_PartInput):
+class FileInput(StrictInput):
     """A file of any type."""
 
     kind: Literal["file"]
@@ -124,7 +119,7 @@ class FileInput(_PartInput):
         return FilePart(file.decoded(), file.uri or "", file.name, file.mimeType, self.metadata or {})
 
 
-class DataInput(_PartInput):
+class DataInput(StrictInput):
     """Structured data: any JSON value. A collection belongs inside one data part."""
 
     kind: Literal["data"]
@@ -146,12 +141,11 @@ def part_output(part: Part) -> dict[str, JsonValue]:
         case TextPart():
             shown = {"text": part.text, "mimeType": part.media_type or None}
         case FilePart():
-            size = None if part.content is None else len(part.content)
             file: dict[str, JsonValue] = {
                 "name": part.name or None,
                 "mimeType": part.media_type or None,
                 "uri": part.url or None,
-                "size": size,
+                "size": None if part.content is None else len(part.content),
             }
             shown = {"file": _without_none(file)}
         case DataPart():

@@ -8,47 +8,25 @@ Rule 3: after an error nothing more is done, but the input is read to its end (r
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from collections.abc import Awaitable, Sequence
+from typing import Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from a2a_canvas.store.errors import LimitReached, StoreError
 from a2a_canvas.tools.artifact_read import refusal_of
-from a2a_canvas.tools.base import Done, Failed, InputT, Outcome, ToolStream, Workspace, explain, not_json, schema_of
+from a2a_canvas.tools.base import Done, Failed, InputT, Outcome, StrictInput, Workspace, explain, not_json
 from a2a_canvas.tools.json_stream import Begin, JsonError, JsonEvent, JsonStream, Path, Value
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class StreamingTool:
-    """A tool whose calls act while their input is streamed."""
-
-    name: str
-    description: str
-    input: type[BaseModel]
-    call: Callable[[Workspace], ToolStream]
-    eager: bool = True
-    acts_last: bool = False
-
-    @property
-    def input_schema(self) -> Mapping[str, Any]:
-        return schema_of(self.input)
-
-    def open(self, workspace: Workspace) -> ToolStream:
-        return self.call(workspace)
 
 
 class CallRefused(Exception):
     """The call is refused; `str()` tells the model why."""
 
 
-class InputHead(BaseModel):
+class InputHead(StrictInput):
     """Fields of the input that are needed before it is complete. Each one is checked when it arrives."""
-
-    model_config = ConfigDict(strict=True)
 
     def knowing(self, field: str, value: object) -> Self:
         """Raises `ValidationError`."""

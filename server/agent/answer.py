@@ -12,27 +12,14 @@ Rule 5: thinking is emitted as deltas, whatever the adapter sends (docs/extensio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, TypeVar, assert_never
 
 from a2a_canvas.server.agent import events as ev
+from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.blocks import BlockError, Progress
-from a2a_canvas.server.agent.model import (
-    BlockStart,
-    BlockStop,
-    InputDelta,
-    MessageStart,
-    MessageStop,
-    ModelError,
-    ModelEvent,
-    SignatureDelta,
-    StopReason,
-    StopReasonDelta,
-    TextDelta,
-    ThinkingDelta,
-    Usage,
-)
 from a2a_canvas.store.text.unicode import replace_surrogates
 
 BlockKind = Literal["text", "thinking", "tool_use"]
@@ -85,6 +72,7 @@ class Answer(Generic[B]):
         new_block: makes a block.
 
     Attributes:
+        progress: that of the turn, with this call.
         stop_reason: why the model stopped.
         usage: the tokens of a completed call.
         ended: whether the end of the call was emitted.
@@ -97,65 +85,69 @@ class Answer(Generic[B]):
         thinking: Literal["delta", "accumulated"],
         new_block: Callable[[ev.BlockPosition, BlockKind], B],
     ) -> None:
-        self.stop_reason: StopReason = "error"
-        self.usage = Usage()
+        self.stop_reason: m.StopReason = "error"
+        self.usage = m.Usage()
         self.ended = False
-        self._progress = progress.next_call()
+        self.progress = progress.next_call()
         self._emit = emit
         self._thinking = ThinkingDeltas(thinking)
         self._new_block = new_block
         self._open: dict[int, B] = {}
 
-    @property
-    def progress(self) -> Progress:
-        """That of the turn, with this call."""
-        return self._progress
+    async def read(self, stream: AsyncGenerator[m.ModelEvent, None]) -> None:
+        """Handle all events of a call.
 
-    async def take(self, event: ModelEvent) -> None:
+        Raises:
+            ModelError: the stream failed, or is not a complete answer.
+        """
+        async with aclosing(stream) as events:
+            async for event in events:
+                await self.take(event)
+        self.check_ended()
+
+    async def take(self, event: m.ModelEvent) -> None:
         """Handle the next event.
 
         Raises:
             BlockError: it is for a block that is not open, or of another kind.
         """
         match event:
-            case TextDelta():
+            case m.TextDelta():
                 await self._text(self._block(event.llm_index, "text"), replace_surrogates(event.text))
-            case InputDelta():
+            case m.InputDelta():
                 await self._input(self._block(event.llm_index, "tool_use"), replace_surrogates(event.partial_json))
-            case ThinkingDelta():
+            case m.ThinkingDelta():
                 block = self._block(event.llm_index, "thinking")
                 text = replace_surrogates(event.text)
                 block.altered |= text is not event.text
                 await self._think(block, self._thinking.feed(text))
-            case SignatureDelta():
+            case m.SignatureDelta():
                 block = self._block(event.llm_index, "thinking")
                 block.signature += event.signature
                 block.redacted += event.redacted
-            case BlockStart():
+            case m.BlockStart():
                 await self._start(event)
-            case BlockStop():
+            case m.BlockStop():
                 await self._stop(event.llm_index)
-            case MessageStart():
-                await self._emit(ev.MessageStarted(self._progress.round))
-            case StopReasonDelta():
-                await self._emit(ev.MessageDelta(self._progress.round))
-            case MessageStop():
+            case m.MessageStart():
+                await self._emit(ev.MessageStarted(self.progress.round))
+            case m.StopReasonDelta():
+                await self._emit(ev.MessageDelta(self.progress.round))
+            case m.MessageStop():
                 await self._whole(event)
             case _:
                 assert_never(event)
 
-    async def end(self, reason: StopReason, usage: Usage) -> None:
+    async def end(self, reason: m.StopReason, usage: m.Usage) -> None:
         """Emit the end of the call, once."""
         if not self.ended:
             self.ended = True
-            await self._emit(ev.LlmCallCompleted(self._progress.round, reason, usage))
+            await self._emit(ev.LlmCallCompleted(self.progress.round, reason, usage))
 
     def check_ended(self) -> None:
         """Raises `ModelError` if the stream ended without `MessageStop`."""
         if not self.ended:
-            raise ModelError("The connection to the model ended in the middle of its answer.", retryable=True)
-
-    # ------------------------------------------------------- what a subclass handles
+            raise m.ModelError("The connection to the model ended in the middle of its answer.", retryable=True)
 
     async def _text(self, block: B, delta: str) -> None:
         """Text was added to a block."""
@@ -168,7 +160,7 @@ class Answer(Generic[B]):
         if piece:
             await self._emit(ev.ThinkingAdded(block.place, piece))
 
-    async def _begin_block(self, block: B, event: BlockStart) -> None:
+    async def _begin_block(self, block: B, event: m.BlockStart) -> None:
         """A block has begun. Nothing is emitted for a tool call."""
         if event.kind != "tool_use":
             self._thinking.begin_block()
@@ -179,27 +171,25 @@ class Answer(Generic[B]):
         if block.kind != "tool_use":
             await self._emit(ev.BlockStopped(block.place))
 
-    # ------------------------------------------------------------------------ blocks
-
     def _block(self, llm_index: int, kind: BlockKind) -> B:
-        block = self._open[self._progress.blocks.index_of(llm_index)]
+        block = self._open[self.progress.blocks.index_of(llm_index)]
         if block.kind != kind:
             raise BlockError(llm_index, f"is a {block.kind} block and was sent a piece of a {kind} block")
         return block
 
-    async def _start(self, event: BlockStart) -> None:
-        blocks, index = self._progress.blocks.start(event.llm_index)
-        self._progress = replace(self._progress, blocks=blocks)
-        block = self._new_block(ev.BlockPosition(index, self._progress.round, event.llm_index), event.kind)
+    async def _start(self, event: m.BlockStart) -> None:
+        blocks, index = self.progress.blocks.start(event.llm_index)
+        self.progress = replace(self.progress, blocks=blocks)
+        block = self._new_block(ev.BlockPosition(index, self.progress.round, event.llm_index), event.kind)
         self._open[index] = block
         await self._begin_block(block, event)
 
     async def _stop(self, llm_index: int) -> None:
-        blocks, index = self._progress.blocks.stop(llm_index)
-        self._progress = replace(self._progress, blocks=blocks)
+        blocks, index = self.progress.blocks.stop(llm_index)
+        self.progress = replace(self.progress, blocks=blocks)
         await self._end_block(self._open.pop(index))
 
-    async def _whole(self, event: MessageStop) -> None:
+    async def _whole(self, event: m.MessageStop) -> None:
         self.stop_reason, self.usage = event.stop_reason, event.usage
         for index in tuple(self._open):
             await self._end_block(self._open.pop(index))

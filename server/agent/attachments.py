@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from contextlib import suppress
 from typing import Final
 
 from a2a_canvas.server.agent.model import Attachment, ModelContent, ModelRequest, ModelText, map_content
@@ -65,7 +66,8 @@ def is_text(file: Attachment) -> bool:
 def attachment_text(file: Attachment) -> str:
     """The text of a file for which `is_text` holds."""
     assert file.content is not None
-    return replace_surrogates(_decoded(file.content, _charset(file.media_type)))
+    charset = file.media_type.lower().partition("charset=")[2].partition(";")[0].strip(" \"'")
+    return replace_surrogates(_decoded(file.content, charset or "utf-8"))
 
 
 def medium_of(file: Attachment) -> str | None:
@@ -75,7 +77,9 @@ def medium_of(file: Attachment) -> str | None:
         return None
     if not file.content:
         return named_type if file.url.startswith("https://") else None
-    return _pdf_type(file.content) if named_type == PDF else _image_type(file.content)
+    if named_type == PDF:  # readers of PDF look for its mark in the first kilobyte
+        return PDF if b"%PDF-" in file.content[:1024] else None
+    return _image_type(file.content)
 
 
 def without_media(request: ModelRequest) -> ModelRequest:
@@ -96,11 +100,6 @@ def _image_type(content: bytes) -> str | None:
     return next((media_type for media_type, begins in _IMAGES.items() if begins.match(content)), None)
 
 
-def _pdf_type(content: bytes) -> str | None:
-    # Readers of PDF look for its mark in the first kilobyte.
-    return PDF if b"%PDF-" in content[:1024] else None
-
-
 def _is_utf_8(content: bytes) -> bool:
     try:
         content.decode()
@@ -109,14 +108,8 @@ def _is_utf_8(content: bytes) -> bool:
     return b"\0" not in content
 
 
-def _charset(media_type: str) -> str:
-    return media_type.lower().partition("charset=")[2].partition(";")[0].strip(" \"'") or "utf-8"
-
-
 def _decoded(content: bytes, charset: str) -> str:
-    try:
+    with suppress(LookupError, ValueError):
         if codecs.lookup(charset).name.replace("-", "_") not in _NO_CHARSETS:
             return content.decode(charset, errors="replace").removeprefix("\ufeff")
-    except (LookupError, ValueError):
-        pass
     return content.decode(errors="replace").removeprefix("\ufeff")

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from a2a_canvas.server.agent.model import ModelError
 from a2a_canvas.server.agent.phases import Phase
 
 
-class BlockError(Exception):
+class BlockError(ModelError):
     """A model's stream names a block that is not open.
 
     Args:
@@ -22,9 +23,13 @@ class BlockError(Exception):
     """
 
     def __init__(self, llm_index: int, what: str) -> None:
-        super().__init__(f"The model's stream is broken: its block {llm_index} {what}.")
+        reason = "The model's answer was not understood; the operator's log has the details."
+        super().__init__(reason, retryable=True)
         self.llm_index = llm_index
         self.what = what
+
+    def __str__(self) -> str:
+        return f"The model's stream is broken: its block {self.llm_index} {self.what}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +60,7 @@ class Blocks:
         for number, index in reversed(self.open):
             if number == llm_index:
                 return index
-        what = "has already stopped" if llm_index in self.started else "never started"
-        raise BlockError(llm_index, what)
+        raise BlockError(llm_index, "has already stopped" if llm_index in self.started else "never started")
 
     def stop(self, llm_index: int) -> tuple[Blocks, int]:
         """Stop a block; returns its index too.

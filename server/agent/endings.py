@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from a2a_canvas.server.agent.blocks import BlockError
 from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged, ToolFailed, ToolSucceeded
 from a2a_canvas.server.agent.model import ModelError, StopReason, ToolResult
 from a2a_canvas.store.models import NO_METADATA, Applied, Metadata
@@ -95,24 +94,11 @@ MAX_RETRY_DELAY = 30.0
 """The most seconds that a provider's `retry-after` may cause."""
 
 
-def is_retryable(error: ModelError | BlockError) -> bool:
-    """Whether the model call may be retried."""
-    return isinstance(error, BlockError) or error.retryable
-
-
-def retry_delay(tries_left: int, error: ModelError | BlockError, jitter: float) -> float:
+def retry_delay(tries_left: int, error: ModelError, jitter: float) -> float:
     """The seconds to wait before a retry.
 
     Args:
         tries_left: the attempts that are left, the next one included.
         jitter: 0 to 1, at random, so that turns that failed together do not retry together.
     """
-    wanted = error.retry_after if isinstance(error, ModelError) and error.retry_after else 0
-    return min(max(RETRY_DELAYS[-tries_left] * (0.75 + jitter / 2), wanted), MAX_RETRY_DELAY)
-
-
-def failure_reason(error: ModelError | BlockError) -> str:
-    """The sentence for the user about a failed model call."""
-    if isinstance(error, ModelError):
-        return error.reason
-    return "The model's answer was not understood; the operator's log has the details."
+    return min(max(RETRY_DELAYS[-tries_left] * (0.75 + jitter / 2), error.retry_after or 0), MAX_RETRY_DELAY)

@@ -1,8 +1,8 @@
-"""The events of a turn, and `Emit`, through which all of them pass.
+"""The events of a task, and `Emit`, through which those of a turn pass.
 
-The streaming events and those of edits (`store/edits.py`) are specified in docs/extensions.md. Three more are durable:
-`ArtifactChanged`, `StatusChanged` and `TranscriptAppended`. The runtime emits
-`MessageReceived`.
+The events of a model call and of an edit (`store/edits.py`) are specified in docs/extensions.md. `is_durable`
+(`tasks/record.py`) says which ones must be committed before anybody sees them. The runtime appends `MessageReceived`
+to the journal itself, and the events of a task that no turn runs.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ TranscriptItem = UserInput | AssistantOutput | ToolResult
 Transcript = tuple[TranscriptItem, ...]
 
 
-# ------------------------------------------------------------------- streaming events
+# -------------------------------------------------------------- events of a model call
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ class FinalMessageStarted:
     """Once per turn, before its first visible text."""
 
 
-# ----------------------------------------------------------------- durable events
+# ---------------------------------------------------------------- events of the task
 
 
 @dataclass(frozen=True, slots=True)

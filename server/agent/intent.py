@@ -102,9 +102,6 @@ Operation = SelectionEdit | VersionStep | Put
 Intent = Operation | Converse
 
 
-# ------------------------------------------------------------------------ reading a message
-
-
 def intent_of(metadata: Metadata, parts: Parts) -> Intent:
     """What a message of these metadata and parts asks for (`UserMessage.intent`).
 
@@ -139,9 +136,6 @@ def _intent(given: Mapping[str, Any], parts: Parts) -> Intent:
     return _read(_OPERATIONS[op], given).intent(parts)
 
 
-# ------------------------------------------------------------------------ the wire format
-
-
 class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
 
@@ -172,30 +166,30 @@ class _SelectionForm(_Form):
         return SelectionRequest(self.start, self.end, self.unit, self.text, self.line_start, last_line)
 
 
-class _FocusForm(_Form):
+class _ArtifactForm(_Form):
     artifact_id: Id
     base_version: int | None = None
+
+
+class _FocusForm(_ArtifactForm):
     selection: _SelectionForm | None = None
 
     def focus(self) -> Focus:
         return Focus(self.artifact_id, self.base_version, self.selection.to_request() if self.selection else None)
 
 
-class _EditForm(_Form):
+class _EditForm(_ArtifactForm):
     op: Literal["edit"]
-    artifact_id: Id
-    base_version: int | None = None
     selection: _SelectionForm
     strategy: Strategy = "replace"
 
     def intent(self, parts: Parts) -> SelectionEdit:
-        return _edit(self.artifact_id, self.selection.to_request(), self.strategy, parts, self.base_version)
+        selection, instruction = self.selection.to_request(), _instruction(parts)
+        return SelectionEdit(self.artifact_id, selection, self.strategy, instruction, self.base_version)
 
 
-class _StepForm(_Form):
+class _StepForm(_ArtifactForm):
     op: Literal["undo", "redo"]
-    artifact_id: Id
-    base_version: int | None = None
     group: bool = False
 
     def intent(self, parts: Parts) -> VersionStep:
@@ -203,20 +197,16 @@ class _StepForm(_Form):
         return VersionStep(self.artifact_id, step(self.base_version, self.group))
 
 
-class _RestoreForm(_Form):
+class _RestoreForm(_ArtifactForm):
     op: Literal["restore"]
-    artifact_id: Id
-    base_version: int | None = None
     version: int
 
     def intent(self, parts: Parts) -> VersionStep:
         return VersionStep(self.artifact_id, Restore(self.version, self.base_version))
 
 
-class _PutForm(_Form):
+class _PutForm(_ArtifactForm):
     op: Literal["put"]
-    artifact_id: Id
-    base_version: int | None = None
     text: str
 
     def intent(self, parts: Parts) -> Put:
@@ -234,28 +224,15 @@ class _AgentStackForm(BaseModel):
     description: str = ""
 
     def intent(self, parts: Parts) -> SelectionEdit:
-        return _edit(
-            self.artifact_id,
-            SelectionRequest(self.start_index, self.end_index, fields=("start_index", "end_index")),
-            "replace",
-            parts,
-            None,
-            self.description,
-        )
+        selection = SelectionRequest(self.start_index, self.end_index, fields=("start_index", "end_index"))
+        return SelectionEdit(self.artifact_id, selection, "replace", _instruction(parts, self.description), None)
 
 
-def _edit(
-    artifact_id: str,
-    selection: SelectionRequest,
-    strategy: Strategy,
-    parts: Parts,
-    base_version: int | None,
-    description: str = "",
-) -> SelectionEdit:
+def _instruction(parts: Parts, description: str = "") -> str:
     said = dict.fromkeys(words for words in (description.strip(), instruction_of(parts)) if words)
     if not said:
         raise InvalidOperation("message.parts", "must say in a text what is to be changed")
-    return SelectionEdit(artifact_id, selection, strategy, "\n".join(said), base_version)
+    return "\n".join(said)
 
 
 _OPERATIONS: Mapping[str, type[_EditForm | _StepForm | _RestoreForm | _PutForm]] = {

@@ -15,8 +15,6 @@ from typing import Any, Final, Literal, Protocol
 
 from a2a_canvas.store.edits import Strategy
 
-# ----------------------------------------------------------------------- requests
-
 
 @dataclass(frozen=True, slots=True)
 class ModelText:
@@ -160,9 +158,6 @@ def map_content(request: ModelRequest, change: Callable[[ModelContent], ModelCon
         return replace(message, content=tuple(new for each in message.content if (new := change(each)) is not None))
 
     return replace(request, messages=tuple(map(changed, request.messages)))
-
-
-# ------------------------------------------------------------------------- events
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,9 +163,6 @@ def _text_of(file: str) -> str:
         raise CannotBeDone(f"{file} is not text in UTF-8: byte {error.start + 1} is wrong") from None
 
 
-# ----------------------------------------------------------------------- values
-
-
 def _given(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("must not be empty")

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TextIO
-from urllib.parse import quote
 
 import httpx
 from a2a.types import a2a_pb2 as pb
@@ -34,6 +33,7 @@ from a2a_canvas.server.client.exchange import exit_code
 from a2a_canvas.server.client.fold import artifact_event
 from a2a_canvas.server.client.requests import ArtifactTarget, ClientError
 from a2a_canvas.server.client.terminal import Terminal, exact, json_line
+from a2a_canvas.server.wire import artifact_path, context_path
 
 _TIMEOUT = httpx.Timeout(connection.CONNECT_SECONDS, read=60)
 _BOLD, _RED, _GREEN, _CYAN, _PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
@@ -45,11 +45,7 @@ _CARRIAGE_RETURN = "␍"
 
 
 class NotServed(ClientError):
-    """The server refused to show an artifact; the text is its own sentence.
-
-    Args:
-        status: of the HTTP answer.
-    """
+    """The server refused to show an artifact; the text is its own sentence. `status`: of the HTTP answer."""
 
     def __init__(self, sentence: str, status: int) -> None:
         super().__init__(sentence)
@@ -63,18 +59,8 @@ def address(card: pb.AgentCard, url: str) -> str:
 
 
 def resource_path(context: str, artifact: str = "", *below: str) -> str:
-    """What follows `/artifacts/` for the artifacts of a context, for one artifact, or for something below it.
-
-    An artifact with the id "events" is `%65vents`, because `{context}/events` is the event stream. The ids "." and
-    ".." are percent-encoded, because clients and proxies resolve them.
-    """
-    if not artifact:
-        return _piece(context)
-    return "/".join((_piece(context), "%65vents" if artifact == "events" else _piece(artifact), *below))
-
-
-def _piece(id: str) -> str:
-    return id.replace(".", "%2E") if id in (".", "..") else quote(id, safe="")
+    """What follows `/artifacts/` for the artifacts of a context, for one artifact, or for something below it."""
+    return "/".join((artifact_path(context, artifact) if artifact else context_path(context), *below))
 
 
 @dataclass(frozen=True, slots=True)

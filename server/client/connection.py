@@ -37,23 +37,12 @@ class ConnectionLost(ClientError):
         super().__init__(f"The connection to {url} was lost; the task may go on there")
 
 
-class TaskForgotten(ClientError):
-    """The server named a task and does not know it any more."""
-
-    def __init__(self) -> None:
-        super().__init__("The server no longer knows the task; it may have been restarted")
-
-
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[tuple[httpx.AsyncClient, pb.AgentCard]]:
     """A client for HTTP and the card of the agent at `url`. Raises what `explain` explains."""
     async with httpx.AsyncClient(timeout=httpx.Timeout(CONNECT_SECONDS, read=None)) as http:
-        yield http, await _card(http, url)
-
-
-async def _card(http: httpx.AsyncClient, url: str) -> pb.AgentCard:
-    kwargs = {"timeout": CONNECT_SECONDS, "follow_redirects": True}
-    return await A2ACardResolver(http, url).get_agent_card(http_kwargs=kwargs)
+        kwargs = {"timeout": CONNECT_SECONDS, "follow_redirects": True}
+        yield http, await A2ACardResolver(http, url).get_agent_card(http_kwargs=kwargs)
 
 
 def client(http: httpx.AsyncClient, card: pb.AgentCard) -> Client:
@@ -73,8 +62,7 @@ def client(http: httpx.AsyncClient, card: pb.AgentCard) -> Client:
         return ClientFactory(config).create(card)
     except ValueError as error:
         named = ", ".join(sorted(offered)) or "none"
-        reason = f"The agent offers no transport that is spoken here (its card lists: {named})"
-        raise ClientError(reason) from error
+        raise ClientError(f"The agent offers no transport that is spoken here (its card lists: {named})") from error
 
 
 def _channel(url: str) -> grpc.aio.Channel:

@@ -53,13 +53,7 @@ async def operate(
     *,
     pause: Pause = asyncio.sleep,
 ) -> int:
-    """Have an operation done on an artifact and show its result.
-
-    Args:
-        target: the artifact.
-        out: the new passage of an edit, or the sentence that says what was done; with `target.json` one event per line.
-        err: failures, and if `out` is no terminal also statuses.
-        pause: waits that many seconds, between tries.
+    """Have an operation done on an artifact and print its result: the new passage, or a sentence (`carry_out`).
 
     Returns:
         The exit code: 0 done, 1 failed or rejected, 2 not sent because it cannot be done, 130 interrupted.
@@ -120,9 +114,6 @@ class _Operate:
             self._unfinished[edit] = before + text
 
 
-# ---------------------------------------------------------------------------- the request
-
-
 def message_of(operation: ArtifactOperation, target: ArtifactTarget) -> pb.Message:
     """The message that asks for an operation (docs/extensions.md)."""
     message = pb.Message(
@@ -136,12 +127,10 @@ async def _current(reader: ArtifactReader) -> dict[str, Any] | None:
     """The current version; None if the server does not show it, which most operations can do without."""
     try:
         return await reader.read()
-    except NotServed as error:
-        if error.status == HTTPStatus.NOT_FOUND:
+    except ClientError as error:
+        if isinstance(error, NotServed) and error.status == HTTPStatus.NOT_FOUND:
             raise
-    except ClientError:
-        pass
-    return None
+        return None
 
 
 async def _operation(
@@ -169,9 +158,6 @@ async def _seen_text(base: int | None, reader: ArtifactReader, current: dict[str
     return text_of(said), int(said.get("version", 0))
 
 
-# --------------------------------------------------------------------------- the passages
-
-
 @dataclass(frozen=True, slots=True)
 class PassageStep:
     """One step of a passage that the server writes: its text so far, or what is appended to it.
@@ -189,7 +175,8 @@ def passage_steps(response: pb.StreamResponse) -> list[PassageStep]:
     match response.WhichOneof("payload"):
         case "task":
             edits = _canvas(response.task.metadata).get("openEdits")
-            return [_open(each) for each in edits if isinstance(each, dict)] if isinstance(edits, list) else []
+            known = [each for each in edits if isinstance(each, dict)] if isinstance(edits, list) else []
+            return [PassageStep(_parts(edit, edit.get("text", ""))) for edit in known]
         case "status_update":
             edit = _canvas(response.status_update.metadata).get("edit")
             return _phase(edit) if isinstance(edit, dict) else []
@@ -202,18 +189,14 @@ def _canvas(metadata: Struct) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _open(edit: dict[str, Any]) -> PassageStep:
-    return PassageStep(_parts(edit, str(edit.get("text", ""))))
-
-
 def _phase(edit: dict[str, Any]) -> list[PassageStep]:
     match edit.get("phase"):
         case "start":
             return [PassageStep(_parts(edit, ""))]
         case "chunk":
-            return [PassageStep(_parts(edit, str(edit.get("chunk", "")), append=True))]
+            return [PassageStep(_parts(edit, edit.get("chunk", ""), append=True))]
         case "complete" if edit.get("strategy") == "replace":
-            return [PassageStep(_parts(edit, str(edit.get("updatedContent", ""))), complete=True)]
+            return [PassageStep(_parts(edit, edit.get("updatedContent", "")), complete=True)]
         case "complete":
             # Here `updatedContent` includes the selected text, too.
             return [PassageStep(_parts(edit, "", append=True), complete=True)]
@@ -223,6 +206,6 @@ def _phase(edit: dict[str, Any]) -> list[PassageStep]:
             return []
 
 
-def _parts(edit: dict[str, Any], text: str, *, append: bool = False) -> ArtifactParts:
-    parts = (text,) if text else ()
+def _parts(edit: dict[str, Any], text: object, *, append: bool = False) -> ArtifactParts:
+    parts = (str(text),) if text != "" else ()
     return ArtifactParts(str(edit.get("id", "")), parts, str(edit.get("artifactId", "")), append)

@@ -10,8 +10,8 @@ Rule 3: every failure is one line on `err`, and it names the task and the contex
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Protocol, TextIO, cast
 
 import httpx
@@ -21,7 +21,7 @@ from a2a.utils.errors import InternalError, MethodNotFoundError, TaskNotFoundErr
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.client import connection
-from a2a_canvas.server.client.connection import ConnectionLost, TaskForgotten
+from a2a_canvas.server.client.connection import ConnectionLost
 from a2a_canvas.server.client.display import FailureNotice, ScreenEvent, StatusText
 from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, SeenTask, asked_again, fold
 from a2a_canvas.server.client.requests import ClientError
@@ -42,36 +42,24 @@ class MessageCommand(Protocol):
 
     Attributes:
         url: how the user calls the server.
-        json: print each response as one line of JSON, and show no events.
+        json: print each response as one line of JSON; `show` and `closing` are not called.
         extensions: activated if the card lists them.
     """
 
-    @property
-    def url(self) -> str: ...
-    @property
-    def json(self) -> bool: ...
-    @property
-    def extensions(self) -> Sequence[str]: ...
+    url: str
+    json: bool
+    extensions: Sequence[str]
 
-    async def message(self, http: httpx.AsyncClient, card: pb.AgentCard) -> pb.Message:
-        """The message to send. Raises what `connection.explain` explains."""
-        ...
+    # Raises what `connection.explain` explains.
+    async def message(self, http: httpx.AsyncClient, card: pb.AgentCard) -> pb.Message: ...
+    def show(self, response: pb.StreamResponse, terminal: Terminal) -> None: ...
 
-    def show(self, response: pb.StreamResponse, terminal: Terminal) -> None:
-        """Show what the server said; not called with `json`."""
-        ...
+    # When the task is over, before its failure if it failed.
+    def closing(self, seen: SeenTask) -> Sequence[ScreenEvent]: ...
 
-    def closing(self, seen: SeenTask) -> Sequence[ScreenEvent]:
-        """What is shown when the task is over, before its failure if it failed; not called with `json`."""
-        ...
-
-    def interrupted(self, seen: SeenTask) -> FailureNotice:
-        """What is said on Ctrl+C once the server has named the task."""
-        ...
-
-    def advice(self, error: Exception, seen: SeenTask) -> tuple[str, ...]:
-        """What the user can do after a failure."""
-        ...
+    # On Ctrl+C, once the server has named the task.
+    def interrupted(self, seen: SeenTask) -> FailureNotice: ...
+    def advice(self, error: Exception, seen: SeenTask) -> tuple[str, ...]: ...
 
 
 async def carry_out(command: MessageCommand, out: TextIO, err: TextIO, *, pause: Pause = asyncio.sleep) -> int:
@@ -87,11 +75,7 @@ async def carry_out(command: MessageCommand, out: TextIO, err: TextIO, *, pause:
         The exit code of `exit_code`; 1 also for a task that failed.
     """
     terminal = Terminal(out, err)
-    exchange = Exchange(command, terminal, out, pause)
-
-    async def run() -> int:
-        async with connection.connected(command.url) as (http, card):
-            return await exchange.run(http, card, await command.message(http, card))
+    exchange = _Exchange(command, terminal, out, pause)
 
     def interrupted() -> FailureNotice:
         if not exchange.seen.task_id:
@@ -102,7 +86,7 @@ async def carry_out(command: MessageCommand, out: TextIO, err: TextIO, *, pause:
         reason = connection.explain(error, command.url) + exchange.seen.where
         return FailureNotice(reason, command.advice(error, exchange.seen))
 
-    return await exit_code(run(), terminal, interrupted, failed)
+    return await exit_code(exchange.run(), terminal, interrupted, failed)
 
 
 async def exit_code(
@@ -128,12 +112,8 @@ async def exit_code(
         return error.exit_code if isinstance(error, ClientError) else 1
 
 
-class Exchange:
-    """Sends the message of a command, follows the task and shows it.
-
-    Attributes:
-        seen: the task as far as it is known.
-    """
+class _Exchange:
+    """Sends the message of a command, follows the task and shows it. `seen`: the task as far as it is known."""
 
     def __init__(self, command: MessageCommand, terminal: Terminal, out: TextIO, pause: Pause) -> None:
         self.seen = SeenTask()
@@ -141,14 +121,11 @@ class Exchange:
         self._updates = 0
         self._stale = False
 
-    async def run(self, http: httpx.AsyncClient, card: pb.AgentCard, message: pb.Message) -> int:
-        """Send the message and follow its task. Raises what `connection.explain` explains.
-
-        Returns:
-            1 if the task failed, else 0.
-        """
-        async with connection.client(http, card) as client:
-            await self._converse(client, card, message)
+    async def run(self) -> int:
+        async with connection.connected(self._command.url) as (http, card):
+            message = await self._command.message(http, card)
+            async with connection.client(http, card) as client:
+                await self._converse(client, card, message)
         return self._conclude()
 
     def _conclude(self) -> int:
@@ -198,12 +175,10 @@ class Exchange:
     def _take(self, response: pb.StreamResponse) -> None:
         before, self.seen = self.seen, fold(self.seen, response)
         self._updates += not response.HasField("task")
-        self._stale = self._stale and _asks(response)
+        self._stale = self._stale and response.task.status.state == pb.TASK_STATE_INPUT_REQUIRED
         if asked_again(before, self.seen, response):
             self._say(BROKE_OFF)
         self._show(response)
-
-    # -------------------------------------------------- a task that is not over yet
 
     async def _resume(self, client: Client, call: ClientCallContext) -> None:
         tries = 0
@@ -218,14 +193,11 @@ class Exchange:
         """Whether anything new came."""
         before = self._updates
         try:
-            await self._read(client.subscribe(pb.SubscribeToTaskRequest(id=self.seen.task_id), context=call))
+            with _may_be_lost():
+                await self._read(client.subscribe(pb.SubscribeToTaskRequest(id=self.seen.task_id), context=call))
         except (UnsupportedOperationError, MethodNotFoundError):
             # The task is over by now, or this server cannot subscribe: ask for the task itself.
             await self._get(client, call)
-        except TaskNotFoundError as error:
-            raise TaskForgotten from error
-        except (A2AClientError, InternalError) as error:
-            _check_lost(error)
         return self._updates > before
 
     async def _poll(self, client: Client, call: ClientCallContext) -> None:
@@ -237,15 +209,11 @@ class Exchange:
 
     async def _get(self, client: Client, call: ClientCallContext) -> bool:
         """Whether the server answered."""
-        try:
+        with _may_be_lost():
             task = await client.get_task(pb.GetTaskRequest(id=self.seen.task_id), context=call)
-        except TaskNotFoundError as error:
-            raise TaskForgotten from error
-        except (A2AClientError, InternalError) as error:
-            _check_lost(error)
-            return False
-        self._take(pb.StreamResponse(task=task))
-        return True
+            self._take(pb.StreamResponse(task=task))
+            return True
+        return False
 
     def _check_retry(self, tries: int) -> None:
         if not self.seen.task_id:
@@ -258,11 +226,13 @@ class Exchange:
         await self._pause(2.0 ** (tries - 2))
 
 
-def _check_lost(error: A2AClientError | InternalError) -> None:
-    """Raises the server's own error, unless it says that another try may succeed."""
-    if isinstance(error, InternalError) and not connection.lost(error):
-        raise error
-
-
-def _asks(response: pb.StreamResponse) -> bool:
-    return response.HasField("task") and response.task.status.state == pb.TASK_STATE_INPUT_REQUIRED
+@contextmanager
+def _may_be_lost() -> Iterator[None]:
+    """Suppresses what another try may mend; an `InternalError` only if the server says so."""
+    try:
+        yield
+    except TaskNotFoundError as error:
+        raise ClientError("The server no longer knows the task; it may have been restarted") from error
+    except (A2AClientError, InternalError) as error:
+        if isinstance(error, InternalError) and not connection.lost(error):
+            raise

@@ -9,7 +9,6 @@ Rule 3: an id that comes from a server is quoted in a suggested command, because
     ClientError          the request failed; exit code 1
       CannotBeDone       it cannot be done as it was typed, and nothing was sent; exit code 2
       ConnectionLost     the connection broke while the task was running
-      TaskForgotten      the server does not know the task any more
       NotServed          the server refused to show an artifact
 """
 
@@ -71,17 +70,13 @@ class SendRequest:
 
     def how_to_continue(self, task_id: str, context_id: str) -> tuple[str, ...]:
         """The lines below the message that a task is out of sight, as far as its ids are known."""
-        lines = {
-            "Add to the task": ("--task", task_id),
-            "Go on with the conversation": ("--context", context_id),
-        }
-        return tuple(f"{text}: {self.command(*option)}" for text, option in lines.items() if option[1])
+        lines = (("Add to the task", "--task", task_id), ("Go on with the conversation", "--context", context_id))
+        return tuple(f"{text}: {self.command(option, id_)}" for text, option, id_ in lines if id_)
 
     def instead_of_task(self) -> str:
         """The line for a task that accepts no message."""
-        return (
-            f"Leave out --task. Use --context {shlex.quote(self.context or 'CONTEXT')} to go on with the conversation."
-        )
+        context = shlex.quote(self.context or "CONTEXT")
+        return f"Leave out --task. Use --context {context} to go on with the conversation."
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,7 @@ from a2a_canvas.server.wire import TURN
 
 
 async def send(request: SendRequest, out: TextIO, err: TextIO, *, pause: Pause = asyncio.sleep) -> int:
-    """Send one message and show what comes back until the task ends or asks.
-
-    Args:
-        out: replies, artifacts and ids, or with `request.json` one event per line. Colours and a status line
-            are used if it is a terminal.
-        err: failures, and statuses if `out` is no terminal.
-        pause: waits that many seconds, between tries.
+    """Send one message and print replies, artifacts and ids until the task ends or asks (`carry_out`).
 
     Returns:
         The exit code: 0 completed or asked, 1 failed, 130 interrupted. Nothing is raised.

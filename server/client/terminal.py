@@ -49,10 +49,6 @@ _MAX_THOUGHT = 2000
 """Characters of the thinking that are kept: more than any line has."""
 
 
-def terminal_columns() -> int:
-    return shutil.get_terminal_size().columns
-
-
 def _write(stream: TextIO, text: str) -> None:
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "replace").decode(encoding))
@@ -75,7 +71,9 @@ class Terminal:
         columns: the width of the terminal, asked whenever something is written.
     """
 
-    def __init__(self, out: TextIO, err: TextIO, columns: Callable[[], int] = terminal_columns) -> None:
+    def __init__(
+        self, out: TextIO, err: TextIO, columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns
+    ) -> None:
         self._out, self._err, self._columns = out, err, columns
         self._tty = out.isatty()
         self._status = StatusLine()
@@ -88,8 +86,7 @@ class Terminal:
         """Show one event; everything is written and flushed when this returns."""
         text = self._body(event)
         if self._tty:
-            place = {"column": self._column, "columns": self._columns()}
-            text = self._status.around(text, at_start=self._at_start, **place)
+            text = self._status.around(text, self._column, self._columns(), at_start=self._at_start)
         if text:
             _write(self._out, text)
         if isinstance(event, FailureNotice):
@@ -126,8 +123,6 @@ class Terminal:
             _write(self._err, text + "\n")
         self._status.say(text)
 
-    # -------------------------------------------------------------- text area
-
     def _text(self, text: str) -> str:
         self._at_start = text.endswith("\n") if text else self._at_start
         if self._tty:
@@ -151,8 +146,6 @@ class Terminal:
 
     def _rule(self) -> int:
         return min(_RULE, self._columns()) if self._tty else _RULE
-
-    # --------------------------------------------------------------- artifacts
 
     def _artifact(self, event: ArtifactParts) -> str:
         text = clean("".join(part for part in event.parts if isinstance(part, str)))
@@ -178,16 +171,12 @@ class Terminal:
         return self._header(name, note)
 
     def _resume(self, artifact_id: str, name: str) -> str:
-        if self._area == ("artifact", artifact_id):
-            return ""
-        return self._open(artifact_id, name, " (continued)")
+        return "" if self._area == ("artifact", artifact_id) else self._open(artifact_id, name, " (continued)")
 
     def _add(self, known: _Printed, text: str, labels: list[str]) -> str:
         known.pieces.append(text)
         known.labels += labels
         return self._text(text) + "".join(self._fresh() + self._text(f"{line}\n") for line in labels)
-
-    # ------------------------------------------------------------------ reply
 
     def _reply(self, text: str) -> str:
         text, typed = clean(text), self._typed
@@ -218,9 +207,6 @@ def _fact_lines(facts: TaskFacts) -> list[str]:
     return [f"{word:8}  {value.strip()}" for word, value in rows if value.strip()]
 
 
-# ------------------------------------------------------------------------ status line
-
-
 class StatusLine:
     """What the agent is doing, in one line. Does no IO.
 
@@ -242,33 +228,24 @@ class StatusLine:
         """Add to the thinking. The label is shown until the thinking has a word."""
         self._thought = (self._thought + piece)[-_MAX_THOUGHT:]
 
-    def around(self, body: str, *, column: int, at_start: bool, columns: int) -> str:
+    def around(self, body: str, column: int, columns: int, *, at_start: bool) -> str:
         """What has to be written to print a text with the status line after it.
 
         Args:
             body: the text; nothing is written if it is empty and the status line has not changed.
             column: the cursor's column after it, `columns` if the row is full.
-            at_start: whether the text ends a line.
             columns: the width of the terminal.
+            at_start: whether the text ends a line.
         """
-        line = self._line(columns - 1) if column < columns else ""
+        thought = one_line(self._thought)
+        text = tail(thought, columns - 1) if thought else fit(self.label, columns - 1)
+        line = text if column < columns else ""
         if not body and line == self._drawn:
             return ""
         before = self._erase if self._drawn else ""
         self._drawn, self._erase = line, _ERASE if at_start else _ERASE_BELOW
-        return before + body + (_draw(line, at_start) if line else "")
-
-    def _line(self, columns: int) -> str:
-        thought = one_line(self._thought)
-        return tail(thought, columns) if thought else fit(self.label, columns)
-
-
-def _draw(line: str, at_start: bool) -> str:
-    shown = f"{_DIM}{line}{_PLAIN}"
-    return shown if at_start else f"{_TO_BELOW}{shown}{_BACK}"
-
-
-# ------------------------------------------------------- output of JSON and exact bytes
+        shown = f"{_DIM}{line}{_PLAIN}" if line else ""
+        return before + body + (f"{_TO_BELOW}{shown}{_BACK}" if line and not at_start else shown)
 
 
 def json_line(out: TextIO, value: Any) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cattrs.strategies import configure_tagged_union
 
@@ -25,6 +25,8 @@ from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord
 from a2a_canvas.store.codec import decode, encode, make_converter
 from a2a_canvas.store.models import TextPart
 
+T = TypeVar("T")
+
 _STORED_NAMES: Final = {
     "ModelText": "Text",
     "TranscriptAppended": "Remembered",
@@ -34,14 +36,12 @@ _STORED_NAMES: Final = {
 """Stored rows name a class as it was called in 0.1.0."""
 
 
-def _stored_name(member: type) -> str:
-    return _STORED_NAMES.get(member.__name__, member.__name__)
-
-
 _CONVERTER = make_converter()
 # Inner unions first: a hook is made of those that its members have by then.
 for _union in (ModelText | Thinking | ToolUse, ModelContent, TranscriptItem, UserMessage | AgentMessage, TurnEvent):
-    configure_tagged_union(_union, _CONVERTER, tag_generator=_stored_name)
+    configure_tagged_union(
+        _union, _CONVERTER, tag_generator=lambda member: _STORED_NAMES.get(member.__name__, member.__name__)
+    )
 
 _event_to_json = _CONVERTER.get_unstructure_hook(TurnEvent)
 _event_of_json = _CONVERTER.get_structure_hook(TurnEvent)
@@ -82,39 +82,17 @@ def entries_of_json(epoch: int, text: str) -> Iterator[Entry]:
         yield Entry(epoch, generation, datetime.fromisoformat(at), _event_of_json(event, TurnEvent))
 
 
-def record_to_json(record: TaskRecord) -> str:
-    """A task as JSON."""
-    return encode(record, TaskRecord, _CONVERTER)
+def _pair(kind: type[T]) -> tuple[Callable[[T], str], Callable[[str], T]]:
+    """The functions that encode values of a type as JSON, and decode them."""
+
+    def of_json(text: str) -> T:
+        value: T = decode(text, kind, _CONVERTER)
+        return value
+
+    return lambda value: encode(value, kind, _CONVERTER), of_json
 
 
-def record_of_json(text: str) -> TaskRecord:
-    """A task from JSON."""
-    read: TaskRecord = decode(text, TaskRecord, _CONVERTER)
-    return read
-
-
-def message_to_json(message: UserMessage) -> str:
-    return encode(message, UserMessage, _CONVERTER)
-
-
-def message_of_json(text: str) -> UserMessage:
-    read: UserMessage = decode(text, UserMessage, _CONVERTER)
-    return read
-
-
-def transcript_to_json(transcript: Transcript) -> str:
-    return encode(transcript, Transcript, _CONVERTER)
-
-
-def transcript_of_json(text: str) -> Transcript:
-    read: Transcript = decode(text, Transcript, _CONVERTER)
-    return read
-
-
-def artifacts_to_json(artifacts: Mapping[str, TaskArtifact]) -> str:
-    return encode(artifacts, Mapping[str, TaskArtifact], _CONVERTER)
-
-
-def artifacts_of_json(text: str) -> Mapping[str, TaskArtifact]:
-    read: Mapping[str, TaskArtifact] = decode(text, Mapping[str, TaskArtifact], _CONVERTER)
-    return read
+record_to_json, record_of_json = _pair(TaskRecord)
+message_to_json, message_of_json = _pair(UserMessage)
+transcript_to_json, transcript_of_json = _pair(Transcript)
+artifacts_to_json, artifacts_of_json = _pair(Mapping[str, TaskArtifact])  # type: ignore[type-abstract]

@@ -11,8 +11,8 @@ TaskError
 ├── Unreadable          the stored task cannot be decoded
 └── StreamLost          the lease was lost: a subscriber must subscribe again
 
-A replica that has lost its lease, or one task of it, learns it in three places: a transaction raises `LeaseLost`
-(`store/sql/commit.py`), a turn is cancelled by `Detached`, a subscriber gets `StreamLost`.
+A lease that was lost, or one task, shows in three places: a transaction raises `LeaseLost` (`store/sql/commit.py`), a
+turn is cancelled by `Detached`, a subscriber gets `StreamLost`.
 """
 
 from __future__ import annotations

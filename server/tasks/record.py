@@ -3,8 +3,9 @@
 Rule 1: `record(n) = fold(record(n - 1), entry(n))`, and nothing else ever changes a record.
 Rule 2: a fold costs what its entry brings, not what the task already has (texts are ropes).
 Rule 3: history holds every message once: each of the user's, and each of the agent's that is not a label.
-Rule 4: messages, state changes, completed calls and closed versions are durable before anybody sees them. Everything
-        else (text and drafts in progress, labels) is seen at once and written a moment later; a crash may lose the end.
+Rule 4: messages, state changes, completed calls and edits, and closed versions are durable before anybody sees them.
+        Everything else (text and drafts in progress, labels) is seen without a wait for its own commit; a crash may
+        lose the end of it.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class LeaseHolder(Protocol):
 
     Attributes:
         id: its name; a new one after it has lost its own lease.
-        alone: no other replica exists.
+        exclusive: no other replica exists.
     """
 
     id: str

@@ -103,7 +103,8 @@ class SqlArtifactStore:
             others = {artifact_id: head for artifact_id, head in found.items() if artifact_id not in leased}
             listed = await self._listed(connection, context_id, others)
         ours = [(changed, document.artifact) for changed, document in leased.values() if document.exists]
-        return tuple(artifact for _, artifact in sorted([*listed, *ours], key=_order))
+        in_order = sorted([*listed, *ours], key=lambda each: (each[0], each[1].artifact_id))
+        return tuple(artifact for _, artifact in in_order)
 
     async def _listed(
         self, connection: AsyncConnection, context_id: str, heads: Mapping[str, ArtifactHead]
@@ -269,7 +270,3 @@ def _existing(lease: ArtifactLease) -> Document:
     if not lease.newest.exists:
         raise ArtifactNotFound(lease.key[1])
     return lease.newest
-
-
-def _order(listed: tuple[int, Artifact]) -> tuple[int, str]:
-    return listed[0], listed[1].artifact_id

@@ -102,6 +102,7 @@ class GroupCommit:
 
     Attributes:
         commits: number of committed transactions.
+        failing: why the last attempt failed; None if it succeeded.
         healthy: set while the last attempt succeeded.
     """
 
@@ -127,18 +128,13 @@ class GroupCommit:
         self._staged = 0
         self._committed = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
-        self._failing: Unavailable | None = None
+        self.failing: Unavailable | None = None
         self.healthy = asyncio.Event()
         self.healthy.set()
         self._task: asyncio.Task[None] | None = None
 
     def join(self, participant: Participant) -> None:
         self._participants.append(participant)
-
-    @property
-    def failing(self) -> Unavailable | None:
-        """Why the last attempt failed; None if it succeeded."""
-        return self._failing
 
     # ----------------------------------------------------------------------- staging
 
@@ -170,7 +166,7 @@ class GroupCommit:
             async with asyncio.timeout(within):
                 await future
         except TimeoutError:
-            raise Unavailable(self._failing.reason if self._failing else "it is too slow") from None
+            raise Unavailable(self.failing.reason if self.failing else "it is too slow") from None
 
     # ----------------------------------------------------------------------- writing
 
@@ -267,13 +263,13 @@ class GroupCommit:
                 return writing
 
     def _set_failing(self, failing: Unavailable | None) -> None:
-        if failing and self._failing is None:
+        if failing and self.failing is None:
             logger.error("%s Staged work waits.", failing)
             self.healthy.clear()
-        elif self._failing and failing is None:
+        elif self.failing and failing is None:
             logger.warning("The database can be used again.")
             self.healthy.set()
-        self._failing = failing
+        self.failing = failing
 
     def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []

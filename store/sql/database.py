@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
@@ -64,11 +64,11 @@ class Database:
         self._drivers: WeakSet[Any] = WeakSet()
         self._connecting: set[asyncio.Task[Any]] = set()
         self.terminated = False
-        self.file = DatabaseFile(Path(parsed.database or "")) if self.dialect == "sqlite" else None
-        if self.file:
+        self.file = file = DatabaseFile(Path(parsed.database or "")) if self.dialect == "sqlite" else None
+        if file:
             self._reader = _sqlite(self.url, "BEGIN", READERS)
             self._writer = self._heartbeat = _sqlite(self.url, "BEGIN IMMEDIATE", 1)
-            event.listen(self._writer.sync_engine, "close", self._on_close)
+            event.listen(self._writer.sync_engine, "close", lambda connection, record: file.disconnected())
         else:
             self._writer = self._postgresql(WRITERS)
             self._heartbeat = self._postgresql(1, HEARTBEAT_TIMEOUT)
@@ -86,39 +86,34 @@ class Database:
             async with self._reader.connect() as connection, connection.begin():
                 yield connection
 
-    @asynccontextmanager
-    async def write(self) -> AsyncIterator[AsyncConnection]:
+    def write(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """A write transaction; it is committed if the block ends without an exception.
 
         Raises:
             Unavailable: rules 3 and 4. Nothing was written, or it is unknown (the connection broke in the commit).
         """
-        async with self._writing(self._writer) as connection:
-            yield connection
+        return self._writing(self._writer)
 
-    @asynccontextmanager
-    async def heartbeat(self) -> AsyncIterator[AsyncConnection]:
+    def heartbeat(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """As `write`, for the heartbeat, which has a PostgreSQL connection of its own.
 
         Raises:
             Unavailable: as `write`.
         """
-        async with self._writing(self._heartbeat) as connection:
-            yield connection
+        return self._writing(self._heartbeat)
 
     @asynccontextmanager
     async def _writing(self, engine: AsyncEngine) -> AsyncIterator[AsyncConnection]:
         self._check()
         with translate_errors():
-            if self.dialect == "postgresql":
+            if self.file is None:
                 async with engine.begin() as connection:
                     yield connection
-            else:
-                async with self._write_lock, engine.begin() as connection:
-                    if self.file:
-                        self.file.writing()
-                    yield connection
-                    self._check()
+                return
+            async with self._write_lock, engine.begin() as connection:
+                self.file.writing()
+                yield connection
+                self._check()
 
     @asynccontextmanager
     async def listener(self) -> AsyncIterator[Any]:
@@ -136,10 +131,6 @@ class Database:
         if self.file:
             self.file.check()
 
-    def _on_close(self, connection: Any, record: Any) -> None:
-        if self.file:
-            self.file.disconnected()
-
     def terminate(self) -> None:
         """Cut all connections to PostgreSQL: callers that wait for an answer get `Unavailable` now.
 
@@ -152,9 +143,8 @@ class Database:
             connecting.cancel()
 
     async def close(self) -> None:
-        await self._writer.dispose()
-        await self._heartbeat.dispose()
-        await self._reader.dispose()
+        for engine in (self._writer, self._heartbeat, self._reader):
+            await engine.dispose()
 
     def _postgresql(self, connections: int, timeout: float = TIMEOUT) -> AsyncEngine:
         return create_async_engine(
@@ -229,8 +219,6 @@ def translate_errors() -> Iterator[None]:
     """Raises `Unavailable` for errors that a retry could solve (rule 3)."""
     try:
         yield
-    except Unavailable:
-        raise
     except (DBAPIError, PoolTimeout, OSError) as error:
         reason = retryable_reason(error)
         if reason is None:

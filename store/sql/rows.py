@@ -1,4 +1,4 @@
-"""An artifact's document as rows, and the document of those rows. Pure.
+"""An artifact's document as rows: reading it from them, and the changes that bring them up to date. Pure.
 
 Rule 1 (versions): a version is stored whole or, if an edit made it, as the text that replaced a range of its parent.
         Fewer than `FULL_EVERY` such rows lie between a version and a whole one.
@@ -6,6 +6,8 @@ Rule 2 (drafts): a draft is the current version's content with pieces applied in
         whole content. The first `draft_completed` pieces make the content after the last completed call.
 Rule 3 (pruning): a version whose row has neither content nor replacement was pruned. The current version is never
         pruned, nor one that another version is stored as an edit of.
+Rule 4 (cost): content is written once. The cost of a growing draft, and of an edit, is that of the added text.
+Rule 5: pieces that are no longer part of a draft are deleted, because their numbers are used again.
 """
 
 from __future__ import annotations
@@ -16,10 +18,23 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
 
-from a2a_canvas.store.changes import AppendParts, apply
-from a2a_canvas.store.codec import decode
-from a2a_canvas.store.models import Author, Content, Document, Draft, TextEdit, TextPart, Version
-from a2a_canvas.store.text.spans import Span
+from a2a_canvas.store.changes import AppendParts, apply, by_kind
+from a2a_canvas.store.codec import decode, encode
+from a2a_canvas.store.models import (
+    Author,
+    Content,
+    Document,
+    Draft,
+    Part,
+    Parts,
+    TextEdit,
+    TextPart,
+    Version,
+    text_of,
+    text_part,
+)
+from a2a_canvas.store.text.spans import Span, splice
+from a2a_canvas.store.text.unicode import replace_surrogates
 
 FULL_EVERY = 32
 """Every 32nd version of a chain of edits is stored whole."""
@@ -103,6 +118,9 @@ class StoredDocument:
         return size
 
 
+# ------------------------------------------------------------------------ from rows
+
+
 def document_of(
     artifact_id: str, head: ArtifactHead, rows: Iterable[VersionRow], pieces: Sequence[Piece], known: StoredDocument
 ) -> StoredDocument:
@@ -169,3 +187,185 @@ def _from_json(text: str) -> Content:
 
 def _size(content: Content) -> int:
     return sum(part.size for part in content.parts)
+
+
+# -------------------------------------------------------------------------- to rows
+
+
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """The changes, in the order of their execution.
+
+    Attributes:
+        cut: the pieces of the draft from this number on are deleted; None if all stay.
+        after: the document as stored afterwards.
+    """
+
+    head: ArtifactHead
+    cut: int | None
+    pieces: tuple[Piece, ...]
+    versions: tuple[VersionRow, ...]
+    after: StoredDocument
+
+
+def row_changes(stored: StoredDocument, new: Document, changed: int, holder: str | None) -> RowChanges:
+    """The changes of the rows from `stored` to `new`.
+
+    Args:
+        changed: the time of the last change, in microseconds since 1970.
+        holder: the replica that has the lease afterwards.
+    """
+    made, depths = _new_versions(stored, new)
+    cut, pieces, count, completed = _draft_pieces(stored, new)
+    draft = new.draft
+    head = replace(
+        stored.head,
+        holder=holder,
+        revision=stored.head.revision + 1,
+        changed=changed,
+        changed_by=new.changed_by,
+        current=new.current,
+        newest=len(new.versions),
+        draft_task=draft.task_id if draft else None,
+        draft_author=draft.author if draft else None,
+        draft_dirty=draft.dirty if draft else False,
+        draft_completed=completed,
+    )
+    return RowChanges(head, cut, pieces, made, StoredDocument(new, head, count, depths))
+
+
+def _new_versions(stored: StoredDocument, new: Document) -> tuple[tuple[VersionRow, ...], tuple[int, ...]]:
+    known = len(stored.depths)
+    if known == len(new.versions):
+        return (), stored.depths
+    rows, depths = [], [*stored.depths]
+    for version in new.versions[known:]:
+        depth = depths[version.parent - 1] + 1 if version.parent else FULL_EVERY
+        replacement = _replacement(version, new.versions[version.parent - 1].content) if depth < FULL_EVERY else None
+        rows.append(_version_row(version, replacement))
+        depths.append(0 if replacement is None else depth)
+    return tuple(rows), tuple(depths)
+
+
+def _version_row(version: Version, replacement: str | None) -> VersionRow:
+    edited = version.edited
+    return VersionRow(
+        version.number,
+        version.parent,
+        version.author,
+        version.task_id,
+        version.incomplete,
+        edited.span.start if edited else None,
+        edited.span.end if edited else None,
+        edited.length if edited else None,
+        content_json(version.content) if replacement is None else None,
+        None if replacement is None else json.dumps(replacement, ensure_ascii=False),
+    )
+
+
+def _replacement(version: Version, before: Content) -> str | None:
+    """The text that replaced the edited range; None if it does not make the version from its parent."""
+    if version.edited is None or not _alike_but_for_text(before, version.content):
+        return None
+    span, text = version.edited.span, version.content.text
+    replacement = text[span.start : span.start + version.edited.length]
+    return replacement if splice(before.text, span, replacement) == text else None
+
+
+def _alike_but_for_text(before: Content, after: Content) -> bool:
+    old, new = text_of(before.parts), text_of(after.parts)
+    if old is None or new is None:
+        return False
+    parts = tuple(replace(new, body=old.body) if part is new else part for part in after.parts)
+    return replace(after, parts=parts) == before
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """The content that a draft's first `count` pieces make."""
+
+    count: int
+    content: Content
+
+
+def _draft_pieces(stored: StoredDocument, new: Document) -> tuple[int | None, tuple[Piece, ...], int, int | None]:
+    """Where to cut the draft's pieces, the pieces to add, their number then, and the number up to the last call."""
+    if new.draft is None:
+        return (0 if stored.pieces else None), (), 0, None
+    points = _points(stored, new)
+    added: list[Piece] = []
+    completed = None
+    if new.draft.completed is not None:
+        completed = _reach(points, new.draft.completed, added)
+        shown = [point for point in points[:1] if point.count >= completed and not added]
+        points = [*shown, _Point(completed, new.draft.completed)]
+    count = _reach(points, new.draft.shown, added)
+    cut = added[0].seq if added else count
+    return (cut if cut < stored.pieces else None), tuple(added), count, completed
+
+
+def _points(stored: StoredDocument, new: Document) -> list[_Point]:
+    """The contents to continue from: the stored draft, its last completed call, and the current version."""
+    old = stored.document
+    points = []
+    if old.draft and (len(old.versions), old.current) == (len(new.versions), new.current):
+        points.append(_Point(stored.pieces, old.draft.shown))
+        if old.draft.completed is not None and stored.head.draft_completed is not None:
+            points.append(_Point(stored.head.draft_completed, old.draft.completed))
+    return [*points, _Point(0, new.current_content)]
+
+
+def _reach(points: Sequence[_Point], target: Content, added: list[Piece]) -> int:
+    """The number of pieces that make `target`, after adding one if needed. The last point is the fallback."""
+    for point in points:
+        parts = appended(point.content, target)
+        if parts == ():
+            return point.count
+        if parts:
+            added.append(Piece(point.count, "append", content_json(Content(parts=parts))))
+            return point.count + 1
+    added.append(Piece(points[-1].count, "whole", content_json(target)))
+    return points[-1].count + 1
+
+
+def appended(old: Content, new: Content) -> Parts | None:
+    """The parts that make `new` when appended to `old`; None if none do, or if finding out would cost more."""
+    if old is new:
+        return ()
+    if (old.name, old.description) != (new.name, new.description):
+        return None
+    before, after = by_kind(old.parts), by_kind(new.parts)
+    if [*after][: len(before)] != [*before]:
+        return None
+    parts: list[Part] = []
+    for kind, now in after.items():
+        more = _added(before.get(kind, []), now)
+        if more is None:
+            return None
+        parts += more
+    return tuple(parts)
+
+
+def _added(old: list[Part], new: list[Part]) -> list[Part] | None:
+    match old, new:
+        case [TextPart() as before], [TextPart() as after]:
+            return _grown_text(before, after)
+        case _:
+            return new[len(old) :] if new[: len(old)] == old else None
+
+
+def _grown_text(before: TextPart, after: TextPart) -> list[Part] | None:
+    more = after.body.since(before.body)
+    same_type = before.media_type in ("", after.media_type)
+    if more is None or not same_type or {**before.metadata, **after.metadata} != after.metadata:
+        return None
+    described = (after.media_type, after.metadata) != (before.media_type, before.metadata)
+    if not described:
+        return [text_part(more)] if more else []
+    return [text_part(more, after.media_type, after.metadata)]
+
+
+def content_json(content: Content) -> str:
+    """A content as in a row."""
+    # A lone surrogate in a name or a value would make the whole transaction fail.
+    return replace_surrogates(encode(content, Content))

@@ -6,30 +6,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import bindparam, select, tuple_
+from sqlalchemy import ColumnElement, Table, bindparam, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.models import Document
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import insert
 from a2a_canvas.store.sql.reading import Key
-from a2a_canvas.store.sql.row_changes import RowChanges, row_changes
-from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument
+from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument, row_changes
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
-_KEYED = artifacts.c.context_id == bindparam("of_context"), artifacts.c.artifact_id == bindparam("of_artifact")
-_UPDATE = (
-    artifacts.update()
-    .where(*_KEYED)
-    .values({field.name: bindparam(f"new_{field.name}") for field in fields(ArtifactHead)})
-)
-_SET_HOLDER = artifacts.update().where(*_KEYED).values(holder=bindparam("new_holder"))
-_CLEAR_HOLDER = artifacts.update().where(*_KEYED, artifacts.c.holder == bindparam("of_holder")).values(holder=None)
-_CUT = drafts.delete().where(
-    drafts.c.context_id == bindparam("of_context"),
-    drafts.c.artifact_id == bindparam("of_artifact"),
-    drafts.c.seq >= bindparam("from_seq"),
-)
+
+def _keyed(table: Table) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return table.c.context_id == bindparam("of_context"), table.c.artifact_id == bindparam("of_artifact")
+
+
+_CHANGE = artifacts.update().where(*_keyed(artifacts))
+_UPDATE = _CHANGE.values({field.name: bindparam(f"new_{field.name}") for field in fields(ArtifactHead)})
+_SET_HOLDER = _CHANGE.values(holder=bindparam("new_holder"))
+_CLEAR_HOLDER = _CHANGE.where(artifacts.c.holder == bindparam("of_holder")).values(holder=None)
+_CUT = drafts.delete().where(*_keyed(drafts), drafts.c.seq >= bindparam("from_seq"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +45,6 @@ class Write:
     document: Document
     changed: int
     next_holder: str | None
-
-    @property
-    def changes(self) -> RowChanges:
-        return row_changes(self.before, self.document, self.changed, self.next_holder)
 
 
 async def insert_head(connection: AsyncConnection, key: Key, head: ArtifactHead) -> bool:
@@ -82,11 +74,10 @@ async def write(connection: AsyncConnection, writes: Sequence[Write]) -> list[St
     found = await _locked(connection, [each.key for each in writes])
     for each in writes:
         _check(each, *found.get(each.key, (None, 0, 0)))
-    changed = {each.key: each.changes for each in writes}
+    changed = {each.key: row_changes(each.before, each.document, each.changed, each.next_holder) for each in writes}
     await _run(connection, _CUT, (_of(key, from_seq=each.cut) for key, each in changed.items() if each.cut is not None))
-    await _run(
-        connection, drafts.insert(), (_row(key, piece) for key, each in changed.items() for piece in each.pieces)
-    )
+    pieces = (_row(key, piece) for key, each in changed.items() for piece in each.pieces)
+    await _run(connection, drafts.insert(), pieces)
     await _run(
         connection, versions.insert(), (_row(key, row) for key, each in changed.items() for row in each.versions)
     )

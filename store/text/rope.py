@@ -114,17 +114,10 @@ class Rope:
         while isinstance(rope._body, _Before):
             edits.append(rope._body)
             rope = rope._body.newer
-        text = rope._whole()
+        text = rope._body if isinstance(rope._body, str) else rope._body.joined()[: rope._length]
         for edit in reversed(edits):
             text = splice(text, edit.span, edit.removed)
         return text
-
-    def _whole(self) -> str:
-        assert not isinstance(self._body, _Before)
-        if isinstance(self._body, str):
-            return self._body
-        joined = self._body.joined()
-        return joined if len(joined) == self._length else joined[: self._length]
 
     def __len__(self) -> int:
         """Length in code points."""
@@ -140,11 +133,11 @@ class Rope:
 
         It still shares the buffer of other ropes, unless the buffer is much longer than its own text.
         """
-        if not isinstance(self._body, _Buffer) or self._body.length <= 2 * self._length:
-            if isinstance(self._body, _Buffer):
-                self._body.joined()
-            return self
-        return Rope(str(self))
+        if isinstance(self._body, _Buffer):
+            if self._body.length > 2 * self._length:
+                return Rope(str(self))
+            self._body.joined()
+        return self
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Rope):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench import canvas, cpu, crowd, edits, joiners, sleeper, start, versions
+from bench import cpu, crowd, edits, joiners, sleeper, start, versions
 from bench.client import ClientError, Watcher
 from bench.cpu import Plan
 from bench.pace import PIECE, Order, stamp, stamps
@@ -53,7 +53,7 @@ def test_versions_made_either_way_read_as_they_were_written(way: versions.Way) -
 async def test_an_edit_is_measured_on_every_binding_in_a_small_and_in_a_large_artifact() -> None:
     report = await edits.run(edits.Plan(1, (20,)))
     assert [row[:3] for row in report.rows] == [
-        (binding, 5, size) for binding in canvas.WATCHES for size in (edits.SMALL, edits.LARGE)
+        (binding, 5, size) for binding in edits.WATCHES for size in (edits.SMALL, edits.LARGE)
     ]
     assert [check.name.partition(",")[0] for check in report.checks] == ["bytes", "more CPU"] * 3
     for _, chunks, _, sent, allowed, chunk, *_ in report.rows:
@@ -64,11 +64,11 @@ async def test_an_edit_is_measured_on_every_binding_in_a_small_and_in_a_large_ar
 
 async def test_an_edit_that_is_not_what_was_asked_for_is_noticed() -> None:
     port = free_port()
-    with edits.script() as path:
-        async with running(edits.serving(path, port)) as server, canvas.connected(port) as rpc:
+    with script(edits.SCRIPT) as path:
+        async with running(edits.serving(path, port)) as server, edits.connected(port) as rpc:
             place = await edits.make(server, rpc, edits.SMALL)
             with pytest.raises(ClientError, match="chunks"):
-                await edits.edit(place, edits.SMALL, 7, canvas.WATCHES["gRPC"])
+                await edits.edit(place, edits.SMALL, 7, edits.WATCHES["gRPC"])
 
 
 async def test_a_server_that_does_not_start_is_an_error_that_says_what_it_said() -> None:

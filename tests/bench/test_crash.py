@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.wire import CANVAS, TURN
 from bench import crash
 from tests.database_fixtures import sqlite_url
@@ -118,7 +118,7 @@ def test_what_a_server_complains_of_counts_once() -> None:
 
 
 def test_the_script_is_one_that_the_model_takes(tmp_path: Path) -> None:
-    load_script(write_crash_script(tmp_path))
+    ScriptedModel(write_crash_script(tmp_path))
 
 
 def test_every_message_has_its_own_rule() -> None:

@@ -18,7 +18,7 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.intent import InvalidOperation
-from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import Clock, build_runtime
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
@@ -253,7 +253,7 @@ async def test_who_folds_turn_v1_as_specified_sees_the_same_from_wherever_he_joi
 
 
 def a_runtime(script: Path) -> Runtime:
-    model = load_script(script, sleep=lambda seconds: asyncio.sleep(0))
+    model = ScriptedModel(script, sleep=lambda seconds: asyncio.sleep(0))
     return build_runtime(Settings(frame_ms=0), model, Clock())
 
 

@@ -10,12 +10,14 @@ from tests.docs.examples import assert_goes_as_shown, printed
 from tests.docs.pages import README, blocks, rows
 
 
-@pytest.mark.parametrize("session", blocks(README, "console"), ids=["first", "edit"])
-def test_every_session_goes_as_it_is_shown(
-    session: str, address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_the_sessions_go_as_they_are_shown_one_after_the_other(
+    address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    assert_goes_as_shown(session, address, capsys)
+    sessions = blocks(README, "console")
+    assert len(sessions) == 2
+    for session in sessions:
+        assert_goes_as_shown(session, address, capsys)
 
 
 @pytest.mark.process

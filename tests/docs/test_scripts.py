@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.cli import parser
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.tools.registry import TOOLS
@@ -24,7 +24,7 @@ def test_there_are_three_scripts() -> None:
 @pytest.mark.parametrize("script", SCRIPTS, ids=["scripts", "turn", "edit"])
 def test_every_script_loads(script: str, tmp_path: Path) -> None:
     (tmp_path / "script.yaml").write_text(script)
-    load_script(tmp_path / "script.yaml")
+    ScriptedModel(tmp_path / "script.yaml")
 
 
 def test_every_tool_has_a_row_with_its_input() -> None:

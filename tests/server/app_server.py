@@ -24,7 +24,7 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest
-from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings import Settings
@@ -146,7 +146,7 @@ async def stoppable(
 ) -> AsyncIterator[tuple[GracefulServer, asyncio.Task[None], Served]]:
     """The same with its server, which stops when its `should_exit` is set, and the task that it runs in."""
     gate = Gate()
-    watched = WatchedModel(model or load_script(script, sleep=gate.sleep))
+    watched = WatchedModel(model or ScriptedModel(script, sleep=gate.sleep))
     # asyncio turns Nagle's algorithm off only where a socket says that it is TCP.
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from a2a_canvas.server.agent.models.demo import NOTICE, Rehearsal
-from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.cli import main, program
 from a2a_canvas.server.client.requests import SendRequest
 from a2a_canvas.server.serve import banner
@@ -195,7 +195,7 @@ OPEN = "There is no authentication: anyone who reaches it can use it."
 def test_it_says_where_it_listens_what_its_card_says_and_who_can_use_it(
     settings: dict[str, Any], lines: list[str]
 ) -> None:
-    *said, _ = banner(Settings(**settings), load_script(SCRIPT))
+    *said, _ = banner(Settings(**settings), ScriptedModel(SCRIPT))
     assert said == [f"{VERSION} listens on {lines[0]} with script:app.yaml", *lines[1:]]
 
 
@@ -208,7 +208,7 @@ def test_it_says_where_it_listens_what_its_card_says_and_who_can_use_it(
     ],
 )
 def test_it_says_where_it_keeps_what_it_has_and_no_password(database: str, where: str) -> None:
-    *_, last = banner(Settings(database=database), load_script(SCRIPT))
+    *_, last = banner(Settings(database=database), ScriptedModel(SCRIPT))
     assert last == f"Tasks and artifacts are stored {where}."
 
 

@@ -22,7 +22,7 @@ from a2a_canvas.server.migrations.schema import FOLDER, run_revisions
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.models import Content, text_part
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.row_changes import content_json
+from a2a_canvas.store.sql.rows import content_json
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.store.artifact_builders import by

@@ -16,7 +16,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 from starlette.types import Message, Scope
 
-from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware
 from a2a_canvas.server.settings import Settings
@@ -64,7 +64,7 @@ async def test_a_signal_fails_what_works_tells_every_watcher_and_leaves_with_cod
     try:
         while b"Uvicorn running" not in await process.stderr.readline():
             assert not process.stderr.at_eof()
-        model = WatchedModel(load_script(SCRIPT))
+        model = WatchedModel(ScriptedModel(SCRIPT))
         async with clients(port, grpc_port, model, Gate()) as served:
             asked = await sent(served, ("JSONRPC", "1.0"), asking("ask"))
             idle = events_of(served, "SubscribeToTask", {"id": asked.id})
@@ -128,7 +128,7 @@ async def test_a_watcher_of_a_task_that_waits_for_input_is_let_go_with_a_complet
 
 
 async def test_what_comes_during_the_stop_is_refused_in_plain_words() -> None:
-    app = create_app(Settings(database="memory"), load_script(SCRIPT))
+    app = create_app(Settings(database="memory"), ScriptedModel(SCRIPT))
     await app.state.shutdown()
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False) as http:
@@ -258,7 +258,7 @@ async def test_an_answer_that_was_cut_is_completed_and_a_whole_one_left_alone(pa
     async def send(message: Message) -> None:
         seen.append(message)
 
-    shutdown = create_app(Settings(database="memory"), load_script(SCRIPT)).state.shutdown
+    shutdown = create_app(Settings(database="memory"), ScriptedModel(SCRIPT)).state.shutdown
     assert isinstance(shutdown, Shutdown)
     await ShutdownMiddleware(cut, shutdown=shutdown)({"type": "http"}, receive, send)
     assert seen == [*whole, end]

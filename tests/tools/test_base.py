@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from a2a_canvas.store.errors import ArtifactTooLarge
 from a2a_canvas.store.models import Ref
-from a2a_canvas.tools.base import Done, Failed, Outcome, WholeInputTool, Workspace, explain, not_json
+from a2a_canvas.tools.base import Done, Failed, Outcome, Workspace, explain, not_json, whole_input_tool
 from tests.store.artifact_builders import JSON, result
 from tests.tools.tool_calls import call, dumped, fragments, workspace
 
@@ -27,7 +27,7 @@ async def take(order: Order, place: Workspace) -> Outcome:
     return Done(f"{order.what} x {order.count} for {place.task_id}: {order.rest}")
 
 
-ORDER = WholeInputTool("order", "Orders.", Order, take)
+ORDER = whole_input_tool("order", "Orders.", Order, take)
 
 
 @given(st.data(), JSON)
@@ -73,7 +73,7 @@ async def answer(_: Nothing, __: Workspace) -> Outcome:
 
 @pytest.mark.parametrize("pieces", [[], [""], ["{}"], ["{", "}"], ['{"unknown": 1}']])
 async def test_a_tool_without_parameters_may_be_called_without_input(pieces: list[str]) -> None:
-    assert await call(WholeInputTool("ping", "", Nothing, answer), pieces) == Done("yes")
+    assert await call(whole_input_tool("ping", "", Nothing, answer), pieces) == Done("yes")
 
 
 async def test_no_input_is_missing_its_fields_where_there_are_some() -> None:
@@ -87,7 +87,7 @@ async def test_a_limit_passes() -> None:
         raise ArtifactTooLarge(2, 1)
 
     with pytest.raises(ArtifactTooLarge):
-        await call(WholeInputTool("grow", "", Nothing, too_much), ["{}"])
+        await call(whole_input_tool("grow", "", Nothing, too_much), ["{}"])
 
 
 async def test_a_call_that_is_aborted_has_done_nothing() -> None:
@@ -97,7 +97,7 @@ async def test_a_call_that_is_aborted_has_done_nothing() -> None:
         ran.append(order)
         return Done("")
 
-    stream = WholeInputTool("order", "", Order, run).open(workspace())
+    stream = whole_input_tool("order", "", Order, run).open(workspace())
     await stream.feed('{"what": "x"}')
     assert stream.label == ""
     await stream.abort()

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactTooLarge
-from a2a_canvas.tools.base import Done, Failed, Outcome, Workspace
+from a2a_canvas.tools.base import Done, Failed, Outcome, Tool, Workspace
 from a2a_canvas.tools.json_stream import JsonEvent, Value
-from a2a_canvas.tools.streaming import StreamingCall, StreamingTool
+from a2a_canvas.tools.streaming import StreamingCall
 from tests.store.artifact_builders import result
 from tests.tools.tool_calls import call, fragments, workspace
 
@@ -57,7 +57,7 @@ class Recorder(StreamingCall[Steps]):
 
 def run(pieces: list[str]) -> tuple[Outcome, list[str]]:
     done: list[str] = []
-    tool = StreamingTool("steps", "", Steps, lambda place: Recorder(place, done))
+    tool = Tool("steps", "", Steps, lambda place: Recorder(place, done))
     return result(call(tool, pieces, workspace())), done
 
 

@@ -1,6 +1,6 @@
 """The prompt that asks a model for the new text of a selection. Pure.
 
-Rule 1: the model sees the selection, the document's outline (`outline.py`), and what stands around the selection: on
+Rule 1: the model sees the selection, the document's outline (`outline.py`), and the context of the selection: on
         either side `MIN_CONTEXT` to `MAX_CONTEXT` characters, as the language needs it. Of code that is
         the rest of the block (up to the lines without indentation that begin it and the next one), of a text the
         paragraphs next to those in which it begins and ends.
@@ -22,7 +22,7 @@ from a2a_canvas.server.agent.text.language import is_prose
 from a2a_canvas.server.agent.text.outline import outline_of
 from a2a_canvas.store.edits import Strategy
 from a2a_canvas.store.text.spans import Span, line_count, lines_named, lines_of
-from a2a_canvas.tools.artifact_read import to_json
+from a2a_canvas.tools.base import to_json
 
 MIN_CONTEXT: Final = 200
 """The least characters (code points) of context before and after the selection, as far as there are any."""
@@ -158,7 +158,11 @@ def _placement(prompt: EditPrompt) -> tuple[str, ...]:
     if prompt.strategy == "replace":
         return (
             "Return only the new version of the selected text. It replaces the selected text.",
-            *(("The selected text ends with a line break: end yours with one too.",) if _ends_line(prompt) else ()),
+            *(
+                ("The selected text ends with a line break: end yours with one too.",)
+                if prompt.selected.endswith("\n")
+                else ()
+            ),
             f"If nothing of it is to remain, return {prompt.deletion_mark} and nothing else: it is then deleted.",
         )
     side = "before" if prompt.strategy == "insert_before" else "after"
@@ -167,7 +171,3 @@ def _placement(prompt: EditPrompt) -> tuple[str, ...]:
         "do not repeat it.",
         line_breaks,
     )
-
-
-def _ends_line(prompt: EditPrompt) -> bool:
-    return prompt.selected.endswith("\n")

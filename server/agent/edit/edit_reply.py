@@ -126,8 +126,6 @@ def _passed(text: str) -> Stage:
     return ""
 
 
-# ----------------------------------------------------------------------- thinking
-
 _THINKING_BEGINS: Final = re.compile(rf"[ \t\r\n]*<(?P<tag>{'|'.join(THINKING)})>", re.IGNORECASE | re.ASCII)
 _THINKING_TAGS: Final = tuple(f"<{name}>" for name in THINKING)
 _BLANKS: Final = " \t\r\n"
@@ -159,8 +157,6 @@ def _without_thinking(prompt: EditPrompt, found: ReplyFindings) -> Stage:
         held += piece
     return (yield from _passed(_REST_OF_LINE.sub("", held, count=1)))
 
-
-# -------------------------------------------------------------------- echoed tags
 
 _ECHOES: Final = frozenset(TAGS) - {"selection"}
 _MAY_BE_LINE_BREAK: Final = re.compile(r"\r?\n?\Z")
@@ -242,8 +238,6 @@ class _EchoedTags:
             self._found.alone = False
 
 
-# -------------------------------------------------------------------- line breaks
-
 _BARE: Final = re.compile(r"(?<!\r)\n")
 
 
@@ -256,9 +250,6 @@ def _with_line_ends(prompt: EditPrompt) -> Stage:
         text = text.removesuffix("\r")
         text = _BARE.sub("\r\n", text) if prompt.line_end == "\r\n" else text
     return held
-
-
-# ----------------------------------------------------------------------- the ends
 
 
 def _without_mark(prompt: EditPrompt, found: ReplyFindings) -> Stage:

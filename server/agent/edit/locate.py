@@ -51,21 +51,16 @@ def locate(selection: SelectionRequest, edit_base: EditBase) -> EditTarget:
     span = _span(selection, edit_base.base_text)
     there = span.of(edit_base.base_text)
     quote = there if selection.text is None else selection.text
-    is_current = edit_base.base_version == edit_base.version
-    if quote == there and (is_current or edit_base.base_version is None):
-        return _target(edit_base, span, selection)
-    if is_current:
+    artifact_id, version, base = edit_base.artifact_id, edit_base.version, edit_base.base_version
+    found: Span | None = span
+    if quote != there and base == version:
         shown = there if len(there) <= MAX_SHOWN else f"{there[:MAX_SHOWN]}…"
-        raise InvalidOperation("selection.text", f"does not match: version {edit_base.version} says {shown!r} there")
-    base = edit_base.base_version or edit_base.version
-    found = track(edit_base.versions, base, edit_base.version, span, quote)
+        raise InvalidOperation("selection.text", f"does not match: version {version} says {shown!r} there")
+    if quote != there or base not in (None, version):
+        found = track(edit_base.versions, base or version, version, span, quote)
     if found is None:
-        raise PassageLost(edit_base.artifact_id, edit_base.base_version, edit_base.version)
-    return _target(edit_base, found, selection)
-
-
-def _target(edit_base: EditBase, span: Span, selection: SelectionRequest) -> EditTarget:
-    return EditTarget(edit_base.artifact_id, edit_base.version, edit_base.text, span, selection.unit)
+        raise PassageLost(artifact_id, base, version)
+    return EditTarget(artifact_id, version, edit_base.text, found, selection.unit)
 
 
 def _span(selection: SelectionRequest, text: str) -> Span:

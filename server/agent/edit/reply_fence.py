@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from a2a_canvas.server.agent.model import EditPrompt
 from a2a_canvas.server.agent.text.language import is_markdown, is_prose
@@ -74,6 +74,19 @@ _LINES: Final = re.compile(r"(?P<text>[^\n]*?)(?P<end>\r?\n)|(?P<rest>[^\n]+)")
 _OF_TEXT: Final = ("markdown", "md", "text")
 
 
+class Opening(NamedTuple):
+    """The opening fence of a wrapper, and the offset of the text in it."""
+
+    fence: Fence
+    end: int
+
+
+def _opening(text: str, at: int) -> Opening | None:
+    found = _OPENING.match(text, at)
+    fence = Fence.read(found["line"]) if found else None
+    return Opening(fence, found.end()) if found and fence else None
+
+
 @dataclass(frozen=True, slots=True)
 class FenceRules:
     """Which fences at the beginning of a reply are wrappers (rules 2 and 4), and what sentences before one are.
@@ -101,12 +114,12 @@ class FenceRules:
             frozenset(line.strip() for line in prompt.selected.split("\n")) - {""},
         )
 
-    def opening(self, head: str) -> re.Match[str] | Literal["undecided"] | None:
+    def opening(self, head: str) -> Opening | Literal["undecided"] | None:
         """The opening of the wrapper in the beginning of a reply."""
         said = self._preamble(head)
-        opening = _OPENING.match(head, said)
-        if opening and opening.end() <= HEAD:
-            wraps = self._wraps(_fence(opening), head[opening.end() :])
+        opening = _opening(head, said)
+        if opening and opening.end <= HEAD:
+            wraps = self._wraps(opening.fence, head[opening.end :])
             if wraps:
                 return opening
             undecided = wraps is None
@@ -123,18 +136,15 @@ class FenceRules:
     def begins_with_talk(self, reply: str) -> bool:
         """Rule 7."""
         found = _SENTENCES.match(reply[:HEAD])
-        opening = _OPENING.match(reply, found.end()) if found else None
-        fence = _fence(opening) if opening else None
-        if self.preamble == "text" or not (found and opening and fence and self._is_talk(found["said"])):
+        opening = _opening(reply, found.end()) if found else None
+        if self.preamble == "text" or not (found and opening and self._is_talk(found["said"])):
             return False
         if self.preamble == "code":
             return True
-        return fence.info.casefold().startswith(_OF_TEXT) and _unwrapped(reply[opening.start() :]) is not None
+        return opening.fence.info.casefold().startswith(_OF_TEXT) and _unwrapped(reply[found.end() :]) is not None
 
-    def _wraps(self, fence: Fence | None, rest: str) -> bool | None:
+    def _wraps(self, fence: Fence, rest: str) -> bool | None:
         """Whether the fence that a reply begins with is a wrapper; None if that cannot be told yet."""
-        if fence is None:
-            return False
         names_text = fence.language in _OF_TEXT
         block = self.block
         if block is None:
@@ -154,7 +164,6 @@ class FenceRules:
 
 
 def without_fence(rules: FenceRules, found: ReplyFindings) -> Stage:
-    reply: list[str] = []
     head, opening = "", rules.opening("")
     while opening == "undecided" and (piece := (yield "")) is not None:
         head += piece
@@ -162,11 +171,10 @@ def without_fence(rules: FenceRules, found: ReplyFindings) -> Stage:
     if opening == "undecided":  # the reply has ended
         found.alone &= not rules.begins_with_talk(head)
         return head
-    fence = _fence(opening) if opening else None
-    if opening and fence and not rules.holds(fence):
-        return (yield from _in_wrapper(fence, head[opening.end() :], found))
+    if opening and not rules.holds(opening.fence):
+        return (yield from _in_wrapper(opening.fence, head[opening.end :], found))
     text = "" if opening else head
-    reply.append(head)
+    reply = [head]
     while (piece := (yield text)) is not None:
         reply.append(piece)
         text = "" if opening else piece
@@ -224,14 +232,9 @@ def _closes(line: str, opened: list[Fence]) -> bool:
 def _unwrapped(reply: str) -> str | None:
     """A whole reply without its wrapper; None if it does not end with one."""
     opening = FenceRules().opening(reply)
-    fence = _fence(opening) if isinstance(opening, re.Match) else None
-    if not (isinstance(opening, re.Match) and fence):
+    if not isinstance(opening, Opening):
         return None
     found = ReplyFindings()
-    stage = _in_wrapper(fence, reply[opening.end() :], found)
+    stage = _in_wrapper(opening.fence, reply[opening.end :], found)
     text = finish(stage, next(stage))
     return text if found.closed and not found.remarks.strip() else None
-
-
-def _fence(opening: re.Match[str]) -> Fence | None:
-    return Fence.read(opening["line"])

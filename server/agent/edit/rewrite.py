@@ -12,22 +12,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.answer import Answer, AnswerBlock
-from a2a_canvas.server.agent.blocks import BlockError, Progress
+from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.edit.edit_prompt import edit_prompt, edit_request
 from a2a_canvas.server.agent.edit.edit_reply import EditReply
-from a2a_canvas.server.agent.endings import (
-    MAX_TRIES,
-    Ending,
-    ending_from_stop_reason,
-    failure_reason,
-    is_retryable,
-    retry_delay,
-)
+from a2a_canvas.server.agent.endings import MAX_TRIES, Ending, ending_from_stop_reason, retry_delay
 from a2a_canvas.server.agent.intent import SelectionEdit
 from a2a_canvas.server.agent.listener import shielded
 from a2a_canvas.server.agent.model import LLM, EditPrompt, ModelError, ModelRequest, Usage
@@ -49,13 +41,6 @@ NO_TEXT = (
     "Ask again, in other words; if the passage is to go, ask to delete it."
 )
 """The failure reason of rule 4: the reply was thinking alone, a tool call, or empty."""
-
-
-class NoText(ModelError):
-    """The reply has no text."""
-
-    def __init__(self, *, retryable: bool) -> None:
-        super().__init__(NO_TEXT, retryable=retryable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +87,12 @@ async def rewrite(
                 return ending
             _check(rewritten, once_more=not silent)
             return _edited(await stream.complete(), stream.target, prompt.name, rewritten.remarks)
-        except (ModelError, BlockError) as error:
-            again = bool(tries_left) and is_retryable(error)
-            silent = silent or isinstance(error, NoText)
+        except ModelError as error:
+            again = bool(tries_left) and error.retryable
+            silent = silent or error.reason == NO_TEXT
             await shielded(stream.abort(again=again))
             if not again:
-                return Ending(ev.State.FAILED, failure_reason(error))
+                return Ending(ev.State.FAILED, error.reason)
             await _pause(retry_delay(tries_left, error, random.random()), context, stream)
         except BaseException:
             await shielded(stream.abort())
@@ -141,10 +126,7 @@ def _prompt(edit: SelectionEdit, artifact: Artifact, target: EditTarget) -> Edit
 
 async def _write(request: ModelRequest, reply: _EditAnswer, rewritten: EditReply, stream: EditStream, llm: LLM) -> None:
     try:
-        async with aclosing(llm.stream(request)) as events:
-            async for event in events:
-                await reply.take(event)
-        reply.check_ended()
+        await reply.read(llm.stream(request))
     finally:
         await reply.end("error", Usage())
     await stream.feed(rewritten.flush())
@@ -154,7 +136,7 @@ def _check(rewritten: EditReply, *, once_more: bool) -> None:
     if not rewritten.alone:
         raise ModelError(NOT_ALONE, retryable=True)
     if rewritten.empty:
-        raise NoText(retryable=once_more)
+        raise ModelError(NO_TEXT, retryable=once_more)
 
 
 def _edited(applied: Applied, target: EditTarget, name: str, remarks: str) -> Ending:

@@ -87,16 +87,12 @@ async def check_operation(operation: Operation, context_id: str, store: Artifact
 
 
 def _check_versions(operation: Operation, count: int) -> None:
-    named = {"baseVersion": _base(operation)}
+    named = {"baseVersion": operation.change.base if isinstance(operation, VersionStep) else operation.base_version}
     if isinstance(operation, VersionStep) and isinstance(operation.change, Restore):
         named["version"] = operation.change.version
     for name, version in named.items():
         if version is not None and not 1 <= version <= count:
             raise InvalidOperation(name, f"is {version} and must be 1 to {count}")
-
-
-def _base(operation: Operation) -> int | None:
-    return operation.change.base if isinstance(operation, VersionStep) else operation.base_version
 
 
 async def run_operation(
@@ -118,8 +114,8 @@ async def run_operation(
         Unavailable: `store` does not retry (`RetryingStore` does); the artifact is unchanged.
     """
     evented = EventedArtifactStore(store, listener(emit))
-    run = _OperationRun(request, evented, llm, emit, new_id, sleep)
-    ending = await _ending(run, request, store)
+    context = EditContext(llm, Workspace(evented, request.context_id, request.task_id), emit, sleep)
+    ending = await _OperationRun(request, evented, context, new_id).ending()
     await emit(TranscriptAppended((AssistantOutput(1, (ModelText(ending.text),)),)))
     await emit(ending.status(new_id))
 
@@ -133,29 +129,14 @@ async def apply_user_changes(
     """
     evented = EventedArtifactStore(store, listener(emit))
     wanted = [(Ref(context_id, artifact_id, task_id, "user"), change) for artifact_id, change in changes]
-    for ref, _ in wanted:
-        try:
-            await store.prepare(ref)
-        except StoreError as error:
-            return await _rejection(error, ref, store)
-    for ref, change in wanted:
-        try:
-            await evented.apply(ref, change)
-        except StoreError as error:
-            return await _rejection(error, ref, store)
-    return None
-
-
-async def _ending(run: _OperationRun, request: OperationRequest, store: ArtifactStore) -> Ending:
     try:
-        return await run.operate()
-    except (StoreError, InvalidOperation) as error:
-        return await _rejection(error, request.ref, store)
-    except Unavailable:
-        raise
-    except Exception:
-        logger.exception("Operation of task %s failed", request.task_id)
-        return Ending(State.FAILED, INTERNAL_ERROR)
+        for ref, _ in wanted:
+            await store.prepare(ref)
+        for ref, change in wanted:
+            await evented.apply(ref, change)
+    except StoreError as error:
+        return await _rejection(error, ref, store)
+    return None
 
 
 async def _rejection(error: StoreError | InvalidOperation, ref: Ref, store: ArtifactStore) -> Ending:
@@ -174,12 +155,21 @@ async def _rejection(error: StoreError | InvalidOperation, ref: Ref, store: Arti
 class _OperationRun:
     request: OperationRequest
     store: EventedArtifactStore
-    llm: LLM
-    emit: Emit
+    context: EditContext
     new_id: Callable[[], str]
-    sleep: Callable[[float], Awaitable[object]]
 
-    async def operate(self) -> Ending:
+    async def ending(self) -> Ending:
+        try:
+            return await self._operate()
+        except (StoreError, InvalidOperation) as error:
+            return await _rejection(error, self.request.ref, self.store)
+        except Unavailable:
+            raise
+        except Exception:
+            logger.exception("Operation of task %s failed", self.request.task_id)
+            return Ending(State.FAILED, INTERNAL_ERROR)
+
+    async def _operate(self) -> Ending:
         operation = self.request.operation
         match operation:
             case SelectionEdit():
@@ -196,10 +186,8 @@ class _OperationRun:
         artifact = await self._without_draft()
         target = await _target(edit, artifact, self.request.ref, self.store)
         label = AgentMessage(self.new_id(), f"Editing {artifact.title}…", label=True)
-        await self.emit(StatusChanged(State.WORKING, label))
-        workspace = Workspace(self.store, self.request.context_id, self.request.task_id)
-        context = EditContext(self.llm, workspace, self.emit, self.sleep)
-        return await rewrite(edit, artifact, target, self.request.message_id, context, self.request.progress)
+        await self.context.emit(StatusChanged(State.WORKING, label))
+        return await rewrite(edit, artifact, target, self.request.message_id, self.context, self.request.progress)
 
     async def _without_draft(self) -> Artifact:
         artifact = await self.store.get(self.request.ref)

@@ -26,12 +26,7 @@ from anthropic.types import RawMessageStreamEvent
 from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import without_media
 from a2a_canvas.server.agent.models.claude_events import EventMapper
-from a2a_canvas.server.agent.models.claude_params import (
-    OptionalField,
-    ThinkingMode,
-    to_params,
-    without_thinking,
-)
+from a2a_canvas.server.agent.models.claude_params import OptionalField, ThinkingMode, to_params, without_thinking
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +41,6 @@ _KEY_LENGTH: Final = 12
 """The least characters of a real key. The placeholder for a server that needs none is shorter, and may be a word."""
 
 _RawStream = anthropic.AsyncStream[RawMessageStreamEvent]
-
-# -------------------------------------------------------------------- failures
 
 _TOO_LONG: Final = (
     "The request is too long for the model: send less at a time, or raise --context-window if it takes more."
@@ -152,9 +145,6 @@ def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
     return "thinking" if "thinking" in said and not said.startswith("messages.") else None
 
 
-# ------------------------------------------------------------------- the model
-
-
 def _client_from(environ: Mapping[str, str]) -> anthropic.AsyncAnthropic:
     # Left to itself, the SDK takes an empty ANTHROPIC_BASE_URL for an address and refuses to call without a key.
     key = environ.get("ANTHROPIC_API_KEY", "").strip()
@@ -180,6 +170,8 @@ class ClaudeModel:
         ValueError: ANTHROPIC_BASE_URL is not an address.
     """
 
+    thinking: Literal["delta", "accumulated"] = "delta"
+
     def __init__(
         self,
         *,
@@ -189,21 +181,13 @@ class ClaudeModel:
         context_window: int = CONTEXT_WINDOW,
         client: anthropic.AsyncAnthropic | None = None,
     ) -> None:
-        self._model = model
+        self.name = model
         self._max_output = max_tokens
         self._context_window = context_window
         self._thinking = thinking
         self._client = client or _client_from(os.environ)
         self._reported: set[str] = set()
         self._without: set[OptionalField] = set()
-
-    @property
-    def name(self) -> str:
-        return self._model
-
-    @property
-    def thinking(self) -> Literal["delta"]:
-        return "delta"
 
     @property
     def window(self) -> int:
@@ -239,12 +223,13 @@ class ClaudeModel:
         try:
             return await self._ask(request)
         except (anthropic.AnthropicError, httpx2.RequestError) as error:
-            raise _refused(error, self._model, self._client) from error
+            raise _refused(error, self.name, self._client) from error
 
     async def _ask(self, request: m.ModelRequest) -> _RawStream:
         """Call, and repeat without what the provider refuses (rule 4)."""
+        params = to_params(request, self.name, self._max_tokens, self._thinking, self._without)
         try:
-            return await self._create(request)
+            return cast(_RawStream, await self._client.messages.create(**params, stream=True))
         except (anthropic.BadRequestError, anthropic.UnprocessableEntityError) as error:
             less = self._less(request, error)
             if less is None:
@@ -276,11 +261,6 @@ class ClaudeModel:
         logger.warning("the model has a window of %d tokens: set --context-window", most)
         self._context_window = most
         return counted is not None and counted <= self.window
-
-    async def _create(self, request: m.ModelRequest) -> _RawStream:
-        params = to_params(request, self._model, self._max_tokens, self._thinking, self._without)
-        created = await self._client.messages.create(**params, stream=True)
-        return cast(_RawStream, created)
 
     async def aclose(self) -> None:
         """Close the connections to the provider."""

@@ -103,25 +103,21 @@ class EventMapper:
         return [m.StopReasonDelta(self._stop_reason)]
 
 
+_Delta = type[m.TextDelta] | type[m.ThinkingDelta] | type[m.SignatureDelta] | type[m.InputDelta]
+_DELTAS: Final[Mapping[str, tuple[_Delta, str]]] = {
+    "text_delta": (m.TextDelta, "text"),
+    "thinking_delta": (m.ThinkingDelta, "thinking"),
+    "signature_delta": (m.SignatureDelta, "signature"),
+    "input_json_delta": (m.InputDelta, "partial_json"),
+}
+
+
 def _delta(index: int, delta: Any) -> list[m.ModelEvent]:
-    match getattr(delta, "type", None):
-        case "text_delta":
-            return _deltas(m.TextDelta, index, delta.text)
-        case "thinking_delta":
-            return _deltas(m.ThinkingDelta, index, delta.thinking)
-        case "signature_delta":
-            return _deltas(m.SignatureDelta, index, delta.signature)
-        case "input_json_delta":
-            return _deltas(m.InputDelta, index, delta.partial_json)
-        case _:
-            return []
+    kind, name = _DELTAS.get(getattr(delta, "type", ""), (m.TextDelta, ""))
+    return _deltas(kind, index, getattr(delta, name)) if name else []
 
 
-def _deltas(
-    kind: type[m.TextDelta] | type[m.ThinkingDelta] | type[m.SignatureDelta] | type[m.InputDelta],
-    index: int,
-    text: str | None,
-) -> list[m.ModelEvent]:
+def _deltas(kind: _Delta, index: int, text: str | None) -> list[m.ModelEvent]:
     return [kind(index, text)] if text else []
 
 

@@ -65,11 +65,10 @@ def to_params(
         without: fields that are not sent.
     """
     mark = {} if "cache_control" in without else {"cache_control": _CACHED}
-    params: dict[str, Any] = {
-        "model": model,
-        "max_tokens": max_tokens,
-        "messages": _marked_end(_messages(request), mark),
-    }
+    messages = _messages(request)
+    if messages:  # its last block is never thinking, which cannot carry the mark
+        messages[-1]["content"][-1] = messages[-1]["content"][-1] | mark
+    params: dict[str, Any] = {"model": model, "max_tokens": max_tokens, "messages": messages}
     if request.system.strip():
         params["system"] = [{"type": "text", "text": request.system, **mark}]
     if request.tools:
@@ -109,9 +108,7 @@ def _messages(request: m.ModelRequest) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     ids = _Ids()
     for message in request.messages:
-        content = _content(message, ids)
-        if message.role == "user":
-            content = content or [_EMPTY]
+        content = _content(message, ids) or ([_EMPTY] if message.role == "user" else [])
         if content and messages and messages[-1]["role"] == message.role:
             messages[-1]["content"].extend(content)
         elif content:
@@ -187,8 +184,8 @@ def _finite(value: Any) -> Any:
 def _tool_result(result: m.ToolResult, ids: _Ids) -> dict[str, Any]:
     # The API refuses an error result without content.
     text = replace_surrogates(result.content) or ("The tool failed." if result.is_error else "")
-    block = {"type": "tool_result", "tool_use_id": ids.of_result(result.tool_use_id), "content": text}
-    return {**block, "is_error": result.is_error}
+    use_id = ids.of_result(result.tool_use_id)
+    return {"type": "tool_result", "tool_use_id": use_id, "content": text, "is_error": result.is_error}
 
 
 def _attachment(file: m.Attachment) -> dict[str, Any]:
@@ -199,10 +196,8 @@ def _attachment(file: m.Attachment) -> dict[str, Any]:
     if block := _media_block(file):
         return block
     if is_text(file):
-        return {
-            "type": "text",
-            "text": f"File {replace_surrogates(file.name) or media_type_of(file)}:\n\n{attachment_text(file)}",
-        }
+        name = replace_surrogates(file.name) or media_type_of(file)
+        return {"type": "text", "text": f"File {name}:\n\n{attachment_text(file)}"}
     return {"type": "text", "text": replace_surrogates(placeholder(file))}
 
 
@@ -215,19 +210,8 @@ def _media_block(file: m.Attachment) -> dict[str, Any] | None:
         source = {"type": "base64", "media_type": media_type, "data": base64.b64encode(file.content).decode("ascii")}
     if media_type != PDF:
         return {"type": "image", "source": source}
-    return {
-        "type": "document",
-        "source": source,
-        **({"title": replace_surrogates(file.name)} if file.name.strip() else {}),
-    }
-
-
-def _marked_end(messages: list[dict[str, Any]], mark: dict[str, Any]) -> list[dict[str, Any]]:
-    """The messages, the last block of the last one marked; it is never thinking, which cannot carry the mark."""
-    if messages:
-        last = messages[-1]["content"]
-        last[-1] = {**last[-1], **mark}
-    return messages
+    title = {"title": replace_surrogates(file.name)} if file.name.strip() else {}
+    return {"type": "document", "source": source, **title}
 
 
 def without_thinking(request: m.ModelRequest) -> m.ModelRequest:

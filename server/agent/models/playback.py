@@ -14,29 +14,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from time import monotonic
 from typing import assert_never
 
-from a2a_canvas.server.agent.model import (
-    Attachment,
-    BlockStart,
-    BlockStop,
-    InputDelta,
-    MessageStart,
-    MessageStop,
-    ModelContent,
-    ModelEvent,
-    ModelRequest,
-    ModelText,
-    SignatureDelta,
-    StopReason,
-    StopReasonDelta,
-    TextDelta,
-    Thinking,
-    ThinkingDelta,
-    ToolResult,
-    ToolUse,
-    Usage,
-)
+from a2a_canvas.server.agent import model as m
 
-AssistantBlock = Thinking | ModelText | ToolUse
+AssistantBlock = m.Thinking | m.ModelText | m.ToolUse
 NewId = Callable[[], str]
 Sleep = Callable[[float], Awaitable[object]]
 
@@ -48,7 +28,7 @@ def fresh_tool_id() -> str:
     return f"toolu_{secrets.token_hex(12)}"
 
 
-def answer(request: ModelRequest, blocks: Iterable[AssistantBlock], sizes: Iterator[int]) -> Iterator[ModelEvent]:
+def answer(request: m.ModelRequest, blocks: Iterable[AssistantBlock], sizes: Iterator[int]) -> Iterator[m.ModelEvent]:
     """One whole answer to `request`.
 
     Args:
@@ -56,24 +36,24 @@ def answer(request: ModelRequest, blocks: Iterable[AssistantBlock], sizes: Itera
         blocks: in order; read one at a time.
         sizes: the lengths of the deltas, in characters, each at least 1; never runs out.
     """
-    yield MessageStart()
-    stop: StopReason = "end_turn"
+    yield m.MessageStart()
+    stop: m.StopReason = "end_turn"
     written = 0
     for index, block in enumerate(blocks):
-        stop = "tool_use" if isinstance(block, ToolUse) else stop
+        stop = "tool_use" if isinstance(block, m.ToolUse) else stop
         for event in _block(index, block, sizes):
             written += delta_length(event)
             yield event
-    yield StopReasonDelta(stop)
-    read = len(request.system) + sum(_length(item) for m in request.messages for item in m.content)
-    yield MessageStop(stop, Usage(read // CHARACTERS_PER_TOKEN, written // CHARACTERS_PER_TOKEN))
+    yield m.StopReasonDelta(stop)
+    read = len(request.system) + sum(_length(item) for message in request.messages for item in message.content)
+    yield m.MessageStop(stop, m.Usage(read // CHARACTERS_PER_TOKEN, written // CHARACTERS_PER_TOKEN))
 
 
 MAX_SLICE_SECONDS = 0.001
 """Seconds for which a model without delays may run before other asyncio tasks do."""
 
 
-async def paced(events: Iterable[ModelEvent], delay: float, sleep: Sleep) -> AsyncGenerator[ModelEvent, None]:
+async def paced(events: Iterable[m.ModelEvent], delay: float, sleep: Sleep) -> AsyncGenerator[m.ModelEvent, None]:
     """The same events, with `delay` seconds between two deltas; at 0 other asyncio tasks still run."""
     slice_began = monotonic()
     begun = False
@@ -86,31 +66,31 @@ async def paced(events: Iterable[ModelEvent], delay: float, sleep: Sleep) -> Asy
         yield event
 
 
-def delta_length(event: ModelEvent) -> int:
+def delta_length(event: m.ModelEvent) -> int:
     """How many characters of text, thinking or input the event carries; 0 if it is no such delta."""
     match event:
-        case TextDelta(text=text) | ThinkingDelta(text=text) | InputDelta(partial_json=text):
+        case m.TextDelta(text=text) | m.ThinkingDelta(text=text) | m.InputDelta(partial_json=text):
             return len(text)
         case _:
             return 0
 
 
-def _block(index: int, block: AssistantBlock, sizes: Iterator[int]) -> Iterator[ModelEvent]:
+def _block(index: int, block: AssistantBlock, sizes: Iterator[int]) -> Iterator[m.ModelEvent]:
     match block:
-        case Thinking():
-            yield BlockStart(index, "thinking")
-            yield from (ThinkingDelta(index, piece) for piece in _pieces(block.text, sizes))
-            yield SignatureDelta(index, block.signature)
-        case ModelText():
-            yield BlockStart(index, "text")
-            yield from (TextDelta(index, piece) for piece in _pieces(block.text, sizes))
-        case ToolUse():
-            yield BlockStart(index, "tool_use", block.id, block.name)
+        case m.Thinking():
+            yield m.BlockStart(index, "thinking")
+            yield from (m.ThinkingDelta(index, piece) for piece in _pieces(block.text, sizes))
+            yield m.SignatureDelta(index, block.signature)
+        case m.ModelText():
+            yield m.BlockStart(index, "text")
+            yield from (m.TextDelta(index, piece) for piece in _pieces(block.text, sizes))
+        case m.ToolUse():
+            yield m.BlockStart(index, "tool_use", block.id, block.name)
             written = json.dumps(block.input, ensure_ascii=False)
-            yield from (InputDelta(index, piece) for piece in _pieces(written, sizes))
+            yield from (m.InputDelta(index, piece) for piece in _pieces(written, sizes))
         case _:
             assert_never(block)
-    yield BlockStop(index)
+    yield m.BlockStop(index)
 
 
 def _pieces(text: str, sizes: Iterator[int]) -> Iterator[str]:
@@ -121,13 +101,13 @@ def _pieces(text: str, sizes: Iterator[int]) -> Iterator[str]:
         at = end
 
 
-def _length(item: ModelContent) -> int:
+def _length(item: m.ModelContent) -> int:
     match item:
-        case ModelText(text=text) | Thinking(text=text) | ToolResult(content=text):
+        case m.ModelText(text=text) | m.Thinking(text=text) | m.ToolResult(content=text):
             return len(text)
-        case ToolUse():
+        case m.ToolUse():
             return len(str(item.input))
-        case Attachment():
+        case m.Attachment():
             return 0
         case _:
             assert_never(item)

@@ -11,7 +11,7 @@ Rule 4: the opening of a tool's input, its first `UNJOINED_CHARACTERS`, is not j
         and subscribers should see that at once.
 Rule 5: the deltas before an error are sent before the error.
 
-It is the first station of a delta, so that the tool, the store and the journal process one change per frame.
+It stands before the tool, the store and the journal, so that they process one change per frame.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Literal
 
 from a2a_canvas.server.agent.model import LLM, BlockStart, InputDelta, ModelEvent, ModelRequest, TextDelta, window_of
 
@@ -31,15 +30,8 @@ class LLMWrapper:
     """Base of `LLM` wrappers: forwards `name`, `thinking` and `window`."""
 
     def __init__(self, llm: LLM) -> None:
+        self.name, self.thinking = llm.name, llm.thinking
         self._llm = llm
-
-    @property
-    def name(self) -> str:
-        return self._llm.name
-
-    @property
-    def thinking(self) -> Literal["delta", "accumulated"]:
-        return self._llm.thinking
 
     @property
     def window(self) -> int | None:

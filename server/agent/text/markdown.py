@@ -20,9 +20,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-# --------------------------------------------------------------------- whole lines
-
-
 FENCE_LINE: Final = 256
 """The longest line that is a fence, in characters."""
 
@@ -92,9 +89,6 @@ def _opened(opened: Fence | None, line: str) -> Fence | None:
     if opened is None or fence is None:
         return opened or fence
     return None if fence.closes(opened) else opened
-
-
-# ------------------------------------------------------------------------ streams
 
 
 _PIECES: Final = re.compile(r"`+|~+|\n|[^`~\n]+")

@@ -39,20 +39,16 @@ def outline_of(text: str, language: str, line: int) -> str:
     """
     lines = outside_fences(text, _HEADINGS) if is_prose(language) else _DEFINITIONS.finditer(text)
     near, left = [], MAX_OUTLINE
-    for entry in sorted(_numbered(text, lines), key=lambda entry: abs(entry[0] - line)):
-        left -= len(_shown(*entry)) + 1
+    for number, entry in sorted(_numbered(text, lines), key=lambda each: abs(each[0] - line)):
+        left -= len(entry) + 1
         if left < 0:
             break
-        near.append(entry)
-    return "\n".join(_shown(*entry) for entry in sorted(near))
+        near.append((number, entry))
+    return "\n".join(entry for _, entry in sorted(near))
 
 
 def _numbered(text: str, lines: Iterable[re.Match[str]]) -> Iterator[tuple[int, str]]:
     number, at = 1, 0
     for line in lines:
         number, at = number + text.count("\n", at, line.start()), line.start()
-        yield number, line[0]
-
-
-def _shown(number: int, line: str) -> str:
-    return f"{number}: {line.rstrip()[:_MAX_LINE]}"
+        yield number, f"{number}: {line[0].rstrip()[:_MAX_LINE]}"

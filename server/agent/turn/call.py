@@ -102,7 +102,6 @@ class ModelCall(Answer[_Block]):
         self.outcomes: list[Outcome] = []
         self.asked: list[str] = []
         self.final_text = ""
-        self._phase = progress.phase
         self._tools = tools
         self._workspace = workspace
         self._output = output
@@ -112,17 +111,13 @@ class ModelCall(Answer[_Block]):
         self._shown: list[str] = []
 
     @property
-    def progress(self) -> Progress:
-        return replace(self._progress, phase=self._phase)
-
-    @property
     def text(self) -> str:
         return "".join(self._shown).strip()
 
     def unsaved_blocks(self) -> ev.Transcript:
         """The completed blocks after the last tool call (rule 2)."""
         blocks, self._pending = tuple(content for _, content in self._pending), []
-        return (ev.AssistantOutput(self._progress.call, blocks),) if blocks else ()
+        return (ev.AssistantOutput(self.progress.call, blocks),) if blocks else ()
 
     async def abort(self) -> None:
         """End the call if it has not ended: undo what unfinished tool calls did, and emit its end."""
@@ -139,8 +134,6 @@ class ModelCall(Answer[_Block]):
         outcomes = [await self._act(block) for block in self._deferred]
         self._deferred.clear()
         return outcomes
-
-    # ------------------------------------------------------------------- blocks
 
     async def _begin_block(self, block: _Block, event: BlockStart) -> None:
         block.name, block.final = event.name, event.final
@@ -176,16 +169,22 @@ class ModelCall(Answer[_Block]):
         await self._emit(ev.TextAdded(block.place, text))
 
     async def _begin_text(self) -> None:
-        self._phase, final_message_starts = advance(self._phase, Signal.TEXT)
+        final_message_starts = self._advance(Signal.TEXT)
         await self._output.label("Writing reply…")
         if final_message_starts:
             await self._emit(ev.FinalMessageStarted())
 
+    def _advance(self, signal: Signal) -> bool:
+        phase, final_message_starts = advance(self.progress.phase, signal)
+        if phase is not self.progress.phase:
+            self.progress = replace(self.progress, phase=phase)
+        return final_message_starts
+
     async def _think(self, block: _Block, piece: str) -> None:
         if piece:
             block.pieces.append(piece)
-            self._phase, _ = advance(self._phase, Signal.THINKING)
-            await self._emit(ev.ThinkingAdded(block.place, piece))
+            self._advance(Signal.THINKING)
+            await super()._think(block, piece)
 
     async def _input(self, block: _Block, fragment: str) -> None:
         if not fragment:
@@ -220,8 +219,6 @@ class ModelCall(Answer[_Block]):
         index = block.place.index
         at = next((n for n, (other, _) in enumerate(self._pending) if other > index), len(self._pending))
         self._pending.insert(at, (index, content))
-
-    # -------------------------------------------------------------------- calls
 
     async def _stop_call(self, block: _Block) -> None:
         block.input = _parsed(block.pieces)

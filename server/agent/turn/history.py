@@ -15,29 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
+from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.events import AssistantOutput, Transcript, TranscriptItem, UserInput, UserMessage
-from a2a_canvas.server.agent.intent import (
-    Converse,
-    Focus,
-    Intent,
-    Put,
-    SelectionEdit,
-    SelectionRequest,
-    VersionStep,
-)
-from a2a_canvas.server.agent.model import (
-    UNANSWERED,
-    Attachment,
-    ModelContent,
-    ModelMessage,
-    ModelText,
-    ToolResult,
-    ToolUse,
-)
+from a2a_canvas.server.agent.intent import Converse, Focus, Intent, Put, SelectionEdit, SelectionRequest, VersionStep
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart
-from a2a_canvas.tools.artifact_read import to_json
 from a2a_canvas.tools.ask_user import ask_user
+from a2a_canvas.tools.base import to_json
 
 TASK_ENDED = "(The task ended here.)"
 MAX_EXCERPT = 500
@@ -48,22 +32,22 @@ def to_user_input(message: UserMessage) -> UserInput:
     """A user message as the model is given it."""
     said = tuple(_content(part) for part in message.parts)
     note = note_of(message.intent)
-    return UserInput(message.message_id, (ModelText(note), *said) if note else said)
+    return UserInput(message.message_id, (m.ModelText(note), *said) if note else said)
 
 
-def _content(part: Part) -> ModelContent:
+def _content(part: Part) -> m.ModelContent:
     match part:
         case TextPart():
-            return ModelText(part.text)
+            return m.ModelText(part.text)
         case DataPart():
-            return ModelText(to_json(part.data))
+            return m.ModelText(to_json(part.data))
         case FilePart():
-            return Attachment(part.media_type or "application/octet-stream", part.name, part.content, part.url)
+            return m.Attachment(part.media_type or "application/octet-stream", part.name, part.content, part.url)
         case _:
             assert_never(part)
 
 
-def to_messages(transcripts: Iterable[Transcript]) -> tuple[ModelMessage, ...]:
+def to_messages(transcripts: Iterable[Transcript]) -> tuple[m.ModelMessage, ...]:
     """The messages of a request: the transcripts of a context's tasks, oldest first."""
     messages = _MessageBuilder()
     for transcript in transcripts:
@@ -78,18 +62,18 @@ class _MessageBuilder:
     """Builds the messages: `_blocks` and `_results` of the current answer, `_said` for the user message after it."""
 
     def __init__(self) -> None:
-        self._messages: list[ModelMessage] = []
+        self._messages: list[m.ModelMessage] = []
         self._call: int | None = None
-        self._blocks: list[ModelContent] = []
-        self._results: dict[str, ToolResult] = {}
-        self._said: list[ModelContent] = []
+        self._blocks: list[m.ModelContent] = []
+        self._results: dict[str, m.ToolResult] = {}
+        self._said: list[m.ModelContent] = []
         self._message_id = ""
 
     def begin_task(self) -> None:
         """Separate the last task's user message from that of this task (rule 5)."""
         if self._said:
             self._end_user()
-            self._messages.append(ModelMessage("assistant", (ModelText(TASK_ENDED),)))
+            self._messages.append(m.ModelMessage("assistant", (m.ModelText(TASK_ENDED),)))
 
     def add(self, item: TranscriptItem) -> None:
         match item:
@@ -98,9 +82,10 @@ class _MessageBuilder:
             case AssistantOutput():
                 if item.call != self._call:
                     self.end_answer()
-                    self._begin_answer(item.call)
+                    self._end_user()
+                    self._call = item.call
                 self._blocks.extend(item.blocks)
-            case ToolResult():
+            case m.ToolResult():
                 self._results[item.tool_use_id] = item
             case _:
                 assert_never(item)
@@ -109,37 +94,33 @@ class _MessageBuilder:
         """Complete the model's answer: it becomes a message, and each of its calls gets a result."""
         if self._call is None:
             return
-        calls = [block for block in self._blocks if isinstance(block, ToolUse)]
-        results = [self._results.get(call.id) or ToolResult(call.id, UNANSWERED, is_error=True) for call in calls]
+        calls = [block for block in self._blocks if isinstance(block, m.ToolUse)]
+        results = [self._results.get(call.id) or m.ToolResult(call.id, m.UNANSWERED, is_error=True) for call in calls]
         if self._blocks:
-            self._messages.append(ModelMessage("assistant", tuple(self._blocks)))
+            self._messages.append(m.ModelMessage("assistant", tuple(self._blocks)))
         self._said = [*results]
         self._call, self._blocks, self._results = None, [], {}
 
-    def done(self) -> tuple[ModelMessage, ...]:
+    def done(self) -> tuple[m.ModelMessage, ...]:
         self._end_user()
         return tuple(self._messages)
 
-    def _begin_answer(self, call: int) -> None:
-        self._end_user()
-        self._call = call
-
     def _end_user(self) -> None:
         if self._said:
-            self._messages.append(ModelMessage("user", tuple(self._said), self._message_id))
+            self._messages.append(m.ModelMessage("user", tuple(self._said), self._message_id))
         self._said, self._message_id = [], ""
 
     def _add_user_input(self, item: UserInput) -> None:
         asked = [
             block
             for block in self._blocks
-            if isinstance(block, ToolUse) and block.name == ask_user.name and block.id not in self._results
+            if isinstance(block, m.ToolUse) and block.name == ask_user.name and block.id not in self._results
         ]
-        answer = "\n".join(content.text for content in item.content if isinstance(content, ModelText))
+        answer = "\n".join(content.text for content in item.content if isinstance(content, m.ModelText))
         for question in asked:
-            self._results[question.id] = ToolResult(question.id, answer)
+            self._results[question.id] = m.ToolResult(question.id, answer)
         self.end_answer()
-        self._said.extend(content for content in item.content if not (asked and isinstance(content, ModelText)))
+        self._said.extend(content for content in item.content if not (asked and isinstance(content, m.ModelText)))
         self._message_id = item.message_id
 
 

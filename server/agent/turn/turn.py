@@ -20,28 +20,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from a2a_canvas.server.agent.blocks import BlockError, Progress
+from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.endings import (
     INTERNAL_ERROR,
     MAX_TRIES,
     Ending,
     ending_from_stop_reason,
     ending_from_tools,
-    failure_reason,
-    is_retryable,
     retry_delay,
     with_closing_text,
 )
-from a2a_canvas.server.agent.events import (
-    Emit,
-    State,
-    Transcript,
-    UserMessage,
-)
+from a2a_canvas.server.agent.events import Emit, State, Transcript, UserMessage
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, ModelError, TooLong, ToolResult
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
@@ -130,14 +122,16 @@ async def run_turn(
     for artifact_id in request.drafts:
         evented.adopt_draft(workspace.ref(artifact_id))
     output = TurnOutput(emit, new_id, request.transcript)
-    turn = _Turn(request, llm, requests, tools, workspace, output, sleep)
+    by_name = {tool.name: tool for tool in tools}
+    siblings = SiblingChanges(workspace)
+    turn = _Turn(request, llm, requests, by_name, workspace, siblings, output, sleep, request.progress)
     try:
         ending = await _ending(turn, request.task_id)
         await turn.close()
     except asyncio.CancelledError:
         await turn.close()
         raise
-    await emit(with_closing_text(ending, turn.rounds, evented.saved.values()).status(new_id))
+    await emit(with_closing_text(ending, turn.progress.round, evented.saved.values()).status(new_id))
 
 
 async def _ending(turn: _Turn, task_id: str) -> Ending:
@@ -152,139 +146,119 @@ async def _ending(turn: _Turn, task_id: str) -> Ending:
         return Ending(State.FAILED, INTERNAL_ERROR)
 
 
+@dataclass(slots=True)
 class _Turn:
-    def __init__(
-        self,
-        request: TurnRequest,
-        llm: LLM,
-        requests: TurnRequests,
-        tools: Iterable[Tool],
-        workspace: Workspace,
-        output: TurnOutput,
-        sleep: Callable[[float], Awaitable[object]],
-    ) -> None:
-        self._request = request
-        self._llm = llm
-        self._requests = requests
-        self._tools = {tool.name: tool for tool in tools}
-        self._workspace = workspace
-        self._sibling_changes = SiblingChanges(workspace)
-        self._output = output
-        self._sleep = sleep
-        self._progress = request.progress
-        self._marked_final = ""
-        self._errors_in_a_row = 0
-        self._asked: tuple[str, ...] = ()
-
-    @property
-    def rounds(self) -> int:
-        """The number of rounds so far."""
-        return self._progress.round
+    request: TurnRequest
+    llm: LLM
+    requests: TurnRequests
+    tools: Mapping[str, Tool]
+    workspace: Workspace
+    sibling_changes: SiblingChanges
+    output: TurnOutput
+    sleep: Callable[[float], Awaitable[object]]
+    progress: Progress
+    marked_final: str = ""
+    errors_in_a_row: int = 0
+    asked: tuple[str, ...] = ()
 
     async def run(self) -> Ending:
-        await self._output.label("Working…")
-        await self._sibling_changes.begin(self._request.later)
-        while self._progress.round < self._request.limits.rounds:
+        await self.output.label("Working…")
+        await self.sibling_changes.begin(self.request.later)
+        while self.progress.round < self.request.limits.rounds:
             await self.read_inbox(closing=False)
             ending = await self._round()
             if ending and not await self._continues(ending):
                 return ending
         return Ending(
-            State.FAILED, f"Stopped after {self._progress.round} rounds without an end. Ask for less at a time."
+            State.FAILED, f"Stopped after {self.progress.round} rounds without an end. Ask for less at a time."
         )
 
     async def read_inbox(self, closing: bool) -> bool:
         """Append the user's new messages to the transcript; whether there were any."""
-        messages = self._request.inbox(closing)
-        await self._output.append_transcript(tuple(to_user_input(message) for message in messages))
+        messages = self.request.inbox(closing)
+        await self.output.append_transcript(tuple(to_user_input(message) for message in messages))
         return bool(messages)
 
     async def close(self) -> None:
         """Close the drafts and the inbox, in one event-loop step once the drafts are loaded (rule 6)."""
-        await self._workspace.store.prepare_all()
-        await self._workspace.store.close_all()
+        await self.workspace.store.prepare_all()
+        await self.workspace.store.close_all()
         while await self.read_inbox(closing=True):
             pass
 
     async def _continues(self, ending: Ending) -> bool:
         """Whether new messages of the user keep the turn from ending (rule 4)."""
-        messages = self._request.inbox(True) if ending.state in ANSWERABLE else ()
+        messages = self.request.inbox(True) if ending.state in ANSWERABLE else ()
         if not messages:
             return False
         if ending.state is State.COMPLETED:
-            await self._output.text(ending.text)
-        unasked = (ToolResult(call, NOT_ASKED) for call in self._asked)
-        await self._output.append_transcript((*unasked, *map(to_user_input, messages)))
-        self._marked_final = ""
+            await self.output.text(ending.text)
+        unasked = (ToolResult(call, NOT_ASKED) for call in self.asked)
+        await self.output.append_transcript((*unasked, *map(to_user_input, messages)))
+        self.marked_final = ""
         return True
 
     async def _round(self) -> Ending | None:
-        self._progress = self._progress.next_round()
-        await self._output.append_transcript(await self._sibling_changes.note())
+        self.progress = self.progress.next_round()
+        await self.output.append_transcript(await self.sibling_changes.note())
         call = await self._ask_model()
         if isinstance(call, Ending):
             return call
-        await self._workspace.store.prepare_all()  # so that closing the drafts need not wait (rule 6)
+        await self.workspace.store.prepare_all()  # so that closing the drafts need not wait (rule 6)
         outcomes = [*call.outcomes, *await call.act_last()]
-        await self._output.append_transcript(call.unsaved_blocks())
-        self._marked_final = call.final_text or self._marked_final
-        self._asked = tuple(call.asked)
+        await self.output.append_transcript(call.unsaved_blocks())
+        self.marked_final = call.final_text or self.marked_final
+        self.asked = tuple(call.asked)
         ended = ending_from_stop_reason(call.stop_reason) or ending_from_tools(outcomes)
         if ended or outcomes:
-            await self._output.text(call.text)
+            await self.output.text(call.text)
         if ended:
             return ended
         if not outcomes:
-            return Ending(State.COMPLETED, self._marked_final or call.text)
+            return Ending(State.COMPLETED, self.marked_final or call.text)
         return self._too_many_errors(outcomes)
 
     async def _ask_model(self) -> ModelCall | Ending:
         """A complete model call, or the turn's ending if its retries are used up (rule 3)."""
         tries_left = MAX_TRIES
         while True:
-            call = ModelCall(self._progress, self._tools, self._workspace, self._output, self._llm.thinking)
+            call = ModelCall(self.progress, self.tools, self.workspace, self.output, self.llm.thinking)
             try:
-                await self._stream_answer(call)
+                await call.read(self.llm.stream(self.requests.next(self._transcripts)))
+                self.requests.counted(call.usage.sent)
                 return call
-            except (ModelError, BlockError) as error:
-                logger.warning("Model call of task %s failed: %s", self._request.task_id, error)
+            except ModelError as error:
+                logger.warning("Model call of task %s failed: %s", self.request.task_id, error)
                 failure = error
             except LimitReached:
                 await call.abort()
-                await self._workspace.store.prepare_all()
-                await self._output.append_transcript(call.unsaved_blocks())
-                await self._output.text(call.text)
+                await self.workspace.store.prepare_all()
+                await self.output.append_transcript(call.unsaved_blocks())
+                await self.output.text(call.text)
                 raise
             finally:
                 await call.abort()
-                self._progress = call.progress
+                self.progress = call.progress
             tries_left -= not isinstance(failure, TooLong)
             if not await self._retries(failure, tries_left):
-                return Ending(State.FAILED, failure_reason(failure))
+                return Ending(State.FAILED, failure.reason)
 
-    async def _retries(self, failure: ModelError | BlockError, tries_left: int) -> bool:
+    async def _retries(self, failure: ModelError, tries_left: int) -> bool:
         if isinstance(failure, TooLong):
-            return self._requests.shrink(failure, self._transcripts)
-        if not tries_left or not is_retryable(failure):
+            return self.requests.shrink(failure, self._transcripts)
+        if not tries_left or not failure.retryable:
             return False
-        await self._sleep(retry_delay(tries_left, failure, random.random()))
+        await self.sleep(retry_delay(tries_left, failure, random.random()))
         return True
-
-    async def _stream_answer(self, call: ModelCall) -> None:
-        async with aclosing(self._llm.stream(self._requests.next(self._transcripts))) as stream:
-            async for event in stream:
-                await call.take(event)
-        call.check_ended()
-        self._requests.counted(call.usage.sent)
 
     @property
     def _transcripts(self) -> tuple[Transcript, ...]:
-        return (*self._request.earlier, self._output.transcript)
+        return (*self.request.earlier, self.output.transcript)
 
     def _too_many_errors(self, outcomes: list[Outcome]) -> Ending | None:
         for outcome in outcomes:
-            self._errors_in_a_row = self._errors_in_a_row + 1 if isinstance(outcome, Failed) else 0
-        if self._errors_in_a_row < self._request.limits.tool_errors_in_a_row:
+            self.errors_in_a_row = self.errors_in_a_row + 1 if isinstance(outcome, Failed) else 0
+        if self.errors_in_a_row < self.request.limits.tool_errors_in_a_row:
             return None
         last = next(outcome.content for outcome in reversed(outcomes) if isinstance(outcome, Failed))
-        return Ending(State.FAILED, f"Stopped after {self._errors_in_a_row} tool errors in a row. The last one: {last}")
+        return Ending(State.FAILED, f"Stopped after {self.errors_in_a_row} tool errors in a row. The last one: {last}")

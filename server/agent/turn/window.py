@@ -21,17 +21,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never
 
+from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import is_text, placeholder
 from a2a_canvas.server.agent.events import AssistantOutput, Transcript, TranscriptItem, UserInput
-from a2a_canvas.server.agent.model import (
-    Attachment,
-    ModelContent,
-    ModelText,
-    Thinking,
-    ToolResult,
-    ToolSpec,
-    ToolUse,
-)
 from a2a_canvas.tools import artifact_edit, artifact_update
 from a2a_canvas.tools.base import READ_LIMIT
 
@@ -79,11 +71,8 @@ class WindowEstimate:
         The scale changes in steps: every change of it changes what is omitted, and so the beginning of requests.
         """
         scale = _scale(estimate, tokens)
-        return (
-            self
-            if self.scale * 0.75 <= scale * SAFETY_FACTOR <= self.scale * SAFETY_FACTOR
-            else replace(self, scale=scale * SAFETY_FACTOR)
-        )
+        fits = self.scale * 0.75 <= scale * SAFETY_FACTOR <= self.scale * SAFETY_FACTOR
+        return self if fits else replace(self, scale=scale * SAFETY_FACTOR)
 
     def refused(self, estimate: int, tokens: int | None, window: int | None) -> WindowEstimate:
         """After a request that was too long; `tokens` by the provider's count, if known."""
@@ -115,7 +104,7 @@ class WindowEstimates:
             del self._known[next(iter(self._known))]
 
 
-def prefix_tokens(system: str, tools: Iterable[ToolSpec]) -> int:
+def prefix_tokens(system: str, tools: Iterable[m.ToolSpec]) -> int:
     """The estimated tokens of the system prompt and the tools."""
     return _size(system) + sum(BLOCK_TOKENS + _size(tool.description) + _size_of(tool.input_schema) for tool in tools)
 
@@ -157,24 +146,24 @@ def tokens(item: TranscriptItem) -> int:
     match item:
         case UserInput(content=contents) | AssistantOutput(blocks=contents):
             return sum(map(_tokens, contents))
-        case ToolResult():
+        case m.ToolResult():
             return _tokens(item)
         case _:
             assert_never(item)
 
 
-def _tokens(content: ModelContent) -> int:
+def _tokens(content: m.ModelContent) -> int:
     match content:
-        case ModelText(text):
+        case m.ModelText(text):
             return BLOCK_TOKENS + _size(text)
-        case Thinking(text, signature, redacted):
+        case m.Thinking(text, signature, redacted):
             return BLOCK_TOKENS + _size(text) + _size(signature) + _size(redacted)
-        case Attachment(content=data):
+        case m.Attachment(content=data):
             size = len(data or b"")
             return BLOCK_TOKENS + (size // 4 if is_text(content) else max(MEDIA_TOKENS, size // MEDIA_BYTES_PER_TOKEN))
-        case ToolUse(name=name, input=given):
+        case m.ToolUse(name=name, input=given):
             return BLOCK_TOKENS + _size(name) + _size_of(given)
-        case ToolResult(content=text):
+        case m.ToolResult(content=text):
             return BLOCK_TOKENS + _size(text)
         case _:
             assert_never(content)
@@ -233,7 +222,7 @@ class _Fitting:
         if saving > 0 and isinstance(item, UserInput):
             self._said.append((place, saving))
         elif saving > 0:
-            self._fresh.append((self._results if isinstance(item, ToolResult) else self._inputs, place, saving))
+            self._fresh.append((self._results if isinstance(item, m.ToolResult) else self._inputs, place, saving))
 
     def fit(self) -> None:
         """Omit enough for a model call (rule 3)."""
@@ -249,7 +238,7 @@ class _Fitting:
             if task >= self._dropped
         ]
         if self._dropped:
-            kept[0] = (UserInput("", (ModelText(TASKS_LEFT_OUT),)), *kept[0])
+            kept[0] = (UserInput("", (m.ModelText(TASKS_LEFT_OUT),)), *kept[0])
         return tuple(kept)
 
     def _omit_one(self) -> bool:
@@ -261,7 +250,7 @@ class _Fitting:
             self._grow(place[0], -saving)
         elif self._dropped < len(self._sizes) - 1:
             self._size -= self._sizes[self._dropped]
-            self._size += 0 if self._dropped else _tokens(ModelText(TASKS_LEFT_OUT))
+            self._size += 0 if self._dropped else _tokens(m.ModelText(TASKS_LEFT_OUT))
             self._dropped += 1
         else:
             return False
@@ -280,11 +269,11 @@ class _Fitting:
 def _shortened(item: TranscriptItem) -> TranscriptItem:
     """The replacement of an omitted item; the item itself if it stays."""
     match item:
-        case ToolResult():
+        case m.ToolResult():
             return replace(item, content=RESULT_LEFT_OUT)
         case AssistantOutput() if any(map(_writes, item.blocks)):
             return replace(item, blocks=tuple(_short(block) for block in item.blocks))
-        case UserInput() if any(isinstance(content, Attachment) for content in item.content):
+        case UserInput() if any(isinstance(content, m.Attachment) for content in item.content):
             return replace(item, content=tuple(map(_mentioned, item.content)))
         case AssistantOutput() | UserInput():
             return item
@@ -292,18 +281,18 @@ def _shortened(item: TranscriptItem) -> TranscriptItem:
             assert_never(item)
 
 
-def _mentioned(content: ModelContent) -> ModelContent:
-    if not isinstance(content, Attachment) or not content.content:
+def _mentioned(content: m.ModelContent) -> m.ModelContent:
+    if not isinstance(content, m.Attachment) or not content.content:
         return content
-    return ModelText(f"{placeholder(content).removesuffix(']')}; left out to save space]")
+    return m.ModelText(f"{placeholder(content).removesuffix(']')}; left out to save space]")
 
 
-def _writes(block: ModelContent) -> bool:
-    return isinstance(block, ToolUse) and block.name in _WRITING
+def _writes(block: m.ModelContent) -> bool:
+    return isinstance(block, m.ToolUse) and block.name in _WRITING
 
 
-def _short(block: ModelText | Thinking | ToolUse) -> ModelText | Thinking | ToolUse:
-    if not (isinstance(block, ToolUse) and _writes(block)):
+def _short(block: m.ModelText | m.Thinking | m.ToolUse) -> m.ModelText | m.Thinking | m.ToolUse:
+    if not (isinstance(block, m.ToolUse) and _writes(block)):
         return block
     # The shape stays that of a valid call, because models write new calls like those they see.
     return replace(block, input={key: _short_value(value) for key, value in block.input.items()})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.tasks.record import OpenEdit, TaskRecord
+from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 
 
@@ -40,7 +40,18 @@ def snapshot_metadata(record: TaskRecord) -> dict[str, Any]:
 
 def open_edits(record: TaskRecord) -> list[dict[str, Any]]:
     """The edits in progress, each with its text so far."""
-    return [_open(open_edit) for open_edit in record.open_edits.values()]
+    return [
+        {
+            "id": edit.edit_id,
+            "artifactId": edit.artifact_id,
+            "selection": selection_range(edit.selection),
+            "unit": edit.selection.unit,
+            "strategy": edit.strategy,
+            "baseVersion": edit.version,
+            "text": str(edit.text),
+        }
+        for edit in record.open_edits.values()
+    ]
 
 
 def selection_range(selection: Selection) -> dict[str, int]:
@@ -56,23 +67,8 @@ def _phase(event: EditEvent) -> tuple[str, Mapping[str, Any]]:
             counted = {"unit": event.selection.unit, "baseVersion": event.version}
             return "start", {"selection": selection, "strategy": event.strategy, **counted}
         case EditCompleted():
-            written: dict[str, Any] = {
-                "updatedContent": event.updated_content,
-                "written": selection_range(event.written),
-            }
-            written |= {"strategy": event.strategy, "baseVersion": event.version}
-            return "complete", {"selection": selection, **written}
+            written = {"updatedContent": event.updated_content, "written": selection_range(event.written)}
+            base = {"strategy": event.strategy, "baseVersion": event.version}
+            return "complete", {"selection": selection, **written, **base}
         case EditAborted():
             return "abort", {"selection": selection}
-
-
-def _open(open_edit: OpenEdit) -> dict[str, Any]:
-    return {
-        "id": open_edit.edit_id,
-        "artifactId": open_edit.artifact_id,
-        "selection": selection_range(open_edit.selection),
-        "unit": open_edit.selection.unit,
-        "strategy": open_edit.strategy,
-        "baseVersion": open_edit.version,
-        "text": str(open_edit.text),
-    }

@@ -30,7 +30,6 @@ CONNECTION_OPTIONS = {
 """What bounds one connection: the calls on it at once, the rest wait in the client; how long it may take to begin, to
 answer a ping, and to have no call. gRPC has nothing that bounds connections, or the messages on all of them, in sum."""
 
-
 _SERVICE_1_0 = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name
 
 
@@ -49,7 +48,7 @@ def grpc_server(
     """A server that is bound but not started.
 
     Args:
-        budget: for what is under way at once; of its own if not given.
+        budget: of all request bodies; one of its own if not given.
         max_calls: how many calls there may be at once; any number if not given.
 
     Raises:
@@ -87,13 +86,10 @@ class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):
         ]
         if handler is None or not echo:
             return handler
+        form = (handler.request_deserializer, handler.response_serializer)
         if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(
-                _streaming(handler.unary_stream, echo), handler.request_deserializer, handler.response_serializer
-            )
-        return grpc.unary_unary_rpc_method_handler(
-            _unary(handler.unary_unary, echo), handler.request_deserializer, handler.response_serializer
-        )
+            return grpc.unary_stream_rpc_method_handler(_streaming(handler.unary_stream, echo), *form)
+        return grpc.unary_unary_rpc_method_handler(_unary(handler.unary_unary, echo), *form)
 
 
 def _unary(method: Any, echo: list[tuple[str, str]]) -> Any:

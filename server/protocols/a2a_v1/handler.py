@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -32,38 +33,34 @@ T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
 
-def _unary(
-    method: Callable[Concatenate[A2AHandler, M, P], Awaitable[T]],
-) -> Callable[..., Any]:
+@contextmanager
+def _checked(params: Message) -> Iterator[None]:
+    check_required(params)
+    check_ids(params)
+    try:
+        yield
+    except Exception as error:
+        raise to_a2a_error(error) from error
+
+
+def _unary(method: Callable[Concatenate[A2AHandler, M, P], Awaitable[T]]) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        check_required(params)
-        check_ids(params)
-        try:
+        with _checked(params):
             return await method(self, params, *args, **kwargs)
-        except Exception as error:
-            raise to_a2a_error(error) from error
 
     return wrapper
 
 
-def _stream(
-    method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[A2AEvent, None]],
-) -> Callable[..., Any]:
+def _stream(method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[A2AEvent, None]]) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(
         self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs
     ) -> AsyncGenerator[A2AEvent, None]:
-        check_required(params)
-        check_ids(params)
-        events = method(self, params, *args, **kwargs)
-        try:
-            async for event in events:
-                yield event
-        except Exception as error:
-            raise to_a2a_error(error) from error
-        finally:
-            await events.aclose()
+        with _checked(params):
+            async with aclosing(method(self, params, *args, **kwargs)) as events:
+                async for event in events:
+                    yield event
 
     return wrapper
 
@@ -81,8 +78,6 @@ class A2AHandler(RequestHandler):
         self._runtime = runtime
         self._card = card
         self._limits = limits or BodyLimits()
-
-    # -------------------------------------------------------------------- messages
 
     @_unary
     async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task:
@@ -119,8 +114,7 @@ class A2AHandler(RequestHandler):
         self._check_media_types(message)
         said = user_message(message)
         check_text(said, self._limits.max_text_bytes, "message.parts")
-        incoming = Incoming(said, _owner(context), message.context_id, message.task_id)
-        return await self._runtime.send(incoming)
+        return await self._runtime.send(Incoming(said, _owner(context), message.context_id, message.task_id))
 
     def _check_media_types(self, message: pb.Message) -> None:
         """Raises `ContentTypeNotSupportedError`. If the card accepts plain text, any text is accepted."""
@@ -146,8 +140,6 @@ class A2AHandler(RequestHandler):
             if isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state):
                 return
 
-    # ----------------------------------------------------------------------- tasks
-
     @_unary
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task:
         validate_history_length(params)
@@ -163,8 +155,6 @@ class A2AHandler(RequestHandler):
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
         # A cancellation is completed even if the caller disconnects.
         return to_task(await asyncio.shield(self._runtime.cancel(params.id, _owner(context))), _activated(context))
-
-    # -------------------------------------------------------------------- not offered
 
     @_unary
     async def _no_push_notifications(self, params: Message, context: ServerCallContext) -> Any:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-# First: the SDK's modules import each other in a circle that opens only from here.
+# First, as in rpc_calls.py.
 import a2a.server.routes  # noqa: F401
 from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
 from a2a.server.jsonrpc_models import MethodNotFoundError
@@ -34,7 +34,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.guard.rpc_calls import RpcCall, take_from_scope
+from a2a_canvas.server.protocols.guard.rpc_calls import RPC_CALL, RpcCall
 
 Json = dict[str, Any]
 
@@ -48,11 +48,7 @@ _ALTERNATIVES: Mapping[type[Message], str] = {
 
 
 def jsonrpc_route(handler: RequestHandler, grace: float = 0) -> Route:
-    """`POST /`.
-
-    Args:
-        grace: seconds that streams have to end when the server stops.
-    """
+    """`POST /`. `grace`: seconds that streams have to end when the server stops."""
     return Route("/", _JsonRpcEndpoint(handler, grace).answer, methods=["POST"])
 
 
@@ -78,7 +74,7 @@ class _JsonRpcEndpoint:
         }
 
     async def answer(self, request: Request) -> Response:
-        call = take_from_scope(request.scope)
+        call: RpcCall = request.scope[RPC_CALL]
         if call.legacy_request is not None:
             return await self._legacy.handle_request(call.id, call.method, call.legacy_request, request)
         if call.params is None:

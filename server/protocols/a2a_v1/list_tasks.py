@@ -64,7 +64,7 @@ async def _page(query: TaskQuery, history: int, journal: Journal) -> tuple[list[
         page = await journal.list(rest)
         for record in page.records:
             await asyncio.sleep(0)  # many large tasks would block the event loop
-            record = _with_history(record, history)
+            record = replace(record, history=record.history[-history:] if history else ())
             task = to_task(record, artifacts=query.artifacts)
             size += task.ByteSize()
             if tasks and size > PAGE_BYTES:
@@ -99,11 +99,6 @@ def to_query(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
 def can_match(params: pb.ListTasksRequest) -> bool:
     """Whether the status asked for, if any, is one that our tasks can have."""
     return not params.status or params.status in _OF_STATUS
-
-
-def _with_history(record: TaskRecord, length: int) -> TaskRecord:
-    """The task with the last messages of its history; a list has none unless it is asked for."""
-    return replace(record, history=record.history[-length:] if length else ())
 
 
 def next_page_token(page: TaskPage) -> str:

@@ -18,7 +18,7 @@ from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, UserMe
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.server.wire import CANVAS
-from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Part, TextPart, text_part
+from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Part, Parts, TextPart, text_part
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 
 _IDS = ("id", "message_id", "context_id", "task_id", "reference_task_ids", "message")
@@ -79,7 +79,7 @@ def user_message(message: pb.Message) -> UserMessage:
     if message.role != pb.ROLE_USER:
         raise InvalidParamsError("message.role must be ROLE_USER: only users send messages to an agent.")
     parts = tuple(_part(part, f"message.parts[{index}]") for index, part in enumerate(message.parts))
-    if not any(_has_content(part) for part in parts):
+    if not has_content(parts):
         raise InvalidParamsError("The message is empty: give at least one part with text, a file or data.")
     return UserMessage(
         message_id=message.message_id,
@@ -113,8 +113,9 @@ def _without_put(metadata: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     return metadata
 
 
-def _has_content(part: Part) -> bool:
-    return not isinstance(part, TextPart) or bool(part.text.strip())
+def has_content(parts: Parts) -> bool:
+    """Whether there is a part that is more than white space."""
+    return any(not isinstance(part, TextPart) or part.text.strip() for part in parts)
 
 
 def _part(part: pb.Part, where: str) -> Part:
@@ -191,17 +192,15 @@ def to_message(message: UserMessage | AgentMessage, task_id: str, context_id: st
         case AgentMessage():
             wire.role = pb.ROLE_AGENT
             wire.parts.add(text=message.text)
-            if message.metadata:
-                wire.metadata.update(dict(message.metadata))
         case UserMessage():
             wire.role = pb.ROLE_USER
             wire.parts.extend(to_part(part) for part in message.parts)
             wire.extensions.extend(message.extensions)
             wire.reference_task_ids.extend(message.reference_task_ids)
-            if message.metadata:
-                wire.metadata.update(dict(message.metadata))
         case _:
             assert_never(message)
+    if message.metadata:
+        wire.metadata.update(dict(message.metadata))
     return wire
 
 

@@ -65,9 +65,8 @@ def _of_snapshot(activated: ActivatedExtensions, record: TaskRecord) -> dict[str
     # Turn events include the chunks of edits, so a subscriber to them needs the edits that have begun.
     edits = canvas_ext.open_edits(record) if activated.turn else []
     turn = {"openEdits": edits} if edits else {}
-    return _metadata(
-        activated, record, turn=turn, canvas=canvas_ext.snapshot_metadata(record) if activated.canvas else {}
-    )
+    canvas = canvas_ext.snapshot_metadata(record) if activated.canvas else {}
+    return _metadata(activated, record, turn=turn, canvas=canvas)
 
 
 def _status(state: State, message: AgentMessage | None, ids: tuple[str, str]) -> pb.TaskStatus:
@@ -128,8 +127,6 @@ class TaskProjection:
             case _:
                 pass
 
-    # -------------------------------------------------------------- standard events
-
     def _changed(self, event: ArtifactChanged, entry: Entry) -> pb.TaskArtifactUpdateEvent:
         update = to_update(event, *self._ids)
         update.metadata.update(_metadata(self._activated, entry, canvas=canvas_ext.change_metadata(event)))
@@ -141,12 +138,9 @@ class TaskProjection:
         update.status.timestamp.FromDatetime(entry.at)
         label = {"label": True} if message and message.label else {}
         rejection = message.metadata.get(CANVAS) if message else None
-        update.metadata.update(
-            _metadata(self._activated, entry, turn=label, canvas=rejection if isinstance(rejection, dict) else {})
-        )
+        canvas = rejection if isinstance(rejection, dict) else {}
+        update.metadata.update(_metadata(self._activated, entry, turn=label, canvas=canvas))
         return update
-
-    # ------------------------------------------------------------ events of extensions
 
     def _event(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from a2a_canvas.server.agent import events as ev
@@ -71,13 +72,11 @@ class ReplySoFar:
             case ev.TextAdded():
                 self._text += Rope(event.text)
                 self._due = True
-                if not behind and self._has_grown():
+                grown = not self._growth or len(self._text) > self._sent_length * (1 + self._growth)
+                if grown and not behind:
                     yield from self.send()
             case _:
                 pass
-
-    def _has_grown(self) -> bool:
-        return not self._growth or len(self._text) > self._sent_length * (1 + self._growth)
 
 
 def to_turn_event(event: ev.TurnEvent) -> TurnEventJson | None:
@@ -94,14 +93,11 @@ def to_turn_event(event: ev.TurnEvent) -> TurnEventJson | None:
         case ev.ThinkingAdded():
             return turn_event("thinking", **_place(event.place), content=event.content)
         case ev.ToolUseStarted():
-            return turn_event("tool_use_start", **_place(event.place), **_ids(event.tool_use_id), name=event.name)
+            ids = {"tool_use_id": event.tool_use_id, "tool_id": event.tool_use_id}
+            return turn_event("tool_use_start", **_place(event.place), **ids, name=event.name)
         case ev.ToolInputAdded():
-            return turn_event(
-                "tool_use_input_delta",
-                **_place(event.place),
-                tool_use_id=event.tool_use_id,
-                partial_json=event.partial_json,
-            )
+            given = {"tool_use_id": event.tool_use_id, "partial_json": event.partial_json}
+            return turn_event("tool_use_input_delta", **_place(event.place), **given)
         case ev.BlockStopped():
             return turn_event("content_block_stop", **_place(event.place))
         case _:
@@ -123,9 +119,8 @@ def _result(event: ev.TurnEvent) -> TurnEventJson | None:
                 "tool_execution_error", index=event.index, tool_use_id=event.tool_use_id, error=event.error
             )
         case ev.LlmCallCompleted():
-            return turn_event(
-                "llm_call_completed", round=event.round, stop_reason=event.stop_reason, usage=_usage(event)
-            )
+            usage = asdict(event.usage)
+            return turn_event("llm_call_completed", round=event.round, stop_reason=event.stop_reason, usage=usage)
         case ev.FinalMessageStarted():
             return turn_event("final_message_start")
         case EditStarted() | EditChunk() | EditCompleted() | EditAborted():
@@ -146,17 +141,3 @@ def _carriable(value: Any) -> bool:
 
 def _place(place: ev.BlockPosition) -> dict[str, int]:
     return {"index": place.index, "round": place.round, "llm_index": place.llm_index}
-
-
-def _ids(tool_use_id: str) -> dict[str, str]:
-    return {"tool_use_id": tool_use_id, "tool_id": tool_use_id}
-
-
-def _usage(event: ev.LlmCallCompleted) -> dict[str, int]:
-    usage = event.usage
-    return {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cache_read_tokens": usage.cache_read_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-    }

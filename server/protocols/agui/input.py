@@ -24,10 +24,10 @@ from pydantic import BaseModel, ValidationError
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import Converse, InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
-from a2a_canvas.server.protocols.a2a_v1.parts import check_characters
+from a2a_canvas.server.protocols.a2a_v1.parts import check_characters, has_content
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
-from a2a_canvas.store.models import FilePart, JsonValue, Part, Parts, TextPart, text_part
+from a2a_canvas.store.models import FilePart, JsonValue, Part, Parts, text_part
 from a2a_canvas.store.text.unicode import MAX_ID
 from a2a_canvas.tools.part_inputs import require_portable
 
@@ -134,7 +134,7 @@ def check_id(field: str, given: str) -> None:
 
 
 def _message(field: str, message_id: str, parts: Parts, metadata: Mapping[str, JsonValue]) -> UserMessage:
-    if not any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
+    if not has_content(parts):
         raise invalid_field(field, "must say something")
     return UserMessage(message_id, parts, metadata)
 

@@ -12,7 +12,6 @@ Rule 4: an agent's message is a message of its own, unless its text is the strea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ag_ui import core
 
@@ -21,14 +20,6 @@ from a2a_canvas.store.text.rope import Rope
 
 BROKEN_OFF = "Not carried out: the model's answer broke off."
 ENDED = "Not carried out: the task has ended."
-
-
-@dataclass(slots=True)
-class _OpenToolCall:
-    """A tool call without a result. `open`: its input has not ended."""
-
-    tool_call_id: str
-    open: bool = True
 
 
 class MessageEvents:
@@ -47,7 +38,8 @@ class MessageEvents:
         self._reply = Rope()  # the round's text, until it has become a message
         self._writing = False
         self._reasoning: tuple[int, str] | None = None
-        self._calls: dict[int, _OpenToolCall] = {}
+        self._calls: dict[int, str] = {}  # tool calls without a result, by index
+        self._open_inputs: set[int] = set()
 
     def begin(self, round_: int, reply: Rope) -> Iterator[core.BaseEvent]:
         """The text of a round that was written before the subscriber joined (rule 3)."""
@@ -65,9 +57,7 @@ class MessageEvents:
             case ev.ToolUseStarted():
                 yield from self._start_call(event)
             case ev.ToolInputAdded() if event.place.index in self._calls:
-                yield core.ToolCallArgsEvent(
-                    tool_call_id=self._calls[event.place.index].tool_call_id, delta=event.partial_json
-                )
+                yield core.ToolCallArgsEvent(tool_call_id=self._calls[event.place.index], delta=event.partial_json)
             case ev.BlockStopped():
                 yield from self._end_block(event.place.index)
             case ev.ToolSucceeded(index=index, content=content) | ev.ToolFailed(index=index, error=content):
@@ -92,8 +82,6 @@ class MessageEvents:
         """Ends everything that is open."""
         yield from self._end_answer()
         yield from self._end_calls(ENDED)
-
-    # -------------------------------------------------------------------------- text
 
     def _start(self, message_id: str) -> Iterator[core.BaseEvent]:
         yield core.TextMessageStartEvent(message_id=message_id, role="assistant")
@@ -125,8 +113,6 @@ class MessageEvents:
             self._writing = False
             yield core.TextMessageEndEvent(message_id=self._message_id)
 
-    # --------------------------------------------------------------------- reasoning
-
     def _think(self, event: ev.ThinkingAdded) -> Iterator[core.BaseEvent]:
         index = event.place.index
         if self._reasoning and self._reasoning[0] != index:
@@ -144,42 +130,38 @@ class MessageEvents:
             yield core.ReasoningMessageEndEvent(message_id=message_id)
             yield core.ReasoningEndEvent(message_id=message_id)
 
-    # -------------------------------------------------------------------- tool calls
-
     def _start_call(self, event: ev.ToolUseStarted) -> Iterator[core.BaseEvent]:
-        call = self._calls[event.place.index] = _OpenToolCall(self._unused(event.tool_use_id))
+        call_id = self._calls[event.place.index] = self._unused(event.tool_use_id)
+        self._open_inputs.add(event.place.index)
         yield core.ToolCallStartEvent(
-            tool_call_id=call.tool_call_id,
+            tool_call_id=call_id,
             tool_call_name=event.name,
             parent_message_id=self._round_message_id(event.place.round),
         )
 
-    def _end_input(self, call: _OpenToolCall) -> Iterator[core.BaseEvent]:
-        if call.open:
-            call.open = False
-            yield core.ToolCallEndEvent(tool_call_id=call.tool_call_id)
+    def _end_input(self, index: int) -> Iterator[core.BaseEvent]:
+        if index in self._open_inputs:
+            self._open_inputs.remove(index)
+            yield core.ToolCallEndEvent(tool_call_id=self._calls[index])
 
     def _end_call(self, index: int, content: str) -> Iterator[core.BaseEvent]:
-        call = self._calls.pop(index, None)
-        if call:
-            yield from self._end_input(call)
+        if index in self._calls:
+            yield from self._end_input(index)
+            call_id = self._calls.pop(index)
             yield core.ToolCallResultEvent(
-                message_id=f"{call.tool_call_id}:result", tool_call_id=call.tool_call_id, content=content, role="tool"
+                message_id=f"{call_id}:result", tool_call_id=call_id, content=content, role="tool"
             )
-
-    # -------------------------------------------------------------------------- ends
 
     def _end_block(self, index: int) -> Iterator[core.BaseEvent]:
         if self._reasoning and self._reasoning[0] == index:
             yield from self._end_reasoning()
-        if index in self._calls:
-            yield from self._end_input(self._calls[index])
+        yield from self._end_input(index)
 
     def _end_answer(self) -> Iterator[core.BaseEvent]:
         yield from self._end_text()
         yield from self._end_reasoning()
-        for call in self._calls.values():
-            yield from self._end_input(call)
+        for index in self._calls:
+            yield from self._end_input(index)
 
     def _end_calls(self, content: str) -> Iterator[core.BaseEvent]:
         for index in tuple(self._calls):

@@ -88,8 +88,6 @@ def agui_routes(agui: AgUiConfig) -> list[Route]:
 
 
 class _RunEndpoint:
-    """The ASGI application of the route."""
-
     def __init__(self, agui: AgUiConfig) -> None:
         self._agui = agui
         self._runtime = agui.runtime
@@ -118,8 +116,6 @@ class _RunEndpoint:
     async def _open(self, request: Request) -> tuple[RunProjection, TaskSubscription]:
         body, owner = await self._body(request), owner_of(request)
         return await (self._open_older(body, owner) if is_older(body) else self._open_run(body, owner))
-
-    # ----------------------------------------------------------------------- requests
 
     async def _body(self, request: Request) -> Mapping[str, JsonValue]:
         if refusal := check_content_type(request.headers.get("content-type")):
@@ -167,8 +163,6 @@ class _RunEndpoint:
             known = ThreadArtifact(artifact, versions)
         return translated(request, known, self._agui.new_id())
 
-    # -------------------------------------------------------------------------- tasks
-
     async def _send(self, run: RunInput, owner: str, changes: tuple[tuple[str, Change], ...] = ()) -> TaskSubscription:
         if run.message is None:
             return await self._cancel(run.task_id, run.thread_id, owner)
@@ -196,8 +190,6 @@ class _RunEndpoint:
         with suppress(TaskNotCancelable):  # it has ended: the run tells how
             await self._runtime.cancel(task_id, owner)
         return await self._runtime.follow(task_id, owner)
-
-    # ------------------------------------------------------------------------ answers
 
     async def _state(self, snapshot: TaskRecord) -> tuple[CanvasState, VersionsByArtifact]:
         artifacts = await self._store.list(snapshot.context_id)

@@ -24,7 +24,7 @@ from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1 import turn_ext
 from a2a_canvas.server.protocols.agui.messages import MessageEvents
 from a2a_canvas.server.protocols.agui.state import RESEND_GROWTH, RunState
-from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskRecord
+from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import EditChunk, EditStarted
 
@@ -78,8 +78,10 @@ class RunProjection:
             yield from self._messages.begin(record.progress.round, record.reply)
             yield from map(_custom, self._reply.send())
         for edit in record.open_edits.values():
-            for event in _edit_so_far(edit):
-                yield from _turn_event(event)
+            of = (edit.edit_id, edit.artifact_id, edit.selection)
+            yield from _turn_event(EditStarted(*of, edit.strategy, edit.version))
+            if edit.text:
+                yield from _turn_event(EditChunk(*of, str(edit.text)))
 
     def project(self, entry: Entry, *, behind: bool = False) -> Iterator[core.BaseEvent]:
         """What the subscriber is sent for an entry.
@@ -118,8 +120,6 @@ class RunProjection:
         patch = self._state.apply(event)
         if patch:
             yield core.StateDeltaEvent(delta=patch)  # type: ignore[arg-type]  # pydantic makes operations of them
-
-    # ------------------------------------------------------------------------ status
 
     def _status(self, event: ev.StatusChanged) -> Iterator[core.BaseEvent]:
         message, ends = event.message, event.state.settled
@@ -177,9 +177,3 @@ def _turn_event(event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
     wire = turn_ext.to_turn_event(event)
     if wire:
         yield _custom(wire)
-
-
-def _edit_so_far(edit: OpenEdit) -> Iterator[ev.TurnEvent]:
-    yield EditStarted(edit.edit_id, edit.artifact_id, edit.selection, edit.strategy, edit.version)
-    if edit.text:
-        yield EditChunk(edit.edit_id, edit.artifact_id, edit.selection, str(edit.text))

@@ -37,15 +37,10 @@ RESEND_GROWTH = 1 / 8
 
 
 class RunState(Protocol):
-    """AG-UI's state as one subscriber of a task knows it."""
+    """AG-UI's state as one subscriber of a task knows it; `apply` returns the patch (RFC 6902), which may be empty."""
 
-    def snapshot(self) -> Json:
-        """The state now."""
-        ...
-
-    def apply(self, event: TurnEvent) -> list[Op]:
-        """Take in an event. Returns the patch (RFC 6902) to the new state; empty if nothing has changed."""
-        ...
+    def snapshot(self) -> Json: ...
+    def apply(self, event: TurnEvent) -> list[Op]: ...
 
 
 def part_json(part: Part) -> Json:

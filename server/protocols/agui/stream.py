@@ -23,9 +23,6 @@ from a2a_canvas.store.errors import Unavailable
 SEPARATOR = "\n"
 """AG-UI's own client accepts no other line end."""
 
-CONNECTION_LOST = "The connection to the task was lost. Send the run again to join it."
-STOPPING = "The server is stopping. Send the run again in a moment to join its task."
-
 
 def run_response(
     run: RunProjection,
@@ -52,7 +49,8 @@ def run_response(
 async def _events(
     run: RunProjection, following: TaskSubscription, final_event: FinalEvent
 ) -> AsyncIterator[ServerSentEvent]:
-    final_event.text = _sse(unavailable(STOPPING)).encode()
+    stopping = "The server is stopping. Send the run again in a moment to join its task."
+    final_event.text = _sse(unavailable(stopping)).encode()
     try:
         for event in run.begin():
             yield _sse(event)
@@ -63,7 +61,7 @@ async def _events(
                 if run.ended:
                     break
     except StreamLost:
-        yield _sse(unavailable(CONNECTION_LOST))
+        yield _sse(unavailable("The connection to the task was lost. Send the run again to join it."))
     except Unavailable as error:
         yield _sse(unavailable(unavailable_error(error).message))
     # The generator resumes after its last event has been sent.

@@ -31,8 +31,12 @@ from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_update
 from a2a_canvas.server.protocols.artifacts.raw_content import NO_SNIFF
 from a2a_canvas.server.tasks.errors import StreamLost
-from a2a_canvas.server.tasks.journal.context_log import ContextArtifact, ContextEntry, ContextSnapshot
-from a2a_canvas.server.tasks.journal.journal import ContextSubscription
+from a2a_canvas.server.tasks.journal.context_log import (
+    ContextArtifact,
+    ContextEntry,
+    ContextSnapshot,
+    ContextSubscription,
+)
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Author

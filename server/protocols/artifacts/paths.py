@@ -1,4 +1,4 @@
-"""The paths of the resources below `/artifacts/`. Pure.
+"""The paths of the resources below `/artifacts/`, as `server/wire.py` writes them. Pure.
 
     /artifacts/{context}                                    its artifacts
     /artifacts/{context}/events                             its event stream
@@ -17,7 +17,7 @@ Rule 3: the ids "." and ".." are `%2E` and `%2E%2E`; some clients normalise even
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +82,3 @@ def parse_path(raw: str) -> Resource | None:
             return VersionDiff(context, artifact, number)
         case _:
             return None
-
-
-def context_path(context_id: str) -> str:
-    """The percent-encoded path of a context's artifacts, after `/artifacts/`."""
-    return _piece(context_id)
-
-
-def artifact_path(context_id: str, artifact_id: str) -> str:
-    """The percent-encoded path of an artifact, after `/artifacts/`."""
-    return f"{_piece(context_id)}/{'%65vents' if artifact_id == 'events' else _piece(artifact_id)}"
-
-
-def _piece(id: str) -> str:
-    return id.replace(".", "%2E") if id in (".", "..") else quote(id, safe="")

@@ -16,7 +16,8 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, assert_never
+from functools import partial
+from typing import Any, TypeVar, assert_never
 
 from a2a.utils.errors import (
     A2A_ERROR_MAPPING,
@@ -48,8 +49,6 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     Resource,
     VersionDiff,
     VersionList,
-    artifact_path,
-    context_path,
     parse_path,
 )
 from a2a_canvas.server.protocols.artifacts.raw_content import (
@@ -67,14 +66,16 @@ from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.journal.journal import Journal
+from a2a_canvas.server.wire import artifact_path, context_path
 from a2a_canvas.store.base import ArtifactStore
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable, VersionNotFound
-from a2a_canvas.store.models import Content, Ref, TextPart, Version
+from a2a_canvas.store.models import Artifact, Content, Ref, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.unicode import valid_id
 
+D = TypeVar("D", Artifact, Version)
+
 JSON_TYPES = (JSON, "application/a2a+json")
-DIFF_TYPE = "text/x-diff"
 CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept"}
 """Only the client may cache, and revalidates each time."""
 
@@ -95,27 +96,17 @@ def artifact_routes(store: ArtifactStore, journal: Journal, grace: float = SHUTD
     return [Route(f"/artifacts/{{rest:{ANYTHING}}}", _ArtifactsEndpoint(store, journal, grace))]
 
 
-class _PathNotFound(A2AError): ...
+def _not_found(what: str) -> type[A2AError]:
+    """An error that A2A lacks, entered in the tables from which the SDK makes error payloads."""
+    kind = type(f"{what.title()}NotFound", (A2AError,), {})
+    A2A_ERROR_REASONS[kind] = reason = f"{what.upper()}_NOT_FOUND"
+    A2A_ERROR_MAPPING[kind] = ErrorMapping(404, "NOT_FOUND", reason)
+    return kind
 
 
-class _ContextNotFound(A2AError): ...
-
-
-class _ArtifactNotFound(A2AError): ...
-
-
-class _VersionNotFound(A2AError): ...
-
-
-for _kind, _reason in (
-    (_PathNotFound, "PATH_NOT_FOUND"),
-    (_ContextNotFound, "CONTEXT_NOT_FOUND"),
-    (_ArtifactNotFound, "ARTIFACT_NOT_FOUND"),
-    (_VersionNotFound, "VERSION_NOT_FOUND"),
-):
-    # The SDK's error payloads are made from these tables; A2A has no errors of its own for these.
-    A2A_ERROR_REASONS[_kind] = _reason
-    A2A_ERROR_MAPPING[_kind] = ErrorMapping(404, "NOT_FOUND", _reason)
+_PATH_NOT_FOUND, _CONTEXT_NOT_FOUND, _ARTIFACT_NOT_FOUND, _VERSION_NOT_FOUND = map(
+    _not_found, ("path", "context", "artifact", "version")
+)
 
 
 class _HttpError(Exception):
@@ -125,8 +116,6 @@ class _HttpError(Exception):
 
 
 class _ArtifactsEndpoint:
-    """The ASGI application below `/artifacts/`."""
-
     def __init__(self, store: ArtifactStore, journal: Journal, grace: float) -> None:
         self._store = store
         self._journal = journal
@@ -138,9 +127,9 @@ class _ArtifactsEndpoint:
         except _HttpError as error:
             response = rest_response(error.refusal, error.headers | NO_SNIFF)
         except ArtifactNotFound as error:
-            response = rest_response(Refusal(_ArtifactNotFound, str(error)), NO_SNIFF)
+            response = rest_response(Refusal(_ARTIFACT_NOT_FOUND, str(error)), NO_SNIFF)
         except VersionNotFound as error:
-            response = rest_response(Refusal(_VersionNotFound, str(error)), NO_SNIFF)
+            response = rest_response(Refusal(_VERSION_NOT_FOUND, str(error)), NO_SNIFF)
         except Unavailable as error:
             response = rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
         await response(scope, receive, send)
@@ -151,7 +140,7 @@ class _ArtifactsEndpoint:
         prefix, rest = _raw_path(request)
         resource = parse_path(rest)
         if resource is None:
-            raise _HttpError(Refusal(_PathNotFound, NO_SUCH_PATH))
+            raise _HttpError(Refusal(_PATH_NOT_FOUND, NO_SUCH_PATH))
         _check_ids(resource)
         await self._check_context(resource.context_id, owner_of(request))
         match resource:
@@ -159,21 +148,16 @@ class _ArtifactsEndpoint:
                 return _json(request, await self._listing(resource.context_id, prefix))
             case ContextEvents():
                 following = await self._journal.follow_context(resource.context_id)
-                last = request.headers.get("last-event-id")
-                return event_stream(resource.context_id, following, last, self._grace)
+                return event_stream(resource.context_id, following, request.headers.get("last-event-id"), self._grace)
             case CurrentArtifact():
                 artifact = await self._store.get(_ref(resource))
-                return await _document(
-                    request, artifact.content, lambda own: current_json(replace(artifact, content=own))
-                )
+                return await _document(request, artifact, current_json)
             case VersionList():
                 return _json(request, await self._versions(_ref(resource)))
             case ArtifactVersion():
                 version = await self._version(resource)
                 artifact = await self._store.get(_ref(resource))
-                return await _document(
-                    request, version.content, lambda own: version_json(artifact, replace(version, content=own))
-                )
+                return await _document(request, version, partial(version_json, artifact))
             case VersionDiff():
                 return await self._diff(request, resource)
             case _:
@@ -182,7 +166,7 @@ class _ArtifactsEndpoint:
     async def _check_context(self, context_id: str, owner: str) -> None:
         if not await self._journal.has_context(context_id, owner):
             text = f"There is no context {context_id!r}. A message with this contextId begins it."
-            raise _HttpError(Refusal(_ContextNotFound, text))
+            raise _HttpError(Refusal(_CONTEXT_NOT_FOUND, text))
 
     async def _listing(self, context_id: str, prefix: str) -> dict[str, Any]:
         artifacts = []
@@ -204,7 +188,7 @@ class _ArtifactsEndpoint:
         number = _number(resource.number)
         if number is None:
             text = f"{resource.number!r} is no number of a version; they are 1, 2, 3 and so on."
-            raise _HttpError(Refusal(_VersionNotFound, text))
+            raise _HttpError(Refusal(_VERSION_NOT_FOUND, text))
         return await self._store.version(_ref(resource), number)
 
     async def _diff(self, request: Request, resource: VersionDiff) -> Response:
@@ -217,9 +201,6 @@ class _ArtifactsEndpoint:
         before = (await self._store.version(_ref(resource), old)).content.text if old else ""
         # In a thread, because a large diff takes its time.
         return await asyncio.to_thread(_diff_answer, request, (old, before), (new.number, new.content.text))
-
-
-# ---------------------------------------------------------------------------- requests
 
 
 def _raw_path(request: Request) -> tuple[str, str]:
@@ -248,23 +229,20 @@ def _number(text: str) -> int | None:
     return int(text) if re.fullmatch("0|[1-9][0-9]{0,9}", text, re.ASCII) else None
 
 
-# ----------------------------------------------------------------------------- answers
-
-
 def _json(request: Request, value: dict[str, Any], media_type: str = JSON) -> Response:
     body = json.dumps(value, ensure_ascii=False).encode()
     return conditional_response(request, body, media_type, CACHING | NO_SNIFF)
 
 
-async def _document(request: Request, content: Content, wire: Callable[[Content], dict[str, Any]]) -> Response:
-    """The response with `content`; `wire` makes its JSON."""
+async def _document(request: Request, document: D, wire: Callable[[D], dict[str, Any]]) -> Response:
+    """The response with an artifact or a version; `wire` makes its JSON."""
 
-    def answer(content: Content) -> Response:
-        return _negotiated(request, wire(content), raw_content(content))
+    def answer(document: D) -> Response:
+        return _negotiated(request, wire(document), raw_content(document.content))
 
-    if parts_size(content.parts) <= THREAD_THRESHOLD:
-        return answer(content)
-    return await asyncio.to_thread(answer, _unshared(content))
+    if parts_size(document.content.parts) <= THREAD_THRESHOLD:
+        return answer(document)
+    return await asyncio.to_thread(answer, replace(document, content=_unshared(document.content)))
 
 
 def _unshared(content: Content) -> Content:
@@ -276,7 +254,7 @@ def _unshared(content: Content) -> Content:
 def _diff_answer(request: Request, old: tuple[int, str], new: tuple[int, str]) -> Response:
     """The diff between two versions, each a number and its text."""
     diff = unified_diff(old[1], new[1], f"version {old[0]}", f"version {new[0]}")
-    raw = RawContent(diff.encode(), f"{DIFF_TYPE}; charset=utf-8")
+    raw = RawContent(diff.encode(), "text/x-diff; charset=utf-8")
     return _negotiated(request, {"from": old[0], "to": new[0], "diff": diff}, (raw,))
 
 

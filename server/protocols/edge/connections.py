@@ -32,11 +32,7 @@ MAX_FIELDS: Final = 100
 REFUSAL_TIMEOUT: Final = 1.0
 """Seconds in which a connection beyond the limit may send a request, to be answered with the reason."""
 
-_TOO_MANY_CONNECTIONS: Final = "This server has as many connections as it takes. Try again in a moment."
 _HEAD_TOO_LARGE: Final = f"The request's head is larger than {MAX_HEAD} bytes or {MAX_FIELDS} fields; send less of it"
-_TWO_LENGTHS: Final = "A request has Content-Length or Transfer-Encoding, not both"
-_NOT_HTTP: Final = "This is not a valid HTTP/1.1 request"
-_TOO_SLOW: Final = "The request did not come in time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,7 @@ def _check_head(request: h11.Request) -> None:
         raise _HeadRefused(_HEAD_TOO_LARGE, error_status_hint=431)
     names = {name for name, _ in request.headers}
     if {b"content-length", b"transfer-encoding"} <= names:
-        raise _HeadRefused(_TWO_LENGTHS, error_status_hint=400)
+        raise _HeadRefused("A request has Content-Length or Transfer-Encoding, not both", error_status_hint=400)
 
 
 class LimitedConnection(H11Protocol):
@@ -91,7 +87,7 @@ class LimitedConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._over_limit:
-            self._refuse(503, _TOO_MANY_CONNECTIONS, RETRY_AFTER)
+            self._refuse(503, "This server has as many connections as it takes. Try again in a moment.", RETRY_AFTER)
             return
         before = self.conn.their_state
         super().data_received(data)
@@ -104,10 +100,8 @@ class LimitedConnection(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         error = sys.exception()
         status = error.error_status_hint if isinstance(error, h11.RemoteProtocolError) else 400
-        text = _HEAD_TOO_LARGE if status == 431 else str(error) if isinstance(error, _HeadRefused) else _NOT_HTTP
-        self._refuse(status, text)
-
-    # ---------------------------------------------------------------------- time-outs
+        text = str(error) if isinstance(error, _HeadRefused) else "This is not a valid HTTP/1.1 request"
+        self._refuse(status, _HEAD_TOO_LARGE if status == 431 else text)
 
     def _update_deadline(self, before: Any) -> None:
         """Data has arrived, or an answer has ended: set the deadline of what is awaited next."""
@@ -138,7 +132,7 @@ class LimitedConnection(H11Protocol):
         elif self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
             self.transport.close()  # no byte has arrived
         else:
-            self._refuse(408, _TOO_SLOW)
+            self._refuse(408, "The request did not come in time")
 
     def _refuse(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         """Send an error, if no answer has begun, and close the connection."""

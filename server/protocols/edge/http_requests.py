@@ -20,8 +20,6 @@ from starlette.responses import Response
 
 _CONTEXTS = DefaultServerCallContextBuilder()
 
-# ---------------------------------------------------------------------- the caller
-
 
 def owner_of(request: Request) -> str:
     """The caller's name (rule 1)."""
@@ -31,9 +29,6 @@ def owner_of(request: Request) -> str:
 def owner_of_user(user: User) -> str:
     """The same for a user as A2A's call contexts have it."""
     return user.user_name if user.is_authenticated else ""
-
-
-# ------------------------------------------------------------- conditional requests
 
 
 def etag_of(body: bytes, media_type: str = "") -> str:
@@ -60,8 +55,6 @@ def conditional_response(request: Request, body: bytes, media_type: str, headers
         return Response(status_code=304, headers=tagged)
     return Response(body, headers={**tagged, "Content-Type": media_type})
 
-
-# --------------------------------------------------------------------------- paths
 
 ANYTHING = "anything"
 """`{name:anything}` in a route takes all the rest of a path: unlike Starlette's `path`, line breaks too."""

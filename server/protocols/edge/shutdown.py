@@ -41,8 +41,6 @@ DRAIN_SHARE: Final = 0.8
 """The part of ANSWER_GRACE in which answers end by themselves. In the rest the connections close."""
 
 _FINAL_EVENT: Final = "a2a_canvas.final_event"
-_STOPPING: Final = "The server is stopping. Send it again in a moment."
-_REFUSAL: Final = {"error": {"code": 503, "status": "UNAVAILABLE", "message": _STOPPING}}
 
 
 class Shutdown:
@@ -173,7 +171,9 @@ class _Answer:
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    await JSONResponse(_REFUSAL, 503, {**RETRY_AFTER, "Connection": "close"})(scope, receive, send)
+    text = "The server is stopping. Send it again in a moment."
+    body = {"error": {"code": 503, "status": "UNAVAILABLE", "message": text}}
+    await JSONResponse(body, 503, {**RETRY_AFTER, "Connection": "close"})(scope, receive, send)
 
 
 class GracefulServer(uvicorn.Server):

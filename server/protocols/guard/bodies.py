@@ -54,11 +54,7 @@ class BodyBudget:
 
 
 class BodyReservation:
-    """The part of a budget that one body takes.
-
-    Attributes:
-        size: its bytes that count.
-    """
+    """The part of a budget that one body takes. `size`: its bytes that count."""
 
     def __init__(self, budget: BodyBudget) -> None:
         self._budget = budget

@@ -78,11 +78,8 @@ def _legacy_error(refusal: Refusal) -> dict[str, Any]:
     internal = JSON_RPC_ERROR_CODE_MAP[InternalError]
     code = JSON_RPC_ERROR_CODE_MAP.get(refusal.kind, internal)
     fields = [{"field": path, "message": text} for path, text in refusal.fields]
-    return {
-        "code": internal if code in _NOT_IN_LEGACY else code,
-        "message": refusal.message,
-        "data": fields or None,
-    }
+    code = internal if code in _NOT_IN_LEGACY else code
+    return {"code": code, "message": refusal.message, "data": fields or None}
 
 
 def router_error(status: int, method: str) -> Refusal:

@@ -18,8 +18,9 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import grpc
 import grpc.aio
@@ -42,12 +43,13 @@ from a2a_canvas.server.protocols.guard.rpc_calls import check_legacy_proto
 
 logger = logging.getLogger(__name__)
 
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
 _SERVICES = {
     a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name: "1.0",
     a2a_v0_3_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name: "0.3",
 }
 _RETRY = error_details_pb2.RetryInfo(retry_delay=Duration(seconds=RETRY_AFTER_SECONDS))
-_NOT_A_MESSAGE = Refusal(InvalidParamsError, "The request is not a protobuf message of this method")
 
 
 class GuardInterceptor(grpc.aio.ServerInterceptor):
@@ -98,39 +100,39 @@ class _GuardedCall:
             return grpc.unary_stream_rpc_method_handler(self._stream)
         return grpc.unary_unary_rpc_method_handler(self._unary)
 
-    async def _unary(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
-        try:
-            with self.budget.reserve() as reservation:
-                request = await self._read(data, context, reservation)
-                answer = await self.inner.unary_unary(request, _RetryingContext(context))
+    async def _unary(self, data: bytes, context: Context) -> bytes:
+        async with self._reserved(context) as reservation:
+            request = await self._read(data, context, reservation)
+            answer = await self.inner.unary_unary(request, _RetryingContext(context))
             return self._write(answer)
-        except grpc.aio.AbortError:
-            raise
-        except Exception as error:
-            await self._internal(error, context)
 
-    async def _stream(self, data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
+    async def _stream(self, data: bytes, context: Context) -> AsyncIterator[bytes]:
+        async with self._reserved(context) as reservation:
+            request = await self._read(data, context, reservation)
+            async for response in self.inner.unary_stream(request, _RetryingContext(context)):
+                reservation.release()
+                yield self._write(response)
+
+    @asynccontextmanager
+    async def _reserved(self, context: Context) -> AsyncIterator[BodyReservation]:
         try:
             with self.budget.reserve() as reservation:
-                request = await self._read(data, context, reservation)
-                async for response in self.inner.unary_stream(request, _RetryingContext(context)):
-                    reservation.release()
-                    yield self._write(response)
+                yield reservation
         except grpc.aio.AbortError:
             raise
         except Exception as error:
-            await self._internal(error, context)
+            logger.error("Unhandled error in %s", self.method, exc_info=error)
+            await _abort(INTERNAL_REFUSAL, context)
 
-    async def _read(
-        self, data: bytes, context: grpc.aio.ServicerContext[Any, Any], reservation: BodyReservation
-    ) -> Message:
+    async def _read(self, data: bytes, context: Context, reservation: BodyReservation) -> Message:
         refusal = self.refusal or (None if reservation.grow(len(data)) else TOO_MANY_BODIES)
         if refusal is not None:
             await _abort(refusal, context)
         try:
             request: Message = self.inner.request_deserializer(data)
         except DecodeError:
-            await _abort(_NOT_A_MESSAGE, context)
+            refusal = Refusal(InvalidParamsError, "The request is not a protobuf message of this method")
+            await _abort(refusal, context)
         check = check_legacy_proto if self.version == "0.3" else check_message
         if refusal := check(request, self.limits):
             await _abort(refusal, context)
@@ -139,15 +141,11 @@ class _GuardedCall:
     def _write(self, response: Message) -> bytes:
         return bytes(self.inner.response_serializer(response))
 
-    async def _internal(self, error: Exception, context: grpc.aio.ServicerContext[Any, Any]) -> NoReturn:
-        logger.error("Unhandled error in %s", self.method, exc_info=error)
-        await _abort(INTERNAL_REFUSAL, context)
-
 
 class _RetryingContext:
     """A call's context for the SDK's handlers, with rule 5 for the errors that they abort with."""
 
-    def __init__(self, inner: grpc.aio.ServicerContext[Any, Any]) -> None:
+    def __init__(self, inner: Context) -> None:
         self._inner = inner
 
     def __getattr__(self, name: str) -> Any:
@@ -160,7 +158,7 @@ class _RetryingContext:
         await self._inner.abort(code, details, trailing_metadata)
 
 
-async def _abort(refusal: Refusal, context: grpc.aio.ServicerContext[Any, Any]) -> NoReturn:
+async def _abort(refusal: Refusal, context: Context) -> NoReturn:
     mapping = A2A_ERROR_MAPPING[refusal.kind]
     code = grpc.StatusCode[mapping.grpc_status]
     status = status_pb2.Status(code=code.value[0], message=refusal.message)

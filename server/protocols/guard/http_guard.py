@@ -20,7 +20,6 @@ import asyncio
 import json
 import logging
 import re
-from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -48,13 +47,12 @@ from a2a_canvas.server.protocols.guard.error_forms import (
 )
 from a2a_canvas.server.protocols.guard.rest import (
     TENANT_PATTERN,
-    RestRoute,
     allowed_methods,
     check_encoding,
     check_rest,
     find_rest_route,
 )
-from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc, leave_in_scope
+from a2a_canvas.server.protocols.guard.rpc_calls import RPC_CALL, RejectedCall, check_jsonrpc
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +72,7 @@ class Guard:
         self._limits = limits
         self._budget = budget or BodyBudget(limits.max_bodies_bytes)
         self._checking = asyncio.Lock()
-        self._steps = _OnePerLoopStep()
+        self._one_per_step = asyncio.Lock()
         self._prefix = rest_prefix
         self._rest_path = re.compile(rf"{TENANT_PATTERN}{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
 
@@ -86,10 +84,17 @@ class Guard:
             body = await read_body(scope, receive, self._limits, reservation)
             if body is None:
                 return
-            await self._steps.next()
+            await self._next_step()
             path = scope["path"].removeprefix(scope.get("root_path", ""))
             connection = _Exchange(scope, replay_body(body, receive), reservation.release_when_answered(send))
             await self._serve(scope, path, body, connection)
+
+    async def _next_step(self) -> None:
+        """Lets one request pass in each step of the event loop, so that a burst does not delay the running turns."""
+        waited = self._one_per_step.locked()
+        async with self._one_per_step:
+            if not waited:  # a waiter wakes in a step of its own
+                await asyncio.sleep(0)
 
     async def _serve(self, scope: Scope, path: str, body: bytes | Refusal, connection: _Exchange) -> None:
         binding = self._binding(scope["method"], path)
@@ -128,8 +133,12 @@ class Guard:
         posted = scope["method"] == "POST"
         not_json = check_content_type(headers.get("content-type")) if posted and body else None
         if isinstance(binding, RestForm):
-            route = find_rest_route(scope["method"], path, self._prefix)
-            refusal = route and (not_json or self._check_rest(route, scope, body, version))
+            route, query = find_rest_route(scope["method"], path, self._prefix), scope["query_string"]
+            refusal = route and (
+                not_json
+                or check_encoding(scope.get("raw_path") or b"", query)
+                or check_rest(route, QueryParams(query), body, version, self._limits)
+            )
             return (binding, refusal) if refusal else binding
         if not posted:
             return binding
@@ -137,37 +146,8 @@ class Guard:
         form = JsonRpcForm(call.id, call.legacy)
         if isinstance(call, RejectedCall):
             return form, call.refusal
-        leave_in_scope(call, scope)
+        scope[RPC_CALL] = call
         return form
-
-    def _check_rest(self, route: RestRoute, scope: Scope, body: bytes, version: str | None) -> Refusal | None:
-        query = scope["query_string"]
-        return check_encoding(scope.get("raw_path") or b"", query) or check_rest(
-            route, QueryParams(query), body, version, self._limits
-        )
-
-
-class _OnePerLoopStep:
-    """Lets one request pass in each step of the event loop, so that a burst does not delay the running turns."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    async def next(self) -> None:
-        """Wait for a step, first come, first served."""
-        loop = asyncio.get_running_loop()
-        if not self._waiting:
-            loop.call_soon(self._pass)
-        passed: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(passed)
-        await passed
-
-    def _pass(self) -> None:
-        passed = self._waiting.popleft()
-        if self._waiting:
-            asyncio.get_running_loop().call_soon(self._pass)
-        if not passed.done():  # cancelled: its client has disconnected
-            passed.set_result(None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,11 +47,10 @@ def parse_params(params: object, kind: type[M], limits: BodyLimits, parse: Parse
     message = kind()
     if not _fits(params, message, parse):
         return invalid(((_fault_path(params, kind, parse), _NO_FIT),))
-    refusal = check_message(message, limits, from_json=True) or _check_enums_and_bytes(params, message)
-    return refusal or message
-
-
-# ------------------------------------------------------------- what the parser does not say
+    if refusal := check_message(message, limits, from_json=True):
+        return refusal
+    misread = next(_misread(params, message.DESCRIPTOR), None)
+    return invalid((misread,)) if misread else message
 
 
 def _fits(params: Mapping[str, Any], message: Message, parse: Parser) -> bool:
@@ -72,26 +71,13 @@ def _fault_path(params: Mapping[str, Any], kind: type[Message], parse: Parser) -
 
 
 def _fault_in(field: FieldDescriptor, name: str, value: Any, kind: type[Message]) -> str:
-    index = _first_that_fails(name, value, kind) if field.is_repeated and isinstance(value, list) else None
+    index = None
+    if field.is_repeated and isinstance(value, list):
+        index = next((n for n, item in enumerate(value) if not _fits({name: [item]}, kind(), parse_json)), None)
     item = value if index is None else value[index]
     inner = _inner(field)
     below = _fault_path(item, GetMessageClass(inner), parse_json) if inner and isinstance(item, dict) else ""
     return _path(field, index, below)
-
-
-def _first_that_fails(name: str, items: list[Any], kind: type[Message]) -> int:
-    """Halves the list until one item is left, so that all of it costs no more than to parse it once again."""
-    low, high = 0, len(items)
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = _fits({name: items[low:middle]}, kind(), parse_json)
-        low, high = (middle, high) if fits else (low, middle)
-    return low
-
-
-def _check_enums_and_bytes(params: Mapping[str, Any], message: Message) -> Refusal | None:
-    fault = next(_misread(params, message.DESCRIPTOR), None)
-    return invalid((fault,)) if fault else None
 
 
 def _misread(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterator[tuple[str, str]]:
@@ -132,11 +118,7 @@ def _is_name(value: str, enum: EnumDescriptor) -> bool:
     return value in enum.values_by_name or (value.isdecimal() and int(value) in enum.values_by_number)
 
 
-# -------------------------------------------------------------------- parsed messages
-
-
 _PARTS = {a2a_pb2.Part: "content", a2a_v0_3_pb2.Part: "part"}
-_NO_CONTENT = "A part has none of its contents; set exactly one of them."
 
 
 def check_message(message: Message, limits: BodyLimits, *, from_json: bool = False) -> Refusal | None:
@@ -167,7 +149,8 @@ def _fault_of(node: Message) -> str:
     if isinstance(node, Timestamp):
         return "" if _is_time(node) else "Not a time between the years 1 and 9999."
     content = _PARTS.get(type(node))
-    return _NO_CONTENT if content and node.WhichOneof(content) is None else ""
+    no_content = content and node.WhichOneof(content) is None
+    return "A part has none of its contents; set exactly one of them." if no_content else ""
 
 
 def _is_time(node: Timestamp) -> bool:

@@ -41,7 +41,6 @@ TENANT_PATTERN = "(?:/(?!artifacts/)[^/]+)?"
 """A tenant may stand before the prefix. `/artifacts/rest/…` is a context of that name, not a tenant."""
 
 _PUSH = "tasks/[^/]+/pushNotificationConfigs"
-_LEGACY_PUSH = a2a_v0_3_pb2.CreateTaskPushNotificationConfigRequest
 
 # In the order in which the SDK registers them: the first that matches is taken. The field `historyLength` of the 1.0
 # request knows the range that it has in 0.3 too.
@@ -51,7 +50,7 @@ REST_ROUTES = (
     RestRoute("GET", "v1/tasks/[^/]+:subscribe", "0.3"),
     RestRoute("GET", "v1/tasks/[^/]+", "0.3", query=a2a_pb2.GetTaskRequest),
     RestRoute("GET", f"v1/{_PUSH}(?:/[^/]+)?", "0.3"),
-    RestRoute("POST", f"v1/{_PUSH}", "0.3", body=_LEGACY_PUSH),
+    RestRoute("POST", f"v1/{_PUSH}", "0.3", body=a2a_v0_3_pb2.CreateTaskPushNotificationConfigRequest),
     RestRoute("GET", "v1/card", "0.3"),
     RestRoute("POST", "message:(?:send|stream)", "1.0", body=a2a_pb2.SendMessageRequest),
     RestRoute("POST", "tasks/[^/]+:(?:cancel|subscribe)", "1.0"),

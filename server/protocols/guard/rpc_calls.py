@@ -16,20 +16,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+# First: the SDK's modules import each other in a circle that opens only from here.
+import a2a.server.routes  # noqa: F401
 from a2a.compat.v0_3 import a2a_v0_3_pb2, conversions, proto_utils
 from a2a.compat.v0_3 import types as types_v03
+from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError, InvalidRequestError
 from google.protobuf.message import Message
-from pydantic import BaseModel, ValidationError
-from starlette.types import Scope
+from pydantic import ValidationError
 
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version
 from a2a_canvas.server.protocols.guard.proto_messages import check_message, parse_params
 
 RequestId: TypeAlias = str | int | None
 
-_SCOPE_KEY: Final = "a2a_canvas.rpc_call"
+RPC_CALL: Final = "a2a_canvas.rpc_call"
+"""The key of an `RpcCall` in the scope (rule 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +63,6 @@ class RejectedCall:
     legacy: bool = False
 
 
-def leave_in_scope(call: RpcCall, scope: Scope) -> None:
-    """Leave the call for the route."""
-    scope[_SCOPE_KEY] = call
-
-
-def take_from_scope(scope: Scope) -> RpcCall:
-    """The call that the guard has let pass."""
-    call = scope[_SCOPE_KEY]
-    assert isinstance(call, RpcCall)
-    return call
-
-
-# ---------------------------------------------------------------- JSON-RPC
-
 REQUESTS: Mapping[str, type[Message]] = {
     "SendMessage": pb.SendMessageRequest,
     "SendStreamingMessage": pb.SendMessageRequest,
@@ -91,34 +80,19 @@ REQUESTS: Mapping[str, type[Message]] = {
 
 _PUSH: Final = "tasks/pushNotificationConfig"
 
-LEGACY_REQUESTS: Mapping[str, tuple[type[BaseModel], Callable[[Any], Message]]] = {
-    "message/send": (types_v03.SendMessageRequest, conversions.to_core_send_message_request),
-    "message/stream": (types_v03.SendStreamingMessageRequest, conversions.to_core_send_message_request),
-    "tasks/get": (types_v03.GetTaskRequest, conversions.to_core_get_task_request),
-    "tasks/cancel": (types_v03.CancelTaskRequest, conversions.to_core_cancel_task_request),
-    "tasks/resubscribe": (types_v03.TaskResubscriptionRequest, conversions.to_core_subscribe_to_task_request),
-    f"{_PUSH}/set": (
-        types_v03.SetTaskPushNotificationConfigRequest,
-        conversions.to_core_create_task_push_notification_config_request,
-    ),
-    f"{_PUSH}/get": (
-        types_v03.GetTaskPushNotificationConfigRequest,
-        conversions.to_core_get_task_push_notification_config_request,
-    ),
-    f"{_PUSH}/list": (
-        types_v03.ListTaskPushNotificationConfigRequest,
-        conversions.to_core_list_task_push_notification_config_request,
-    ),
-    f"{_PUSH}/delete": (
-        types_v03.DeleteTaskPushNotificationConfigRequest,
-        conversions.to_core_delete_task_push_notification_config_request,
-    ),
-    "agent/getAuthenticatedExtendedCard": (
-        types_v03.GetAuthenticatedExtendedCardRequest,
-        conversions.to_core_get_extended_agent_card_request,
-    ),
+LEGACY_CONVERTERS: Mapping[str, Callable[[Any], Message]] = {
+    "message/send": conversions.to_core_send_message_request,
+    "message/stream": conversions.to_core_send_message_request,
+    "tasks/get": conversions.to_core_get_task_request,
+    "tasks/cancel": conversions.to_core_cancel_task_request,
+    "tasks/resubscribe": conversions.to_core_subscribe_to_task_request,
+    f"{_PUSH}/set": conversions.to_core_create_task_push_notification_config_request,
+    f"{_PUSH}/get": conversions.to_core_get_task_push_notification_config_request,
+    f"{_PUSH}/list": conversions.to_core_list_task_push_notification_config_request,
+    f"{_PUSH}/delete": conversions.to_core_delete_task_push_notification_config_request,
+    "agent/getAuthenticatedExtendedCard": conversions.to_core_get_extended_agent_card_request,
 }
-"""The methods of A2A 0.3: the models of their requests, and what makes 1.0 of one."""
+"""The methods of A2A 0.3, and what makes 1.0 of their requests. The models of these are in the adapter's table."""
 
 
 def check_jsonrpc(body: bytes, version: str | None, limits: BodyLimits) -> RpcCall | RejectedCall:
@@ -127,8 +101,9 @@ def check_jsonrpc(body: bytes, version: str | None, limits: BodyLimits) -> RpcCa
     if isinstance(request, Refusal):
         return RejectedCall(request)
     if not isinstance(request, dict):
-        batch = isinstance(request, list)
-        return RejectedCall(_not_a_call(_NO_BATCH if batch else _ONE_OBJECT))
+        no_batch = "Batches are not supported; send one request at a time"
+        one_object = "Send one JSON object with jsonrpc, id, method and params"
+        return RejectedCall(_not_a_call(no_batch if isinstance(request, list) else one_object))
     id_ = request.get("id")
     if isinstance(id_, bool) or not isinstance(id_, str | int | None):
         return RejectedCall(_not_a_call("id must be a string, a whole number or null"))
@@ -137,10 +112,6 @@ def check_jsonrpc(body: bytes, version: str | None, limits: BodyLimits) -> RpcCa
     if refusal := check_version(version):
         return RejectedCall(refusal, id_)
     return _check_method(request, id_, version, limits)
-
-
-_NO_BATCH: Final = "Batches are not supported; send one request at a time"
-_ONE_OBJECT: Final = "Send one JSON object with jsonrpc, id, method and params"
 
 
 def _wrong_members(request: Mapping[str, Any]) -> str:
@@ -165,7 +136,7 @@ def _check_method(
     request: dict[str, Any], id_: RequestId, version: str | None, limits: BodyLimits
 ) -> RpcCall | RejectedCall:
     method = request["method"]
-    if method in LEGACY_REQUESTS:
+    if method in LEGACY_CONVERTERS:
         refusal = check_version(version, "0.3") or _check_legacy(method, request, limits)
         return RejectedCall(refusal, id_, legacy=True) if refusal else RpcCall(id_, method, legacy_request=request)
     if method not in REQUESTS:
@@ -174,18 +145,15 @@ def _check_method(
     return RejectedCall(params, id_) if isinstance(params, Refusal) else RpcCall(id_, method, params)
 
 
-# ---------------------------------------------------------------- A2A 0.3
-
-
 def _check_legacy(method: str, request: Mapping[str, Any], limits: BodyLimits) -> Refusal | None:
-    model, to_core = LEGACY_REQUESTS[method]
+    model: Any = JSONRPC03Adapter.METHOD_TO_MODEL[method]
     try:
         parsed = model.model_validate(request)
     except ValidationError as error:
         fields = _fields_at_fault(error)
         text = f"Invalid request: check {', '.join(path for path, _ in fields)}"
         return Refusal(InvalidRequestError, text, fields)
-    return _convert(lambda: to_core(parsed), limits)
+    return _convert(lambda: LEGACY_CONVERTERS[method](parsed), limits)
 
 
 def _fields_at_fault(error: ValidationError) -> tuple[tuple[str, str], ...]:

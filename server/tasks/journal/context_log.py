@@ -82,12 +82,31 @@ class ContextLog(Log[ContextEntry]):
         self.wake()
 
 
-class ContextCursor:
-    """A subscription to a context: `snapshot`, and then every change after it."""
+class ContextSubscription:
+    """A subscriber's place in a context: async-iterates the artifact changes after `snapshot`, and never ends.
 
-    def __init__(self, log: ContextLog) -> None:
-        self.snapshot = log.snapshot
-        self._cursor = Cursor(log)
+    The iterator does not reference the snapshot, so that a long subscription does not keep it in memory.
+    """
+
+    def __init__(self, snapshot: ContextSnapshot, cursor: Cursor[ContextEntry]) -> None:
+        self.snapshot = snapshot
+        self._cursor = cursor
 
     def __aiter__(self) -> AsyncIterator[ContextEntry]:
-        return self._cursor
+        return _After(self._cursor, self.snapshot.position)
+
+
+class _After:
+    """The changes after a position. Not a generator, which would keep the last one in memory."""
+
+    def __init__(self, cursor: Cursor[ContextEntry], position: int) -> None:
+        self._cursor = cursor
+        self._position = position
+
+    def __aiter__(self) -> AsyncIterator[ContextEntry]:
+        return self
+
+    async def __anext__(self) -> ContextEntry:
+        while (change := await anext(self._cursor)).position <= self._position:
+            pass
+        return change

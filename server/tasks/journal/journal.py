@@ -18,47 +18,56 @@ from weakref import WeakValueDictionary
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
-from a2a_canvas.server.tasks.journal.context_log import ContextCursor, ContextEntry, ContextLog, ContextSnapshot
+from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_page
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 
 
-class TaskSubscription(Protocol):
+class ReadableLog(Log[Entry]):
+    """One task: its current record, and its entries."""
+
+    def __init__(self, record: TaskRecord) -> None:
+        super().__init__()
+        self.record = record
+
+
+class TaskSubscription:
     """A subscriber's place in a journal: async-iterates the entries after `snapshot`, and ends with the task."""
 
-    @property
-    def snapshot(self) -> TaskRecord: ...
+    def __init__(self, log: ReadableLog) -> None:
+        self.snapshot = log.record
+        self._cursor = Cursor(log)
+        self._ended = log.record.state.terminal
 
     @property
     def has_next(self) -> bool:
         """Whether the next entry is there already."""
-        ...
+        return self._cursor.has_next
 
-    def __aiter__(self) -> AsyncIterator[Entry]: ...
+    def __aiter__(self) -> AsyncIterator[Entry]:
+        return self
+
+    async def __anext__(self) -> Entry:
+        if self._ended:
+            raise StopAsyncIteration
+        entry = await anext(self._cursor)
+        self._ended = isinstance(entry.event, StatusChanged) and entry.event.state.terminal
+        return entry
 
     async def settled(self) -> TaskRecord:
         """The task once it has ended, or waits for input; it reads the entries up to there."""
-        ...
-
-
-class ContextSubscription(Protocol):
-    """A subscriber's place in a context: async-iterates the artifact changes after `snapshot`, and never ends.
-
-    The iterator does not reference the snapshot, so that a long subscription does not keep it in memory.
-    """
-
-    @property
-    def snapshot(self) -> ContextSnapshot: ...
-
-    def __aiter__(self) -> AsyncIterator[ContextEntry]: ...
+        record = self.snapshot
+        while not record.state.settled:
+            record = fold(record, await anext(self))
+        return record
 
 
 class Journal(Protocol):
     """Stores the tasks.
 
     `create` and `append` never wait: what is appended in one step of the event loop is stored together or not at all.
-    Rule 5: a durable entry (`record.is_durable`) is visible when it is committed, and so is everything before it.
+    Rule 5: an entry is visible when every durable entry (`record.is_durable`) up to it is committed.
     """
 
     async def find_duplicate(self, key: str) -> str:
@@ -77,7 +86,7 @@ class Journal(Protocol):
         ...
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
-        """Append entries; they become visible together.
+        """Append entries; they are stored together.
 
         Raises:
             Detached: the task belongs to another replica.
@@ -146,14 +155,6 @@ class Journal(Protocol):
         ...
 
 
-class ReadableLog(Log[Entry]):
-    """One task: its current record, and its entries."""
-
-    def __init__(self, record: TaskRecord) -> None:
-        super().__init__()
-        self.record = record
-
-
 class _TaskLog(ReadableLog):
     def __init__(self, record: TaskRecord, context: ContextLog) -> None:
         super().__init__(record)
@@ -165,35 +166,6 @@ class _TaskLog(ReadableLog):
         self.append(entry)
         if isinstance(event, ArtifactChanged):
             self._context.add(self.record, entry, event)
-
-
-class TaskCursor:
-    """A subscriber's place in a task's log."""
-
-    def __init__(self, log: ReadableLog) -> None:
-        self.snapshot = log.record
-        self._cursor = Cursor(log)
-        self._ended = log.record.state.terminal
-
-    @property
-    def has_next(self) -> bool:
-        return self._cursor.has_next
-
-    def __aiter__(self) -> AsyncIterator[Entry]:
-        return self
-
-    async def __anext__(self) -> Entry:
-        if self._ended:
-            raise StopAsyncIteration
-        entry = await anext(self._cursor)
-        self._ended = isinstance(entry.event, StatusChanged) and entry.event.state.terminal
-        return entry
-
-    async def settled(self) -> TaskRecord:
-        record = self.snapshot
-        while not record.state.settled:
-            record = fold(record, await anext(self))
-        return record
 
 
 def earlier_transcripts(tasks: Iterable[TaskRecord], record: TaskRecord) -> tuple[Transcript, ...]:
@@ -254,10 +226,11 @@ class InMemoryJournal:
         return self._log(task_id).record
 
     async def follow(self, task_id: str) -> TaskSubscription:
-        return TaskCursor(self._log(task_id))
+        return TaskSubscription(self._log(task_id))
 
     async def follow_context(self, context_id: str) -> ContextSubscription:
-        return ContextCursor(self._context_log(context_id))
+        log = self._context_log(context_id)
+        return ContextSubscription(log.snapshot, Cursor(log))
 
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
         return tuple(self._logs[task_id].record for task_id in self._contexts.get(context_id, ()))

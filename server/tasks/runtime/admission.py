@@ -3,10 +3,10 @@
 Rule 1: at most `max_turns` turns run.
 Rule 2: a turn beyond `max_queued` is refused before anything of it is stored. A turn that was accepted once (by a
         replica that has died) is never refused: it waits.
-Rule 3: a turn gets its position when it has begun to wait, and then when the position has halved, or is one of the
-        first `EXACT_POSITIONS`. So the end of a turn concerns about `EXACT_POSITIONS` others, and a few more, however
-        many wait. Positions are reported every `NOTIFY_INTERVAL`: a turn that waits for less gets none, and a burst
-        of new turns does not delay those that run.
+Rule 3: a turn gets its position when it begins to wait, and again when the position has halved, or is one of the first
+        `EXACT_POSITIONS`. So the end of a turn updates about `EXACT_POSITIONS` others, and a few more, however many
+        wait. Updates are sent every `NOTIFY_INTERVAL`: a turn that waits for less gets none, and a burst of new turns
+        does not delay those that run.
 Rule 4: within a context: first come, first served.
 Rule 5: between contexts: round robin. One turn of each context that waits, then the second of each, and so on; a
         context that has just been served, or is new, is the last.
@@ -108,7 +108,7 @@ class Ticket:
             self._changed.set()
 
     async def next_position(self) -> int:
-        """Wait for the next position in the queue that is reported; 0 when the turn may run."""
+        """Wait for the next update of the position in the queue; 0 when the turn may run."""
         await self._changed.wait()
         self._changed.clear()
         return 0 if self._admitted else self._position

@@ -7,7 +7,6 @@ Rule 3: a replica that has lost a task cannot write its journal any more: every 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,26 +29,6 @@ class Orphan:
     resumptions: int
     cancel_requested: bool
     write_failures: int = 0
-
-
-class TaskRunner(Protocol):
-    """What a backend asks of the runtime that runs this replica's tasks."""
-
-    def resume(self, orphan: Orphan) -> None:
-        """Resume a task that this replica has taken over."""
-        ...
-
-    async def deliver(self, task_id: str, message: UserMessage) -> bool:
-        """Give a task the message that another replica received for it. False: it has ended, or pauses."""
-        ...
-
-    def interrupt(self, task_id: str) -> None:
-        """Cancel a task, because another replica was asked to."""
-        ...
-
-    def detach(self, task_ids: Iterable[str] | None = None) -> None:
-        """Stop the turns of these tasks, or all of them (None), and ignore what they still emit: they are lost."""
-        ...
 
 
 class Ownership(Protocol):

@@ -22,7 +22,6 @@ from weakref import WeakValueDictionary
 from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import (
-    AgentMessage,
     MessageReceived,
     State,
     StatusChanged,
@@ -67,7 +66,7 @@ Accept = Callable[[], Awaitable[None]]
 
 
 class Runtime:
-    """Runs the tasks of this process; it is the `TaskRunner` of its backend.
+    """Runs the tasks of this process; its backend calls it, too.
 
     Args:
         ownership: which replica runs which task; None if there is only this process, and it stores nothing.
@@ -316,21 +315,25 @@ class Runtime:
                     continue
             return
 
-    # ------------------------------------------------------- as a `TaskRunner`
+    # ---------------------------------------------------- for the backend
 
     def resume(self, orphan: Orphan) -> None:
+        """Resume a task that this replica has taken over."""
         logger.info("Task %s was taken over and is resumed", orphan.record.task_id)
         self._turns.resume(orphan)
 
     async def deliver(self, task_id: str, message: UserMessage) -> bool:
+        """Give a task the message that another replica received for it. False: it has ended, or pauses."""
         handle = self._turns.get(task_id)
         return handle is not None and await self._add_message(task_id, handle, message)
 
     def interrupt(self, task_id: str) -> None:
+        """Cancel a task, because another replica was asked to."""
         if handle := self._turns.get(task_id):
             handle.interrupt()
 
     def detach(self, task_ids: Iterable[str] | None = None) -> None:
+        """Stop the turns of these tasks, or all of them (None), and ignore what they still emit: they are lost."""
         self._turns.detach(task_ids)
 
     # ---------------------------------------------------------------- stopping
@@ -348,7 +351,8 @@ class Runtime:
             raise TaskNotCancelable(task_id, record.state)
         while await self._is_running(task_id):
             if handle := self._turns.get(task_id):
-                await handle.stop()
+                handle.interrupt()
+                await handle.wait()
                 if handle.detached:
                     continue  # it is resumed, here or elsewhere, and must be cancelled there
             else:
@@ -382,10 +386,7 @@ class Runtime:
             await self._ownership.resign()
             await self.idle()
         else:
-            await self._turns.stop_all(self._server_stopped)
-
-    def _server_stopped(self) -> StatusChanged:
-        return StatusChanged(State.FAILED, AgentMessage(self._new_id(), SERVER_STOPPED))
+            await self._turns.stop_all(SERVER_STOPPED)
 
     async def idle(self) -> None:
         """Wait until no turn runs."""
@@ -400,8 +401,5 @@ class _NamedLocks:
 
     @asynccontextmanager
     async def hold(self, name: str) -> AsyncIterator[None]:
-        lock = (self._locks.get(name) if name else None) or asyncio.Lock()
-        if name:
-            self._locks[name] = lock
-        async with lock:
+        async with self._locks.setdefault(name, asyncio.Lock()) if name else asyncio.Lock():
             yield

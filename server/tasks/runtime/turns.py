@@ -105,11 +105,6 @@ class TurnHandle:
     detached: bool = False
     ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
 
-    async def stop(self) -> None:
-        """Cancel the turn, once, and wait until its task has its status."""
-        self.interrupt()
-        await self.wait()
-
     def interrupt(self, ending: StatusChanged | None = None) -> None:
         """Cancel the turn, once."""
         if not self.stopping:
@@ -142,30 +137,22 @@ class TurnHandle:
         return messages
 
 
+@dataclass(kw_only=True, eq=False)
 class Turns:
     """The turns that run, by task."""
 
-    def __init__(
-        self,
-        *,
-        journal: Journal,
-        store: ArtifactStore,
-        llm: LLM,
-        tools: Sequence[Tool],
-        new_id: Callable[[], str],
-        limits: TurnLimits,
-        sleep: Callable[[float], Awaitable[object]],
-        admission: Admission,
-    ) -> None:
-        self._journal = journal
-        self._store = store
-        self._llm = PacedLLM(llm, journal.wait_writable)
-        self._tools = tools
-        self._new_id = new_id
-        self._limits = limits
+    journal: Journal
+    store: ArtifactStore
+    llm: LLM
+    tools: Sequence[Tool]
+    new_id: Callable[[], str]
+    limits: TurnLimits
+    sleep: Callable[[float], Awaitable[object]]
+    admission: Admission
+
+    def __post_init__(self) -> None:
+        self.llm = PacedLLM(self.llm, self.journal.wait_writable)
         self._window_estimates = WindowEstimates()
-        self._sleep = sleep
-        self._admission = admission
         self._handles: dict[str, TurnHandle] = {}
 
     def get(self, task_id: str) -> TurnHandle | None:
@@ -180,7 +167,7 @@ class Turns:
         Raises:
             QueueFull: there is no place.
         """
-        return self._admission.reserve() if needs_model(operation) else nullcontext(False)
+        return self.admission.reserve() if needs_model(operation) else nullcontext(False)
 
     def start(self, record: TaskRecord) -> None:
         """Run a task's turn: from its beginning, or on from the answer to a question."""
@@ -196,17 +183,17 @@ class Turns:
     def _spawn(self, record: TaskRecord, handle: TurnHandle, run: Run, *, begun: bool = False) -> None:
         self._handles[record.task_id] = handle
         if needs_model(handle.operation):
-            handle.ticket = self._admission.enter(record.context_id, begun=begun)
+            handle.ticket = self.admission.enter(record.context_id, begun=begun)
         handle.task = asyncio.create_task(self._run(record, handle, run), name=f"turn of task {record.task_id}")
 
     # ---------------------------------------------------------------------- stopping
 
-    async def stop_all(self, ending: Callable[[], StatusChanged]) -> None:
-        """Stop every turn; each task gets this status."""
+    async def stop_all(self, reason: str) -> None:
+        """Stop every turn; each task fails for this reason."""
         while self._handles:
             stopping = tuple(self._handles.values())
             for handle in stopping:  # all before any: none is to begin because another has ended
-                handle.interrupt(ending())
+                handle.interrupt(self._failed(reason))
             for handle in stopping:
                 await handle.wait()
 
@@ -230,7 +217,7 @@ class Turns:
             logger.info("Task %s is not run here any more", record.task_id)
         finally:
             if handle.ticket:
-                self._admission.leave(handle.ticket)
+                self.admission.leave(handle.ticket)
             # A detached task may run here again already.
             if self._handles.get(record.task_id) is handle:
                 del self._handles[record.task_id]
@@ -238,7 +225,7 @@ class Turns:
     async def _emit(self, task_id: str, handle: TurnHandle, event: TurnEvent) -> None:
         if handle.detached:  # the task may have come back, but not to this run
             raise Detached(task_id)
-        await self._journal.append(task_id, event)
+        await self.journal.append(task_id, event)
 
     async def _run_to_status(self, record: TaskRecord, handle: TurnHandle, run: Run, emit: Emit) -> None:
         try:
@@ -294,7 +281,7 @@ class Turns:
         return self._failed(TOO_MANY_RESUMPTIONS) if orphan.resumptions > MAX_RESUMPTIONS else None
 
     def _failed(self, reason: str) -> StatusChanged:
-        return StatusChanged(State.FAILED, AgentMessage(self._new_id(), reason))
+        return StatusChanged(State.FAILED, AgentMessage(self.new_id(), reason))
 
     async def _wait_for_admission(
         self, task_id: str, handle: TurnHandle, emit: Emit, state: State, *, resumed: bool = False
@@ -304,12 +291,12 @@ class Turns:
         if state is State.SUBMITTED and (waited or resumed):
             await emit(StatusChanged(State.WORKING))
             # From here on, and not before, a crash is counted against the task (rule 3).
-            await retry_while_unavailable(partial(self._journal.flushed, task_id), _pause)
+            await retry_while_unavailable(partial(self.journal.flushed, task_id), _pause)
 
     async def _wait_in_queue(self, ticket: Ticket, emit: Emit, state: State) -> bool:
         waited = False
         while position := await ticket.next_position():
-            label = AgentMessage(self._new_id(), f"Waiting: number {position} in the queue…", label=True)
+            label = AgentMessage(self.new_id(), f"Waiting: number {position} in the queue…", label=True)
             await emit(StatusChanged(state, label))
             waited = True
         return waited
@@ -326,7 +313,7 @@ class Turns:
         message_id = record.first_message.message_id
         request = OperationRequest(operation, message_id, record.task_id, record.context_id, record.progress)
         store = self.store_of(record.task_id, handle)
-        await run_operation(request, llm=self._llm, store=store, emit=emit, new_id=self._new_id, sleep=self._sleep)
+        await run_operation(request, llm=self.llm, store=store, emit=emit, new_id=self.new_id, sleep=self.sleep)
 
     async def _run_conversation(
         self,
@@ -343,33 +330,33 @@ class Turns:
             transcript=record.transcript,
             inbox=handle.take_inbox,
             progress=record.progress,
-            later=await retry_while_unavailable(partial(self._journal.later_tasks, record), _pause),
+            later=await retry_while_unavailable(partial(self.journal.later_tasks, record), _pause),
             changed=tuple(record.artifacts),
             drafts=drafts,
-            limits=self._limits,
+            limits=self.limits,
         )
         await run_turn(
             request,
-            llm=self._llm,
-            tools=self._tools,
+            llm=self.llm,
+            tools=self.tools,
             store=self.store_of(record.task_id, handle),
             emit=emit,
-            new_id=self._new_id,
+            new_id=self.new_id,
             window_estimates=self._window_estimates,
-            sleep=self._sleep,
+            sleep=self.sleep,
         )
 
     def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:
         """The store for a task, or for one run of it. A change that could not be emitted is not made (rule 2)."""
-        return RetryingStore(self._store, _pause, partial(self._check, task_id, handle))
+        return RetryingStore(self.store, _pause, partial(self._check, task_id, handle))
 
     def _check(self, task_id: str, handle: TurnHandle | None) -> None:
         if handle and handle.detached:
             raise Detached(task_id)
-        self._journal.check_owned(task_id)
+        self.journal.check_owned(task_id)
 
     async def _earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
-        return await retry_while_unavailable(partial(self._journal.earlier_transcripts, record), _pause)
+        return await retry_while_unavailable(partial(self.journal.earlier_transcripts, record), _pause)
 
 
 def _interrupted(record: TaskRecord, drafts: tuple[str, ...]) -> InterruptedTurn:

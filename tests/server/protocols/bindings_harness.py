@@ -33,7 +33,8 @@ from a2a_canvas.server.protocols.edge.shutdown import GracefulServer, Shutdown, 
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import ContextSubscription, InMemoryJournal, TaskSubscription
+from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission

@@ -13,15 +13,17 @@ from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, Restore, Undo
 from a2a_canvas.store.errors import VersionPruned
 from a2a_canvas.store.models import DataPart, Document, FilePart
-from a2a_canvas.store.sql.row_changes import RowChanges, appended, row_changes
 from a2a_canvas.store.sql.rows import (
     FULL_EVERY,
     ArtifactHead,
     Piece,
+    RowChanges,
     StoredDocument,
     VersionRow,
+    appended,
     content_of,
     document_of,
+    row_changes,
 )
 from a2a_canvas.store.text.spans import Span
 from tests.property_examples import examples

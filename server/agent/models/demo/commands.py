@@ -3,8 +3,8 @@
 Rule 1: the first command in the message decides: write (draft, create, compose, outline), add (append),
         replace, undo, ask me, decline (refuse). A command opens a clause, or follows "please", "you", "to", "and"…
 Rule 2: what is quoted is taken to the letter; what is not ends with its sentence.
-Rule 3: "to NAME" or "in NAME" at the end names a document, if there is one of that name; else it belongs
-        to what was asked. Only who knows the documents can tell, so both readings are kept.
+Rule 3: "to NAME" or "in NAME" at the end names a document, if there is one of that name; otherwise it belongs to what
+        was asked. That depends on the documents, so a command has both readings.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class AddCommand:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceCommand:
-    """Replace `old` by `new` wherever it stands."""
+    """Replace every `old` by `new`."""
 
     old: str
     new: str
@@ -93,7 +93,7 @@ _SOME_DOCUMENT = re.compile(
 
 
 def read_command(text: str) -> ChatCommand:
-    """What `text` asks for; `Talk` when it is nothing that could be done."""
+    """What `text` asks for; `NoCommand` if that is nothing that can be done."""
     command = COMMAND.search(text)
     if command is None:
         return NoCommand()
@@ -107,7 +107,7 @@ def read_command(text: str) -> ChatCommand:
             return UndoCommand(text)
         case ["ask", _]:
             quoted = _QUOTED.match(rest.lstrip(": "))
-            return AskCommand("", _content(quoted)) if quoted else AskCommand(_sentence(rest).lstrip(":, "))
+            return AskCommand("", unquoted(quoted)) if quoted else AskCommand(_sentence(rest).lstrip(":, "))
         case ["decline" | "refuse"]:
             return DeclineCommand()
         case _:
@@ -118,7 +118,7 @@ def read_command(text: str) -> ChatCommand:
 def _add(rest: str, before: str) -> ChatCommand:
     if quoted := _QUOTED.match(rest):
         place = _split_place(_sentence(rest[quoted.end() :]), ("to", "into", "in"))[1]
-        return AddCommand("", text=_content(quoted), place=place, before=before)
+        return AddCommand("", text=unquoted(quoted), place=place, before=before)
     whole = _sentence(rest)
     head, place = _split_place(whole, ("to", "into", "in"))
     if _SOME_DOCUMENT.fullmatch(place):
@@ -132,21 +132,22 @@ def _replace(rest: str, before: str) -> ChatCommand:
     by = _BY.search(rest, quoted.end() if quoted else 0)
     if by is None:
         return NoCommand()
-    old = _content(quoted) if quoted else rest[: by.start()].strip()
+    old = unquoted(quoted) if quoted else rest[: by.start()].strip()
     new, place, whole = _replacement(rest[by.end() :].strip())
     return ReplaceCommand(old, new, place, whole, before) if old else NoCommand()
 
 
 def _replacement(rest: str) -> tuple[str, str, str]:
     if quoted := _QUOTED.match(rest):
-        text = _content(quoted)
+        text = unquoted(quoted)
         return text, _split_place(_sentence(rest[quoted.end() :]), ("in",))[1], text
     whole = _sentence(rest)
     head, place = _split_place(whole, ("in",))
     return (head, "", head) if _SOME_DOCUMENT.fullmatch(place) else (head, place, whole)
 
 
-def _content(quoted: re.Match[str]) -> str:
+def unquoted(quoted: re.Match[str]) -> str:
+    """The text in the quotation marks of a match."""
     return quoted[quoted.lastindex or 0]
 
 
@@ -162,11 +163,6 @@ def _split_place(text: str, words: Sequence[str]) -> tuple[str, str]:
 
 def _topic(text: str) -> str:
     about = _ABOUT.search(text) or _OF.search(text)
-    found = about["topic"] if about else _SECTION.sub("", text[_lead(text) :], count=1)
+    found = about["topic"] if about else _SECTION.sub("", _LEAD.sub("", text, count=1), count=1)
     found = re.sub(r",?\s*please$", "", " ".join(found.split()), flags=re.IGNORECASE)
     return found.strip(" \"'“”‘’`«».,:;!?#*")[:TOPIC_LENGTH].strip()
-
-
-def _lead(text: str) -> int:
-    lead = _LEAD.match(text)
-    return lead.end() if lead else 0

@@ -32,7 +32,13 @@ def conversation_state(messages: Iterable[ModelMessage]) -> tuple[str, tuple[Com
             calls = {item.id: item for item in message.content if isinstance(item, ToolUse)}
             continue
         said = "\n".join(item.text for item in message.content if isinstance(item, ModelText) and not item.note)
-        results = [_completed_call(calls[r.tool_use_id], r) for r in _results(message) if r.tool_use_id in calls]
+        results = [
+            CompletedCall(
+                calls[result.tool_use_id].name, calls[result.tool_use_id].input, result.content, result.is_error
+            )
+            for result in message.content
+            if isinstance(result, ToolResult) and result.tool_use_id in calls
+        ]
         if any(step.name == "ask_user" and not step.is_error for step in results):
             steps += [replace(step, content=said or looked_at(step.content)[1]) for step in results]
         elif said:
@@ -48,16 +54,8 @@ def looked_at(text: str) -> tuple[str, str]:
     return (str(json.loads(note["id"])), text[note.end() :]) if note else ("", text)
 
 
-def _results(message: ModelMessage) -> Iterable[ToolResult]:
-    return (item for item in message.content if isinstance(item, ToolResult))
-
-
-def _completed_call(call: ToolUse, result: ToolResult) -> CompletedCall:
-    return CompletedCall(call.name, call.input, result.content, result.is_error)
-
-
 def was_said(words: str, messages: Iterable[ModelMessage]) -> bool:
-    """Whether a reply, a question or a refusal holds these words."""
+    """Whether a reply, a question or a refusal contains these words."""
     said = (item for message in messages if message.role == "assistant" for item in message.content)
     return any(words in _words_for_the_user(item) for item in said)
 

@@ -53,6 +53,7 @@ from a2a_canvas.server.agent.models.demo.writing import (
     call,
     listing,
     outline,
+    reading,
     say,
     section,
     slug,
@@ -151,28 +152,27 @@ def _next(focus: str, text: str, steps: Sequence[CompletedCall], tools: frozense
 
 def _step(command: ChatCommand | PassageEdit, focus: str, steps: Sequence[CompletedCall]) -> tuple[AssistantBlock, ...]:
     last = steps[-1] if steps else None
+    if last is None and "artifact_list" in _NEEDS[type(command)]:
+        return listing()
     match command:
         case PassageEdit():
             return revise(command, focus, steps)
         case DraftCommand():
             return _wrote(last, "drafted") if last else _draft(command.topic)
         case AddCommand():
-            return _add(command, focus, last)
+            return _add(command, focus, steps[-1])
         case ReplaceCommand():
             return _replace(command, focus, steps)
         case UndoCommand():
-            return _undo(command, focus, last)
+            return _undo(command, focus, steps[-1])
         case AskCommand():
             return _ask(command, last)
         case DeclineCommand():
-            return _decline(last)
+            return say("I have declined.") if last else (call("decline_task", reason="You asked me to decline."),)
         case NoCommand():
             return say(HELP)
         case _:
             assert_never(command)
-
-
-# ------------------------------------------------------------------- commands
 
 
 def _draft(topic: str, opening: str = "") -> tuple[AssistantBlock, ...]:
@@ -183,9 +183,7 @@ def _draft(topic: str, opening: str = "") -> tuple[AssistantBlock, ...]:
     )
 
 
-def _add(command: AddCommand, focus: str, last: CompletedCall | None) -> tuple[AssistantBlock, ...]:
-    if last is None:
-        return listing()
+def _add(command: AddCommand, focus: str, last: CompletedCall) -> tuple[AssistantBlock, ...]:
     if last.name != "artifact_list":
         return _wrote(last, "added to" if last.input.get("append") else "drafted")
     entries = entries_in(last.content)
@@ -201,17 +199,12 @@ def _add(command: AddCommand, focus: str, last: CompletedCall | None) -> tuple[A
 
 def _replace(command: ReplaceCommand, focus: str, steps: Sequence[CompletedCall]) -> tuple[AssistantBlock, ...]:
     match steps:
-        case []:
-            return listing()
         case [*_, CompletedCall(name="artifact_list")]:
             entries = entries_in(steps[-1].content)
             if not entries:
                 return say("There is no document yet in which I could replace something. Ask me to write one.")
             placed = named(entries, command.place) or named(entries, command.before)
-            entry = placed or entry_of(entries, focus) or entries[-1]
-            return ModelText(f"I am reading “{name_of(entry)}”."), call(
-                "artifact_read", artifact_id=entry["artifact_id"]
-            )
+            return reading(placed or entry_of(entries, focus) or entries[-1])
         case [*earlier, CompletedCall(name="artifact_read")]:
             listed = entries_in(earlier[-1].content) if earlier else []
             new = command.new if named(listed, command.place) else command.new_without_place
@@ -231,22 +224,15 @@ def _rewrite(old: str, new: str, artifact: Mapping[str, Any]) -> tuple[Assistant
     return ModelText(f"I am rewriting “{name}”."), _update(artifact.get("artifact_id", ""), name, text, media_type)
 
 
-def _undo(command: UndoCommand, focus: str, last: CompletedCall | None) -> tuple[AssistantBlock, ...]:
-    if last is None:
-        return listing()
+def _undo(command: UndoCommand, focus: str, last: CompletedCall) -> tuple[AssistantBlock, ...]:
     if last.name != "artifact_list":
         return say(last.content)
     entries = entries_in(last.content)
     if not entries:
         return say("There is no document yet, so there is nothing to undo.")
     entry = named(entries, command.said) or entry_of(entries, focus) or entries[-1]
-    return ModelText(f"I am undoing what was done last in “{name_of(entry)}”."), call(
-        "artifact_restore", artifact_id=entry["artifact_id"]
-    )
-
-
-def _decline(last: CompletedCall | None) -> tuple[AssistantBlock, ...]:
-    return say("I have declined.") if last else (call("decline_task", reason="You asked me to decline."),)
+    said = f"I am undoing what was done last in “{name_of(entry)}”."
+    return ModelText(said), call("artifact_restore", artifact_id=entry["artifact_id"])
 
 
 def _ask(command: AskCommand, last: CompletedCall | None) -> tuple[AssistantBlock, ...]:
@@ -260,9 +246,6 @@ def _wrote(last: CompletedCall, did: str) -> tuple[AssistantBlock, ...]:
     artifact = last.input.get("artifact")
     name = name_of(artifact) if isinstance(artifact, Mapping) else "the document"
     return say(f"I have {did} “{name}”. Ask me to add to it, or to replace words in it.")
-
-
-# ------------------------------------------------------------------- blocks
 
 
 def _update(

@@ -14,7 +14,13 @@ from dataclasses import replace
 from typing import Final
 
 from a2a_canvas.server.agent.model import EditPrompt
-from a2a_canvas.server.agent.models.demo.commands import AddCommand, DraftCommand, ReplaceCommand, read_command
+from a2a_canvas.server.agent.models.demo.commands import (
+    AddCommand,
+    DraftCommand,
+    ReplaceCommand,
+    read_command,
+    unquoted,
+)
 from a2a_canvas.server.agent.models.demo.writing import capital, section, substituted
 from a2a_canvas.server.agent.text.language import is_markdown
 
@@ -34,23 +40,12 @@ _END: Final = re.compile(r"[.!?](?=\s|$)|\n|,?\s+please\b", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=\S)")
 _DEF: Final = re.compile(r"^([ \t]*(?:export +)?)(?=(?:def|function|fn)\b)", re.MULTILINE)
 
-_HASH: Final = ("python", "ruby", "shell", "perl", "r", "elixir", "yaml", "toml", "makefile", "dockerfile", "graphql")
-_DASHES: Final = ("sql", "lua", "haskell")
-_SLASHES: Final = (
-    "javascript",
-    "typescript",
-    "java",
-    "kotlin",
-    "scala",
-    "go",
-    "rust",
-    "c",
-    "cpp",
-    "csharp",
-    "swift",
-    "php",
-)
-_COMMENT: Final = {**dict.fromkeys(_HASH, "#"), **dict.fromkeys(_DASHES, "--"), **dict.fromkeys(_SLASHES, "//")}
+_LANGUAGES: Final = {
+    "#": "python ruby shell perl r elixir yaml toml makefile dockerfile graphql",
+    "--": "sql lua haskell",
+    "//": "javascript typescript java kotlin scala go rust c cpp csharp swift php",
+}
+_COMMENT: Final = {language: mark for mark, languages in _LANGUAGES.items() for language in languages.split()}
 
 
 def edited(passage: EditPrompt) -> str:
@@ -59,8 +54,6 @@ def edited(passage: EditPrompt) -> str:
         return _replaced(passage)
     return _inserted(passage)
 
-
-# ------------------------------------------------------------------- in place of the selection
 
 _Edit = Callable[[EditPrompt], str | None]
 """The new text of a selection without the line breaks at its end, or None if the row does not apply after all."""
@@ -194,11 +187,8 @@ _REPLACING: Final[Sequence[tuple[re.Pattern[str], _Edit]]] = (
 )
 
 
-# ------------------------------------------------------------------- beside the selection, or at a place
-
-
 def _inserted(passage: EditPrompt) -> str:
-    """The new text, with what parts it from what stands on its left and right: lines from lines, words from words."""
+    """The new text, separated from its neighbours: lines by line breaks, words by blanks."""
     new, left, right = _new(passage), passage.before, passage.selected + passage.after
     if passage.strategy == "insert_after":
         left, right = passage.before + passage.selected, passage.after
@@ -221,19 +211,16 @@ def _new(passage: EditPrompt) -> str:
     return _marked(passage, "")
 
 
-# ------------------------------------------------------------------- words
-
-
 def _quoted(text: str) -> str | None:
     """The text in the last quotation marks."""
     found = list(QUOTED.finditer(text))
-    return found[-1][found[-1].lastindex or 0] if found else None
+    return unquoted(found[-1]) if found else None
 
 
 def _bare(words: str) -> str:
     """What is quoted, else the words without the end of their sentence."""
     quoted = QUOTED.match(words)
-    return quoted[quoted.lastindex or 0] if quoted else _END.split(words, maxsplit=1)[0].strip()
+    return unquoted(quoted) if quoted else _END.split(words, maxsplit=1)[0].strip()
 
 
 def _line_end(text: str) -> str:

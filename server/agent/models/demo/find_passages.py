@@ -62,7 +62,7 @@ def read_edit(text: str) -> PassageEdit | None:
 
 
 def find(edit: PassageEdit, text: str, *, markdown: bool) -> Span | None:
-    """Where the passage stands in a document; None if there is no such one."""
+    """The position of the passage in a document; None if there is none."""
     lines = [Span(line.start(), line.end()) for line in _LINE.finditer(text)]
     spans = lines if edit.passage.endswith("line") else list(_paragraphs(text, lines, markdown))
     return spans[edit.which] if edit.which < len(spans) and spans else None
@@ -79,11 +79,7 @@ def _paragraphs(text: str, lines: list[Span], markdown: bool) -> Iterator[Span]:
         if said.strip() and not (markdown and _HEADING.match(said)):
             begun = Span(begun.start if begun else line.start, line.end)
         elif begun:
-            yield _with_line_breaks(begun, text)
+            yield Span(begun.start, len(text) - len(text[begun.end :].lstrip("\r\n")))
             begun = None
     if begun:
         yield begun
-
-
-def _with_line_breaks(span: Span, text: str) -> Span:
-    return Span(span.start, len(text) - len(text[span.end :].lstrip("\r\n")))

@@ -2,7 +2,7 @@
 
 Rule 1: the document is the one named, after "in", "of" or "from" or by 's; else the one that the user is looking at;
         else the one changed last. If several are named, it asks which.
-Rule 2: it quotes as much around the passage as makes the quote occur once.
+Rule 2: it quotes as much context of the passage as makes the quote occur once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from a2a_canvas.server.agent.models.demo.conversation_state import (
 )
 from a2a_canvas.server.agent.models.demo.editing import QUOTED, edited
 from a2a_canvas.server.agent.models.demo.find_passages import PassageEdit, find
-from a2a_canvas.server.agent.models.demo.writing import call, listing, say
+from a2a_canvas.server.agent.models.demo.writing import call, reading, say
 from a2a_canvas.server.agent.models.playback import AssistantBlock
 from a2a_canvas.server.agent.text.language import is_markdown, language_of
 from a2a_canvas.store.text.spans import Span
@@ -37,17 +37,15 @@ def revise(edit: PassageEdit, focus: str, steps: Sequence[CompletedCall]) -> tup
 
     Args:
         focus: the id of the artifact that the user is looking at; empty for none.
-        steps: the calls made so far, none of which failed.
+        steps: the calls made so far, of which none failed; the first is `artifact_list`.
     """
-    if not steps:
-        return listing()
     entries, last = entries_in(steps[0].content), steps[-1]
     match last.name:
         case "artifact_list":
             return _choose(edit, focus, entries)
         case "ask_user":
             entry = named(mentioned(edit.said, entries), last.content) or named(entries, last.content)
-            return _read(entry) if entry else say(f"I know no document of that name: {last.content[:300]}")
+            return reading(entry) if entry else say(f"I know no document of that name: {last.content[:300]}")
         case "artifact_read":
             return _edit(edit, entries, mapping(last.content))
         case _:
@@ -62,16 +60,12 @@ def _choose(edit: PassageEdit, focus: str, entries: _Entries) -> tuple[Assistant
     if len(meant) > 1:
         which = " or ".join(f"“{name}”" for name in _told_apart(meant))
         return (call("ask_user", question=f"Which document do you mean: {which}?"),)
-    return _read(meant[0] if meant else entry_of(entries, focus) or entries[-1])
+    return reading(meant[0] if meant else entry_of(entries, focus) or entries[-1])
 
 
 def _told_apart(entries: _Entries) -> Iterable[str]:
     names = [name_of(entry) for entry in entries]
     return names if len(set(names)) == len(names) else [str(entry["artifact_id"]) for entry in entries]
-
-
-def _read(entry: Mapping[str, Any]) -> tuple[AssistantBlock, ...]:
-    return ModelText(f"I am reading “{name_of(entry)}”."), call("artifact_read", artifact_id=entry["artifact_id"])
 
 
 def _edit(edit: PassageEdit, entries: _Entries, artifact: Mapping[str, Any]) -> tuple[AssistantBlock, ...]:
@@ -92,7 +86,7 @@ def _edit(edit: PassageEdit, entries: _Entries, artifact: Mapping[str, Any]) -> 
 
 
 def _quoted(text: str, span: Span, new: str) -> tuple[str, str]:
-    """What stands at `span` and what is to stand there, with as much around them as is needed."""
+    """The text at `span` and its replacement, both with as much context as makes the first occur once."""
     around = 0
     while True:
         start, end = max(0, span.start - around), span.end + around
@@ -100,9 +94,6 @@ def _quoted(text: str, span: Span, new: str) -> tuple[str, str]:
         if text.find(old, text.find(old) + 1) < 0:
             return old, text[start : span.start] + new + text[span.end : end]
         around = 2 * around or 16
-
-
-# ------------------------------------------------------------------- names of documents
 
 
 def mentioned(text: str, entries: _Entries) -> list[Mapping[str, Any]]:

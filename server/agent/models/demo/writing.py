@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Mapping
 from typing import Any
 
 from a2a_canvas.server.agent.model import ModelText, ToolUse
+from a2a_canvas.server.agent.models.demo.conversation_state import name_of
 from a2a_canvas.server.agent.models.playback import AssistantBlock
 
 _SECTIONS = (
@@ -87,11 +89,6 @@ def _seed(topic: str) -> int:
     return int.from_bytes(hashlib.sha256(topic.encode("utf-8", "replace")).digest()[:8], "big")
 
 
-# ------------------------------------------------------------------- the blocks of a round
-
-LISTING = "Let me see which documents there are."
-
-
 def say(text: str) -> tuple[AssistantBlock, ...]:
     """The last words of a turn."""
     return (ModelText(text),)
@@ -104,4 +101,9 @@ def call(name: str, **given: Any) -> ToolUse:
 
 def listing() -> tuple[AssistantBlock, ...]:
     """A look at the documents, which comes first where one is needed."""
-    return ModelText(LISTING), call("artifact_list")
+    return ModelText("Let me see which documents there are."), call("artifact_list")
+
+
+def reading(entry: Mapping[str, Any]) -> tuple[AssistantBlock, ...]:
+    """A look at a document, by its entry in the list."""
+    return ModelText(f"I am reading “{name_of(entry)}”."), call("artifact_read", artifact_id=entry["artifact_id"])

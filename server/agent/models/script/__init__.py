@@ -1,6 +1,6 @@
 """`script:FILE.yaml`: a model that says what a script tells it to."""
 
-from a2a_canvas.server.agent.models.script.scripted_model import ScriptedModel, load_script
+from a2a_canvas.server.agent.models.script.scripted_model import ScriptedModel
 from a2a_canvas.server.agent.models.script.yaml import ScriptError
 
-__all__ = ["ScriptError", "ScriptedModel", "load_script"]
+__all__ = ["ScriptError", "ScriptedModel"]

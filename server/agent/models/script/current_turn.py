@@ -38,13 +38,9 @@ class ScriptTurn:
     """The names of the calls in each assistant message since."""
 
     def next_round(self) -> tuple[int, tuple[int, ...]]:
-        """The position in the rule; see `next_round`."""
+        """The number of the round that is next, and which of its calls are left."""
         names = [[fill(call.name, self.groups or {}) for call in one.tools] for one in self.rounds]
         return next_round(names, self.made)
-
-    @property
-    def is_over(self) -> bool:
-        return self.next_round()[0] == len(self.rounds)
 
 
 def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) -> ScriptTurn | None:
@@ -57,7 +53,8 @@ def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) 
             names = {call.id: call.name for call in calls}
             turn = turn and replace(turn, made=(*turn.made, tuple(call.name for call in calls)))
         elif _begins(message, names, turn):
-            turn = _begin(rules, index, message)
+            text = "\n".join(item.text for item in message.content if isinstance(item, ModelText) and not item.note)
+            turn = _matched(rules, index, text, message.message_id)
     return turn
 
 
@@ -101,12 +98,7 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: ScriptTurn | 
     accepted = {names.get(result.tool_use_id) for result in results if not result.is_error}
     if "ask_user" in accepted:
         return False
-    return turn is None or "decline_task" in accepted or turn.is_over
-
-
-def _begin(rules: Sequence[ScriptRule], index: int, message: ModelMessage) -> ScriptTurn:
-    text = "\n".join(item.text for item in message.content if isinstance(item, ModelText) and not item.note)
-    return _matched(rules, index, text, message.message_id)
+    return turn is None or "decline_task" in accepted or turn.next_round()[0] == len(turn.rounds)
 
 
 def _matched(

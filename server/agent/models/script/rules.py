@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, PlainValidator, ValidationError, model_validator
-from pydantic_core import ErrorDetails
 
 from a2a_canvas.server.agent.models.script.values import (
     BadValue,
@@ -148,15 +147,14 @@ def _checked(model: type[M], value: object, source: Source, at: YamlPath, names:
     try:
         return model.model_validate(value, context={"groups": names})
     except ValidationError as error:
-        found = [(source.known((*at, *_place(one))), one) for one in error.errors(include_url=False)]
+        found = [
+            (source.known((*at, *one["loc"], *one.get("ctx", {}).get("path", ()))), one)
+            for one in error.errors(include_url=False)
+        ]
     path, first = min(found, key=lambda one: source.lines[one[0]])
     reason = _reason(first["type"], first["msg"], str(first["loc"][-1]) if first["loc"] else "")
     where = ".".join(str(step) for step in path) or "the script"
     raise ScriptError(source.file, source.lines[path], f"{where}: {reason}")
-
-
-def _place(error: ErrorDetails) -> YamlPath:
-    return (*error["loc"], *error.get("ctx", {}).get("path", ()))
 
 
 def _reason(kind: str, message: str, key: str) -> str:

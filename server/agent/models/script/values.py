@@ -83,10 +83,6 @@ def _is_filled_later(value: str, info: ValidationInfo) -> bool:
     return not names.isdisjoint(_GROUP.findall(value))
 
 
-def _string_or_repeat(value: object) -> str:
-    return "<repeat>" if isinstance(value, dict | Repeat) else "<string>"
-
-
 def _kind_of_json(value: object) -> str:
     match value:
         case {"repeat": str() | dict(), "times": _, **others} if not others:
@@ -118,7 +114,8 @@ class Repeat(Strict):
 
 
 Words = Annotated[
-    Annotated[str, Tag("<string>")] | Annotated[Repeat, Tag("<repeat>")], Discriminator(_string_or_repeat)
+    Annotated[str, Tag("<string>")] | Annotated[Repeat, Tag("<repeat>")],
+    Discriminator(lambda value: "<repeat>" if isinstance(value, dict | Repeat) else "<string>"),
 ]
 Tree = TypeAliasType(
     "Tree",

@@ -54,9 +54,6 @@ FIELDS = {
 """Fields of an operation, and their names in this request."""
 
 
-# ------------------------------------------------------------------------ the request
-
-
 class _OlderForm(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, alias_generator=to_camel)
 
@@ -88,8 +85,6 @@ class OlderRequest(_OlderForm):
 
 
 class _ContentForm(_OlderForm):
-    """One version of the artifact."""
-
     index: int
     type: Literal["code", "text"]
     code: str | None = None
@@ -128,9 +123,6 @@ class _ArtifactForm(_OlderForm):
     current_index: int
 
 
-# -------------------------------------------------------------------- the thread's artifact
-
-
 @dataclass(frozen=True, slots=True)
 class ThreadArtifact:
     """The thread's one artifact now."""
@@ -158,9 +150,6 @@ def thread_artifact(artifacts: Sequence[Artifact], tasks: Sequence[TaskRecord]) 
 
 def _with_text(artifacts: Sequence[Artifact]) -> Mapping[str, Artifact]:
     return {artifact.artifact_id: artifact for artifact in artifacts if text_of(artifact.parts)}
-
-
-# ---------------------------------------------------------------------------- translation
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +191,9 @@ def translated(request: OlderRequest, known: ThreadArtifact | None, run_id: str)
     given = None if request.artifact is None else _known(request.artifact, known) if known else _new(request.artifact)
     artifact_id = known.artifact.artifact_id if known else ARTIFACT_ID if given else ""
     run = run_input(_run_agent_input(request, artifact_id, given.version if given else None, run_id))
-    if given and given.changes:
-        _check_selection(run, artifact_id, given)
     changes = given.changes if given else ()
+    if given and changes:
+        _check_selection(run, artifact_id, given)
     return TranslatedRun(run, artifact_id, tuple((artifact_id, change) for change in changes))
 
 
@@ -233,12 +222,7 @@ def _run_agent_input(request: OlderRequest, artifact_id: str, version: int | Non
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """The artifact of a request.
-
-    Attributes:
-        version: the version that the request is about, once `changes` are stored.
-        text: of that version.
-    """
+    """The version that a request is about, once `changes` are stored, and its text."""
 
     version: int
     text: str
@@ -283,9 +267,8 @@ def _known(value: Mapping[str, Any], known: ThreadArtifact) -> _Given:
     if index > count:
         return _Given(index, content.text)
     if known.versions[index - 1].pruned:
-        raise invalid_field(
-            "artifact.currentIndex", f"is {index}, a version that is no longer kept; go on from a newer one"
-        )
+        reason = f"is {index}, a version that is no longer kept; go on from a newer one"
+        raise invalid_field("artifact.currentIndex", reason)
     change = _own_edit(content, known.versions[index - 1])
     return _Given(count + 1, content.text, (change,)) if change else _Given(index, content.text)
 

@@ -152,11 +152,7 @@ class OlderState:
         return self._send(content) if event.last_chunk or self._sent.is_due(content) else []
 
     def _send(self, content: Content, *, replaced: bool = False) -> list[Op]:
-        """Operations for what the client does not have yet of the version shown.
-
-        Args:
-            replaced: the text is not the one sent before with more appended.
-        """
+        """What the client does not have yet of the version shown. `replaced`: its text was not only appended to."""
         before, self._sent = self._sent, _Sent.of(self._current, content)
         path = ("artifact", "contents", self._index(self._current))
         if replaced or before.head != self._sent.head:

@@ -9,7 +9,8 @@ Rule 2: when a context is removed, its subscriptions end with `StreamLost`: the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -18,7 +19,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
-from a2a_canvas.server.tasks.journal.context_log import ContextArtifact, ContextEntry, ContextSnapshot
+from a2a_canvas.server.tasks.journal.context_log import (
+    ContextArtifact,
+    ContextEntry,
+    ContextSnapshot,
+    ContextSubscription,
+)
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
@@ -47,45 +53,20 @@ class _Tail(Log[ContextEntry]):
     def __init__(self, context_id: str, at: _Position) -> None:
         super().__init__()
         self.context_id = context_id
-        self.incarnation, self.position = at
+        self.at = at
         self.reading = asyncio.Lock()
-
-    @property
-    def at(self) -> _Position:
-        return _Position(self.incarnation, self.position)
-
-
-class _ContextCursor:
-    """The changes after `snapshot`."""
-
-    def __init__(self, snapshot: ContextSnapshot, cursor: Cursor[ContextEntry]) -> None:
-        self.snapshot = snapshot
-        self._cursor = cursor
-
-    def __aiter__(self) -> AsyncIterator[ContextEntry]:
-        return _behind(self._cursor, self.snapshot.position)
-
-
-async def _behind(cursor: Cursor[ContextEntry], position: int) -> AsyncIterator[ContextEntry]:
-    async for change in cursor:
-        if change.position > position:
-            yield change
 
 
 class ContextTails:
-    """The contexts that are followed here, each as long as it is referenced."""
+    """The contexts that are followed here, each as long as it is referenced. Reads raise `Unavailable` if they fail."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._tails: WeakValueDictionary[str, _Tail] = WeakValueDictionary()
         self._reading: set[asyncio.Task[None]] = set()
 
-    async def follow(self, context_id: str) -> _ContextCursor:
-        """A snapshot of a context, and every change after it.
-
-        Raises:
-            Unavailable: it cannot be read now.
-        """
+    async def follow(self, context_id: str) -> ContextSubscription:
+        """A snapshot of a context, and every change after it."""
         context_id = replace_unstorable(context_id)  # as `refresh_all` finds it in the rows
         tail = self._tails.get(context_id)
         if tail is None or tail.failure:
@@ -95,25 +76,17 @@ class ContextTails:
             if tail is None or tail.failure:  # another request may have made one meanwhile
                 tail = self._tails[context_id] = fresh
         cursor = Cursor(tail)
-        return _ContextCursor(await self._snapshot(context_id), cursor)
+        return ContextSubscription(await self._snapshot(context_id), cursor)
 
     async def refresh(self, context_ids: Iterable[str]) -> None:
-        """Read the new changes of these contexts.
-
-        Raises:
-            Unavailable: it cannot be read now.
-        """
+        """Read the new changes of these contexts."""
         for context_id in context_ids:
             tail = self._tails.get(context_id)
             if tail is not None and not tail.failure:
                 await self._read_on(tail)
 
     async def refresh_all(self) -> None:
-        """Read the new changes of all contexts that have any.
-
-        Raises:
-            Unavailable: it cannot be read now.
-        """
+        """Read the new changes of all contexts that have any."""
         tails = dict(self._tails)
         if tails:
             query = select(contexts.c.context_id, contexts.c.incarnation, contexts.c.position)
@@ -142,10 +115,8 @@ class ContextTails:
             tail.fail(error)
 
     async def _read_all(self, context_ids: Iterable[str]) -> None:
-        try:
+        with suppress(Unavailable):  # the next poll finds it
             await self.refresh(context_ids)
-        except Unavailable:
-            return  # the next poll finds it
 
     async def _read_on(self, tail: _Tail) -> None:
         ours = select(pages.c.task_id, pages.c.epoch, pages.c.position, pages.c.entries)
@@ -153,25 +124,25 @@ class ContextTails:
         async with tail.reading:
             async with self._database.read() as connection:
                 incarnation, newest = await _read_position(connection, tail.context_id)
-                found = (await connection.execute(ours.where(pages.c.position > tail.position))).all()
-            if tail.incarnation is None:
-                tail.incarnation = incarnation
-            if incarnation != tail.incarnation:
+                found = (await connection.execute(ours.where(pages.c.position > tail.at.position))).all()
+            if tail.at.incarnation not in (None, incarnation):
                 tail.fail(StreamLost())
             if incarnation is None or tail.failure:
                 return
+            position = tail.at.position
             for page in found:
                 try:
                     changes = [entry for entry in decode_entries(page) if isinstance(entry.event, ArtifactChanged)]
                 except Unreadable:
                     tail.fail(StreamLost())  # a new subscription begins with what can be read
                     return
-                if page.position - len(changes) != tail.position:
+                if page.position - len(changes) != position:
                     break
-                for position, entry in enumerate(changes, page.position - len(changes) + 1):
-                    tail.append(ContextEntry(position, page.task_id, entry, incarnation))
-                tail.position = page.position
-            if tail.position < newest:
+                for place, entry in enumerate(changes, position + 1):
+                    tail.append(ContextEntry(place, page.task_id, entry, incarnation))
+                position = page.position
+            tail.at = _Position(incarnation, position)
+            if position < newest:
                 tail.fail(StreamLost())  # the next changes have been removed
             else:
                 tail.wake()
@@ -179,16 +150,10 @@ class ContextTails:
     async def _snapshot(self, context_id: str) -> ContextSnapshot:
         async with self._database.read() as connection:
             incarnation, position = await _read_position(connection, context_id)
-            changed = (
-                select(latest_changes)
-                .where(latest_changes.c.context_id == context_id)
-                .order_by(latest_changes.c.position)
-            )
-            last = (await connection.execute(changed)).all()
-            writers = select(*ALL_COLUMNS).where(
-                tasks_in((context_id, task_id) for task_id in {row.task_id for row in last})
-            )
-            rows = await read_tasks(connection, writers) if last else []
+            changed = select(latest_changes).where(latest_changes.c.context_id == context_id)
+            last = (await connection.execute(changed.order_by(latest_changes.c.position))).all()
+            writers = tasks_in((context_id, task_id) for task_id in {row.task_id for row in last})
+            rows = await read_tasks(connection, select(*ALL_COLUMNS).where(writers)) if last else []
         found = {record.task_id: record for record in await fold_readable(rows)}
         artifacts = {
             row.artifact_id: ContextArtifact(

@@ -10,7 +10,7 @@ Rule 4: a new row of a context gets a new incarnation, because the context may h
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -46,17 +46,27 @@ Notify = Callable[[AsyncConnection, tuple[str, ...], tuple[str, ...]], Any]
 """Notifies the other replicas, within the transaction, of the tasks it writes and the contexts with new changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchChanges:
-    """The artifact changes of one batch: how many, and the last of each artifact, with its number among them."""
+@dataclass(slots=True)
+class _Placed:
+    """A batch, and its place in the context.
 
-    count: int
+    Attributes:
+        changes: number of its artifact changes.
+        last: the last change of each artifact, with its number among them.
+        number: of the task, if it is new.
+        position: before the first change.
+    """
+
+    batch: TaskBatch
+    changes: int
     last: dict[str, tuple[int, ArtifactChanged]]
+    number: int = 0
+    position: int = 0
 
-
-def _changes_of(batch: TaskBatch) -> BatchChanges:
-    changed = [entry.event for entry in batch.entries if isinstance(entry.event, ArtifactChanged)]
-    return BatchChanges(len(changed), {change.artifact_id: (place, change) for place, change in enumerate(changed, 1)})
+    @staticmethod
+    def of(batch: TaskBatch) -> _Placed:
+        changed = [entry.event for entry in batch.entries if isinstance(entry.event, ArtifactChanged)]
+        return _Placed(batch, len(changed), {each.artifact_id: (place, each) for place, each in enumerate(changed, 1)})
 
 
 class JournalWork:
@@ -86,17 +96,17 @@ class JournalWork:
 
     async def write(self, connection: AsyncConnection) -> None:
         await self._write_keys(connection)
-        batches = [batch for batch in self._batches if not batch.log.duplicate_of]
+        placed = [_Placed.of(batch) for batch in self._batches if not batch.log.duplicate_of]
+        batches = [each.batch for each in placed]
         await self._check_epochs(connection, [batch for batch in batches if not batch.created])
-        changes = [_changes_of(batch) for batch in batches]
-        numbers, positions = await self._assign_numbers(connection, batches, changes)
-        await self._create(connection, batches, numbers)
-        await self._write_pages(connection, batches, changes, positions)
-        await self._write_latest_changes(connection, batches, changes, positions)
+        await self._assign_places(connection, placed)
+        await self._create(connection, [each for each in placed if each.batch.created])
+        await self._write_pages(connection, [each for each in placed if each.batch.entries])
+        await _write_latest_changes(connection, placed)
         await self._update(connection, [batch for batch in batches if batch.entries])
         await _delete_acknowledged(connection, batches)
         written = tuple(batch.newest.task_id for batch in batches)
-        changed = {batch.newest.context_id for batch, change in zip(batches, changes, strict=True) if change.count}
+        changed = {each.batch.newest.context_id for each in placed if each.changes}
         await self._notify(connection, written, tuple(changed))
 
     def done(self) -> None:
@@ -121,8 +131,6 @@ class JournalWork:
         for batch in self._batches:
             batch.log.unwritable = True
 
-    # ------------------------------------------------------------------- new tasks
-
     async def _write_keys(self, connection: AsyncConnection) -> None:
         """Store which task each message went to; the task of a message that was accepted before is not created."""
         for batch in self._batches:
@@ -130,13 +138,12 @@ class JournalWork:
                 before = await remember_key(connection, key, batch.newest, self._at)
                 batch.log.duplicate_of = before if batch.created else ""
 
-    async def _create(self, connection: AsyncConnection, batches: Iterable[TaskBatch], numbers: Sequence[int]) -> None:
-        new = [(batch.created, number) for batch, number in zip(batches, numbers, strict=True) if batch.created]
+    async def _create(self, connection: AsyncConnection, new: Sequence[_Placed]) -> None:
         if not new:
             return
         rows = [
             {
-                "number": number,
+                "number": each.number,
                 "owner": record.owner,
                 "replica": self._replica,
                 "resumptions": 0,
@@ -145,12 +152,11 @@ class JournalWork:
                 **_status_columns(record),
                 **_snapshot_columns(record),
             }
-            for record, number in new
+            for each in new
+            if (record := each.batch.created)
         ]
         await connection.execute(insert(connection, tasks), rows)
-        await connection.execute(insert(connection, task_contexts), [_key(record) for record, _ in new])
-
-    # ------------------------------------------------------------------ all tasks
+        await connection.execute(insert(connection, task_contexts), [_key(each.batch.newest) for each in new])
 
     async def _check_epochs(self, connection: AsyncConnection, batches: Sequence[TaskBatch]) -> None:
         if not batches:
@@ -168,29 +174,22 @@ class JournalWork:
             lost = sorted(task_id for task_id in expected if found.get(task_id) != expected[task_id])
             raise LeaseLost(f"Tasks of another replica now: {', '.join(lost)}")
 
-    async def _assign_numbers(
-        self, connection: AsyncConnection, batches: Sequence[TaskBatch], changes: Sequence[BatchChanges]
-    ) -> tuple[list[int], list[int]]:
-        """The number of each new task in its context, and the position before each batch's first change."""
-        new, changed = Counter[str](), Counter[str]()
-        for batch, change in zip(batches, changes, strict=True):
-            new[batch.newest.context_id] += batch.created is not None
-            changed[batch.newest.context_id] += change.count
-        at = to_microseconds(self._at)
-        # In order, so that two replicas cannot deadlock.
+    async def _assign_places(self, connection: AsyncConnection, placed: Iterable[_Placed]) -> None:
+        by_context: defaultdict[str, list[_Placed]] = defaultdict(list)
+        for each in placed:
+            by_context[each.batch.newest.context_id].append(each)
+        added = {
+            context_id: (sum(each.batch.created is not None for each in some), sum(each.changes for each in some))
+            for context_id, some in sorted(by_context.items())  # in order, so that two replicas cannot deadlock
+        }
+        common = {"changed_at": to_microseconds(self._at), "incarnation": self._incarnation}
         rows = [
-            {
-                "context_id": context_id,
-                "tasks": new[context_id],
-                "position": changed[context_id],
-                "changed_at": at,
-                "incarnation": self._incarnation,
-            }
-            for context_id in sorted(new)
-            if new[context_id] or changed[context_id]
+            {"context_id": context_id, "tasks": new, "position": changes, **common}
+            for context_id, (new, changes) in added.items()
+            if new or changes
         ]
         if not rows:
-            return [0] * len(batches), [0] * len(batches)
+            return
         upsert = insert(connection, contexts).values(rows)
         upsert = upsert.on_conflict_do_update(
             index_elements=[contexts.c.context_id],
@@ -200,65 +199,29 @@ class JournalWork:
                 "changed_at": upsert.excluded.changed_at,
             },
         ).returning(contexts.c.context_id, contexts.c.tasks, contexts.c.position)
-        after = {row.context_id: row for row in await connection.execute(upsert)}
-        number = Counter({context_id: row.tasks - new[context_id] for context_id, row in after.items()})
-        position = Counter({context_id: row.position - changed[context_id] for context_id, row in after.items()})
-        numbers, positions = [], []
-        for batch, change in zip(batches, changes, strict=True):
-            context_id = batch.newest.context_id
-            number[context_id] += batch.created is not None
-            numbers.append(number[context_id])
-            positions.append(position[context_id])
-            position[context_id] += change.count
-        return numbers, positions
+        for context_id, tasks_after, position_after in await connection.execute(upsert):
+            new, changes = added[context_id]
+            number, position = tasks_after - new, position_after - changes
+            for each in by_context[context_id]:
+                number += each.batch.created is not None
+                each.number, each.position = number, position
+                position += each.changes
 
-    async def _write_pages(
-        self,
-        connection: AsyncConnection,
-        batches: Iterable[TaskBatch],
-        changes: Iterable[BatchChanges],
-        positions: Iterable[int],
-    ) -> None:
+    async def _write_pages(self, connection: AsyncConnection, placed: Iterable[_Placed]) -> None:
         rows = [
             {
-                **_key(batch.newest),
-                "first": batch.entries[0].generation,
-                "last": batch.entries[-1].generation,
-                "epoch": batch.newest.epoch,
-                "position": position + change.count if change.count else None,
-                "entries": entries_to_json(batch.entries),
+                **_key(each.batch.newest),
+                "first": each.batch.entries[0].generation,
+                "last": each.batch.entries[-1].generation,
+                "epoch": each.batch.newest.epoch,
+                "position": each.position + each.changes if each.changes else None,
+                "entries": entries_to_json(each.batch.entries),
             }
-            for batch, change, position in zip(batches, changes, positions, strict=True)
-            if batch.entries
+            for each in placed
         ]
         self._page_characters = {row["task_id"]: len(row["entries"]) for row in rows}
         if rows:
             await connection.execute(insert(connection, pages), rows)
-
-    async def _write_latest_changes(
-        self,
-        connection: AsyncConnection,
-        batches: Iterable[TaskBatch],
-        changes: Iterable[BatchChanges],
-        positions: Iterable[int],
-    ) -> None:
-        rows = {
-            (batch.newest.context_id, artifact_id): {
-                "context_id": batch.newest.context_id,
-                "artifact_id": artifact_id,
-                "position": position + place,
-                "task_id": batch.newest.task_id,
-                "closed": last.last_chunk,
-            }
-            for batch, change, position in zip(batches, changes, positions, strict=True)
-            for artifact_id, (place, last) in change.last.items()
-        }
-        if rows:
-            upsert = insert(connection, latest_changes)
-            values = {name: upsert.excluded[name] for name in ("position", "task_id", "closed")}
-            keys = [latest_changes.c.context_id, latest_changes.c.artifact_id]
-            ordered = [rows[key] for key in sorted(rows)]
-            await connection.execute(upsert.on_conflict_do_update(index_elements=keys, set_=values), ordered)
 
     async def _update(self, connection: AsyncConnection, batches: Sequence[TaskBatch]) -> None:
         records = [batch.newest for batch in batches]
@@ -269,9 +232,12 @@ class JournalWork:
         for record in records:
             ended = {"resumptions": 0, "cancel_requested": False} if record.state.settled else {}
             values = {**_status_columns(record), **snapshots.get(record.task_id, {}), **ended}
-            alike[tuple(values)].append(_bound(record, values))
+            named = {f"new_{name}": value for name, value in values.items()}
+            alike[tuple(values)].append({"of_context": record.context_id, "of_task": record.task_id, **named})
+        this = tasks.c.context_id == bindparam("of_context"), tasks.c.task_id == bindparam("of_task")
         for columns, rows in alike.items():
-            await connection.execute(_update_of(columns), rows)
+            of_row: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
+            await connection.execute(update(tasks).where(*this).values(of_row), rows)
 
     async def _due_snapshots(self, batches: Iterable[TaskBatch]) -> dict[str, dict[str, Any]]:
         """The snapshots of working tasks that are most overdue."""
@@ -304,13 +270,29 @@ async def remember_key(connection: AsyncConnection, key: str, record: TaskRecord
     return "" if task_id == record.task_id else task_id
 
 
+async def _write_latest_changes(connection: AsyncConnection, placed: Iterable[_Placed]) -> None:
+    rows = {
+        (each.batch.newest.context_id, artifact_id): {
+            **_key(each.batch.newest),
+            "artifact_id": artifact_id,
+            "position": each.position + place,
+            "closed": last.last_chunk,
+        }
+        for each in placed
+        for artifact_id, (place, last) in each.last.items()
+    }
+    if rows:
+        upsert = insert(connection, latest_changes)
+        values = {name: upsert.excluded[name] for name in ("position", "task_id", "closed")}
+        keys = [latest_changes.c.context_id, latest_changes.c.artifact_id]
+        ordered = [rows[key] for key in sorted(rows)]
+        await connection.execute(upsert.on_conflict_do_update(index_elements=keys, set_=values), ordered)
+
+
 async def _delete_acknowledged(connection: AsyncConnection, batches: Iterable[TaskBatch]) -> None:
     for batch in batches:
         if batch.acknowledged:
-            ours = (
-                inbox_messages.c.context_id == batch.newest.context_id,
-                inbox_messages.c.task_id == batch.newest.task_id,
-            )
+            ours = [inbox_messages.c[name] == value for name, value in _key(batch.newest).items()]
             await connection.execute(
                 delete(inbox_messages).where(*ours, inbox_messages.c.inbox_id.in_(batch.acknowledged))
             )
@@ -340,13 +322,3 @@ def _snapshot_columns(record: TaskRecord) -> dict[str, Any]:
 
 def _characters(snapshot: dict[str, Any]) -> int:
     return sum(len(snapshot[part]) for part in ("head", "transcript", "artifacts"))
-
-
-def _update_of(columns: Iterable[str]) -> Any:
-    ours = tasks.c.context_id == bindparam("of_context"), tasks.c.task_id == bindparam("of_task")
-    return update(tasks).where(*ours).values({name: bindparam(f"new_{name}") for name in columns})
-
-
-def _bound(record: TaskRecord, values: dict[str, Any]) -> dict[str, Any]:
-    named = {f"new_{name}": value for name, value in values.items()}
-    return {"of_context": record.context_id, "of_task": record.task_id, **named}

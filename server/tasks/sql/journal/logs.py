@@ -1,6 +1,6 @@
 """One task in memory: what subscribers see of it, and what is still to be written.
 
-Rule 1: a durable entry (`record.is_durable`) is published when it is committed, and so is every entry after it.
+Rule 1: an entry is published when every durable entry (`record.is_durable`) up to it is committed.
 Rule 2: the log of a task that this replica runs is ahead of the database. That of any other task repeats the database.
 Rule 3: while a task works, a new snapshot of it is due when the entries since the last one have more characters than
         that snapshot. So reading a task costs at most twice its size, and its snapshots at most twice its entries.
@@ -47,23 +47,25 @@ class TaskLog(ReadableLog):
         newest: the record with all entries, published or not.
         duplicate_of: the task that another replica has created for the same message; this one does not exist.
         unsaved_new: it is new, and not durable yet, so it cannot be read.
+        keys: deduplication keys of messages that are to be written.
+        acknowledged: ids of the inbox rows of such messages.
         unwritable: its last entries cannot be written.
         reading: held while new entries are read from the database.
     """
 
-    def __init__(self, record: TaskRecord) -> None:
+    def __init__(self, record: TaskRecord, *, new: bool = False) -> None:
         super().__init__(record)
         self.newest = record
         self.duplicate_of = ""
         self.reading = asyncio.Lock()
         self._durable = record.generation
-        self.unsaved_new = False
+        self.unsaved_new = new
         self.unwritable = False
-        self._created: TaskRecord | None = None
-        self._keys: list[str] = []
+        self.keys: list[str] = []
+        self.acknowledged: list[str] = []
+        self._created = record if new else None
         self._unpublished: list[tuple[Entry, TaskRecord, bool]] = []
         self._unsaved: list[Entry] = []
-        self._acknowledged: list[str] = []
         self._page_characters = 0
         self._snapshot_characters = 0
 
@@ -76,11 +78,6 @@ class TaskLog(ReadableLog):
     def saved(self) -> bool:
         """Whether everything is written and published."""
         return not (self._created or self._unsaved or self._unpublished)
-
-    def mark_new(self) -> None:
-        """The task is new."""
-        self.unsaved_new = True
-        self._created = self.record
 
     def adopt(self, record: TaskRecord) -> None:
         """The task is this replica's now: `record` has its new epoch."""
@@ -110,19 +107,10 @@ class TaskLog(ReadableLog):
         self._unpublished.append((entry, self.newest, durable))
         return durable
 
-    def remember(self, key: str) -> None:
-        """The newest message has this deduplication key."""
-        if key:
-            self._keys.append(key)
-
-    def acknowledge(self, inbox_id: str) -> None:
-        """The newest message is that of this inbox row."""
-        self._acknowledged.append(inbox_id)
-
     def take_batch(self) -> TaskBatch:
         """Everything that is not written yet."""
-        taken = self._created, tuple(self._keys), tuple(self._unsaved), self.newest, tuple(self._acknowledged)
-        self._created, self._keys, self._unsaved, self._acknowledged = None, [], [], []
+        taken = self._created, tuple(self.keys), tuple(self._unsaved), self.newest, tuple(self.acknowledged)
+        self._created, self.keys, self._unsaved, self.acknowledged = None, [], [], []
         return TaskBatch(self, *taken)
 
     def mark_durable(self, generation: int) -> None:

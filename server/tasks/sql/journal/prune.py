@@ -41,8 +41,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.database import Database, text_size
 from a2a_canvas.store.sql.reading import Key
-from a2a_canvas.store.sql.row_changes import content_json
-from a2a_canvas.store.sql.rows import ArtifactHead
+from a2a_canvas.store.sql.rows import ArtifactHead, content_json
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
 logger = logging.getLogger(__name__)
@@ -156,7 +155,7 @@ async def _contexts(database: Database, before: datetime, freeze: FreezeContext,
 def _idle(before: datetime) -> ColumnElement[bool]:
     """Nothing works in the context, and nothing has changed since."""
     moving = or_(tasks.c.state.not_in(ENDED), tasks.c.changed_at >= to_microseconds(before))
-    touched = or_(artifacts.c.changed >= to_microseconds(before), _held())
+    touched = or_(artifacts.c.changed >= to_microseconds(before), _leased())
     return and_(
         contexts.c.changed_at < to_microseconds(before),
         ~exists().where(tasks.c.context_id == contexts.c.context_id, moving),
@@ -164,7 +163,7 @@ def _idle(before: datetime) -> ColumnElement[bool]:
     )
 
 
-def _held() -> ColumnElement[bool]:
+def _leased() -> ColumnElement[bool]:
     return artifacts.c.holder.in_(select(replicas.c.replica_id))
 
 
@@ -280,7 +279,7 @@ async def _versions(
 
 def _free() -> ColumnElement[bool]:
     """No draft is open, and no replica has the lease."""
-    return and_(artifacts.c.draft_task.is_(None), or_(artifacts.c.holder.is_(None), ~_held()))
+    return and_(artifacts.c.draft_task.is_(None), or_(artifacts.c.holder.is_(None), ~_leased()))
 
 
 def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[bool]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import ScalarSelect, Select, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -17,7 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.server.agent.events import Transcript, TurnEvent
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
-from a2a_canvas.server.tasks.journal.journal import ContextSubscription, TaskCursor, TaskSubscription
+from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, count_fitting
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.contexts import ContextTails
@@ -37,6 +38,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Not
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.commit import COMMIT_TIMEOUT, GroupCommit
 from a2a_canvas.store.sql.database import Database, text_size
 
@@ -44,22 +46,20 @@ SIZE_BATCH = 4
 """Tasks whose sizes are read together to find out how many fit into an answer."""
 
 
-class Replica(Protocol):
-    """The lease of this process."""
-
-    @property
-    def id(self) -> str: ...
-
-
 class SqlJournal:
-    """A `Journal`, and a participant of the group commit.
+    """A `Journal`, and a participant of the group commit. Reads raise `Unavailable` if they fail.
 
     Args:
         now: the clock.
     """
 
     def __init__(
-        self, database: Database, commits: GroupCommit, replica: Replica, notify: Notify, now: Callable[[], datetime]
+        self,
+        database: Database,
+        commits: GroupCommit,
+        replica: LeaseHolder,
+        notify: Notify,
+        now: Callable[[], datetime],
     ) -> None:
         self._database = database
         self._commits = commits
@@ -74,12 +74,11 @@ class SqlJournal:
         self._closed = False
         commits.join(self)
 
-    # ----------------------------------------------------------------------- saying
+    # ----------------------------------------------------------------------- appending
 
     async def create(self, record: TaskRecord, key: str = "") -> None:
         self.check_open()
-        log = self._owned[record.task_id] = self._tails.add(TaskLog(record))
-        log.mark_new()
+        log = self._owned[record.task_id] = self._tails.add(TaskLog(record, new=True))
         await self.remember_message(key, record.task_id)
         self._dirty[record.task_id] = log
         self._commits.flush_now()
@@ -96,8 +95,9 @@ class SqlJournal:
             self._commits.flush_soon()
 
     async def remember_message(self, key: str, task_id: str) -> None:
-        self._own(task_id).remember(key)
+        log = self._own(task_id)
         if key:
+            log.keys.append(key)
             self._taken[key] = task_id
 
     async def flushed(self, task_id: str) -> None:
@@ -123,7 +123,7 @@ class SqlJournal:
     async def acknowledge(self, task_id: str, inbox_id: str, key: str) -> None:
         """Delete an inbox row: its message was just appended, or had been before."""
         log = self._own(task_id)
-        log.acknowledge(inbox_id)
+        log.acknowledged.append(inbox_id)
         await self.remember_message(key, task_id)
         self._dirty[task_id] = log
         self._commits.flush_now()
@@ -145,7 +145,7 @@ class SqlJournal:
         if self._closed:
             raise Unavailable("this server is stopping")
         if self._commits.failing:
-            raise self._commits.failing  # refused rather than kept waiting
+            raise self._commits.failing  # refused at once, in place of a long wait
 
     def _own(self, task_id: str) -> TaskLog:
         log = self._owned.get(task_id)
@@ -214,20 +214,12 @@ class SqlJournal:
     # ------------------------------------------------------------------------- refreshing
 
     async def refresh(self, task_ids: Iterable[str], context_ids: Iterable[str]) -> None:
-        """Read what other replicas have written of these tasks and contexts.
-
-        Raises:
-            Unavailable: it cannot be read now.
-        """
+        """Read what other replicas have written of these tasks and contexts."""
         await self._tails.refresh(task_ids)
         await self._contexts.refresh(context_ids)
 
     async def refresh_all(self) -> None:
-        """Read what is new of everything that is followed, in case notifications were lost.
-
-        Raises:
-            Unavailable: it cannot be read now.
-        """
+        """Read what is new of everything that is followed, in case notifications were lost."""
         await self._tails.refresh_all()
         await self._contexts.refresh_all()
 
@@ -250,7 +242,7 @@ class SqlJournal:
 
     async def follow(self, task_id: str) -> TaskSubscription:
         log = self._owned.get(task_id)
-        return TaskCursor(log if log and not log.unsaved_new else await self._tails.read(task_id))
+        return TaskSubscription(log if log and not log.unsaved_new else await self._tails.read(task_id))
 
     async def follow_context(self, context_id: str) -> ContextSubscription:
         return await self._contexts.follow(context_id)

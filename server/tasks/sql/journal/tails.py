@@ -17,7 +17,7 @@ from a2a_canvas.store.sql.database import Database
 
 
 class TaskTails:
-    """The logs of tasks, each as long as it is referenced.
+    """The logs of tasks, each as long as it is referenced. Reads raise `Unavailable` if they fail.
 
     Args:
         owns: whether this replica runs a task: then its log is ahead of the database, and is not read.
@@ -47,7 +47,6 @@ class TaskTails:
         Raises:
             TaskNotFound: there is none.
             Unreadable: its rows cannot be decoded.
-            Unavailable: it cannot be read now.
         """
         while True:
             log = self._logs.get(task_id)
@@ -62,22 +61,14 @@ class TaskTails:
                 return log
 
     async def refresh(self, task_ids: Iterable[str]) -> None:
-        """Read the new entries of these tasks.
-
-        Raises:
-            Unavailable: they cannot be read now.
-        """
+        """Read the new entries of these tasks."""
         for task_id in task_ids:
             log = self._logs.get(task_id)
             if log is not None and not log.failure and not self._owns(task_id):
                 await self._read_on(log)
 
     async def refresh_all(self) -> None:
-        """Read the new entries of all tasks that have any.
-
-        Raises:
-            Unavailable: they cannot be read now.
-        """
+        """Read the new entries of all tasks that have any."""
         elsewhere = [log.record for task_id, log in tuple(self._logs.items()) if not self._owns(task_id)]
         known = {record.task_id: record for record in elsewhere if not record.state.terminal}
         if known:
@@ -85,15 +76,11 @@ class TaskTails:
             query = query.where(tasks_in((record.context_id, task_id) for task_id, record in known.items()))
             async with self._database.read() as connection:
                 found = {row.task_id: row.generation for row in await connection.execute(query)}
-            self._fail_removed(known.keys() - found.keys())
+            for task_id in known.keys() - found.keys():  # removed with their contexts
+                log = self._logs.get(task_id)
+                if log is not None and not self._owns(task_id) and log.saved:
+                    log.fail(StreamLost())
             await self.refresh(task_id for task_id, last in found.items() if last > known[task_id].generation)
-
-    def _fail_removed(self, task_ids: Iterable[str]) -> None:
-        """End the subscriptions of tasks that were removed with their contexts."""
-        for task_id in task_ids:
-            log = self._logs.get(task_id)
-            if log is not None and not self._owns(task_id) and log.saved:
-                log.fail(StreamLost())
 
     async def _read_on(self, log: TaskLog) -> None:
         async with log.reading:

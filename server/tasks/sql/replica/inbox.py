@@ -11,21 +11,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import ColumnElement, Row, delete, func, select, tuple_, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import MessageReceived, StatusChanged, UserMessage
 from a2a_canvas.server.tasks.codec import message_of_json, message_to_json
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
+from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sql.journal.journal_reading import read_context_id, tasks_in, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, tasks
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
@@ -37,37 +37,23 @@ CHECK_INTERVAL = 1.0
 class Inbox:
     """Sends to the inboxes of other replicas' tasks, and reads those of this replica's.
 
-    Args:
-        notify: notifies the replica that runs a task, within the transaction.
+    What reads or writes raises `Unavailable` while the database cannot be used.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        journal: SqlJournal,
-        notify: Callable[[AsyncConnection, str], Awaitable[None]],
-        now: Callable[[], datetime],
-    ) -> None:
+    def __init__(self, database: Database, journal: SqlJournal, now: Callable[[], datetime]) -> None:
         self._database = database
         self._journal = journal
-        self._notify = notify
         self._now = now
         self._seen: dict[str, str] = {}  # task by inbox row: taken, but the deletion may not be durable
 
-    # ------------------------------------------------------------------------ sending
-
     async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
-        """Send a message to the replica that runs a task. False: the task settled before it took the message.
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Send a message to the replica that runs a task. False: the task settled before it took the message."""
         subscription = await self._journal.follow(task_id)
         row = {"context_id": subscription.snapshot.context_id, "task_id": task_id, "inbox_id": str(uuid4())}
         said = {"sent_at": to_microseconds(self._now()), "key": key, "message": message_to_json(message)}
         async with self._database.write() as connection:
             await connection.execute(inbox_messages.insert().values(row | said))
-            await self._notify(connection, task_id)
+            await notify(connection, Notification(inboxes=(task_id,)))
         settled = subscription.snapshot.state.settled
         while not settled:
             settled = await _wait_for_change(subscription)
@@ -76,16 +62,12 @@ class Inbox:
         return not await self._withdraw(row)
 
     async def request_cancel(self, task_id: str) -> None:
-        """Ask the replica that runs a task to cancel it.
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Ask the replica that runs a task to cancel it."""
         async with self._database.write() as connection:
             context_id = await read_context_id(connection, task_id)
             ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id
             await connection.execute(update(tasks).where(*ours).values(cancel_requested=True))
-            await self._notify(connection, task_id)
+            await notify(connection, Notification(inboxes=(task_id,)))
 
     async def _is_pending(self, row: Mapping[str, str]) -> bool:
         async with self._database.read() as connection:
@@ -96,47 +78,36 @@ class Inbox:
         async with self._database.write() as connection:
             return (await connection.execute(delete(inbox_messages).where(*_is(row)))).rowcount == 1
 
-    # ----------------------------------------------------------------------- receiving
-
     def forget(self, task_ids: Collection[str] | None = None) -> None:
         """Read the inbox rows of these tasks, or of all, again: what was taken last may never become durable."""
-        kept = {} if task_ids is None else {k: task for k, task in self._seen.items() if task not in task_ids}
-        self._seen = kept
+        self._seen = {k: task for k, task in self._seen.items() if task_ids is not None and task not in task_ids}
 
-    async def collect(self, runner: TaskRunner) -> None:
-        """Deliver the messages and the requests to cancel that wait for tasks of this replica.
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+    async def collect(self, runtime: Runtime) -> None:
+        """Deliver the messages and the requests to cancel that wait for tasks of this replica."""
         ours = self._journal.owned
         if not ours:
             return
+        pending = select(inbox_messages).order_by(inbox_messages.c.sent_at, inbox_messages.c.inbox_id)
+        pending = pending.where(tuple_(inbox_messages.c.context_id, inbox_messages.c.task_id).in_(ours))
+        cancelling = select(tasks.c.task_id).where(tasks_in(ours), tasks.c.cancel_requested)
         async with self._database.read() as connection:
-            pending = select(inbox_messages).where(
-                tuple_(inbox_messages.c.context_id, inbox_messages.c.task_id).in_(ours)
-            )
-            found = (
-                await connection.execute(pending.order_by(inbox_messages.c.sent_at, inbox_messages.c.inbox_id))
-            ).all()
-            cancelled = (
-                await connection.scalars(select(tasks.c.task_id).where(tasks_in(ours), tasks.c.cancel_requested))
-            ).all()
+            found = (await connection.execute(pending)).all()
+            cancelled = (await connection.scalars(cancelling)).all()
         for task_id in cancelled:
-            runner.interrupt(task_id)
+            runtime.interrupt(task_id)
         for row in found:
             if row.inbox_id not in self._seen:
-                await self._deliver(runner, row)
+                await self._deliver(runtime, row)
         waiting = {row.inbox_id for row in found}
         self._seen = {each: task for each, task in self._seen.items() if each in waiting}
 
-    async def _deliver(self, runner: TaskRunner, row: Row[Any]) -> None:
+    async def _deliver(self, runtime: Runtime, row: Row[Any]) -> None:
         known = await self._journal.find_duplicate(row.key)
         if not self._journal.owns(row.task_id):
             return
         if known or (message := _message(row)) is None:
             await self._acknowledge(row, "")
-        elif await runner.deliver(row.task_id, message):
+        elif await runtime.deliver(row.task_id, message):
             await self._acknowledge(row, row.key)
 
     async def _acknowledge(self, row: Row[Any], key: str) -> None:

@@ -22,7 +22,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 from sqlalchemy import delete, func, null, select, update
@@ -30,6 +29,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
 from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas, tasks
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.commit import AlreadyCommitted, ContextWork, LeaseLost
 from a2a_canvas.store.sql.database import Database, insert
@@ -57,7 +57,7 @@ _NOW = func.extract("epoch", func.clock_timestamp())
 
 
 class Lease:
-    """The lease of this process.
+    """The lease of this process. What reads or writes raises `Unavailable` while the database cannot be used.
 
     Args:
         clock: seconds, also counted while the process is stopped.
@@ -80,8 +80,6 @@ class Lease:
         self._never_disconnected = True  # since the start of the process
         self.registered = False
 
-    # ------------------------------------------------------------------------ writing
-
     def collect(self) -> _LeaseCheck:
         self._commits += 1
         return _LeaseCheck(self, self.id, self._commits)
@@ -93,14 +91,8 @@ class Lease:
         found = select(replicas.c.replica_id).where(replicas.c.replica_id == replica_id)
         return await connection.scalar(found) is not None
 
-    # ------------------------------------------------------------------------- living
-
     async def register(self) -> None:
-        """Insert the row of this replica.
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Insert the row of this replica."""
         replica = self.id
         async with self._database.write() as connection:
             await self.insert_row(connection)
@@ -120,11 +112,7 @@ class Lease:
         self._mark_unsteady()
 
     async def heartbeat(self) -> bool:
-        """Renew the lease; whether it was still held.
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Renew the lease; whether it was still held."""
         if not self.registered:
             await self.register()
         if self.exclusive:
@@ -151,11 +139,7 @@ class Lease:
         self._steady_since, self._never_disconnected = None, False
 
     async def expire_dead(self) -> None:
-        """Delete the rows of replicas whose leases have expired (rules 1 and 3).
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Delete the rows of replicas whose leases have expired (rules 1 and 3)."""
         steady = self._steady_since is not None and self._clock() - self._steady_since >= self.timing.expiry
         if self.exclusive or not (steady or self._never_disconnected):
             return
@@ -172,11 +156,8 @@ class Lease:
                 "The leases of these replicas have expired: %s. Their tasks are taken over.", ", ".join(found)
             )
 
-    async def resign(self, given_up: Callable[[AsyncConnection], Any]) -> None:
+    async def resign(self) -> None:
         """Give up the lease and every task, so that others take the tasks over at once.
-
-        Args:
-            given_up: notifies the others, within the transaction.
 
         Raises:
             Unavailable: the database cannot be used; the lease expires.
@@ -185,7 +166,7 @@ class Lease:
             ours = update(tasks).where(tasks.c.replica == self.id, tasks.c.state.in_(UNSETTLED))
             await connection.execute(ours.values(replica=null()))
             await connection.execute(delete(replicas).where(replicas.c.replica_id == self.id))
-            await given_up(connection)
+            await notify(connection, Notification(given_up=True))
 
 
 class _LeaseCheck:

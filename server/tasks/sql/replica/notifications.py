@@ -103,12 +103,9 @@ class NotificationListener:
             loops = [*loops, self._listen()]
         self._tasks = [asyncio.create_task(loop, name=loop.__name__) for loop in loops]
 
-    def cancel(self) -> None:
+    async def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
-
-    async def stop(self) -> None:
-        self.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
 

@@ -1,4 +1,4 @@
-"""The journal and the store of one replica in a database, and the loops that keep its lease and take over tasks.
+"""One replica on a database: its journal and store, the loops that keep its lease, and which tasks are its own.
 
 Rule 1: the order of the participants in the group commit is the order of the writes: first the lease, which proves that
         this replica may write, then the tasks, then the artifacts.
@@ -6,8 +6,7 @@ Rule 2: takeovers run beside the heartbeat, one at a time: a task that was claim
         to another takeover like one that nothing runs.
 Rule 3: if a transaction cannot be written for a reason that concerns one context, the tasks in it fail, and no others.
         Its tasks that could be written are taken over again from their rows.
-Rule 4: this backend calls the runtime (`TaskRunner`); the runtime knows the journal, the store and the ownership, and
-        not the backend.
+Rule 4: this backend calls the runtime; the runtime knows the journal, the store and the ownership, not the backend.
 """
 
 from __future__ import annotations
@@ -15,21 +14,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.tasks.errors import Unwritable
-from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener, notify
-from a2a_canvas.server.tasks.sql.replica.sql_ownership import ShutdownLimit, SqlOwnership
 from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim, Takeover
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits, Ref
@@ -50,7 +51,7 @@ MAX_WRITE_FAILURES = 2
 
 
 class SqlBackend:
-    """The journal, the store and the ownership of one replica.
+    """The journal and the store of one replica. It is the `Ownership` of its tasks itself.
 
     Args:
         grace: seconds that a shutdown may take; a database that does not answer is closed after a third of them.
@@ -71,49 +72,40 @@ class SqlBackend:
         self.commits.join(self._lease)
         self.journal = SqlJournal(database, self.commits, self._lease, _notify_written, now)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
-        self._inbox = Inbox(database, self.journal, _notify_inbox, now)
-        self._takeover = Takeover(database, self._lease, _notify_written, now)
-        self._limit = ShutdownLimit(database, self.commits, grace)
-        self.ownership = SqlOwnership(
-            database, self.commits, self.journal, self._lease, self._takeover, self._inbox, self._limit
-        )
+        self._inbox = Inbox(database, self.journal, now)
+        self._takeover = Takeover(database, self._lease, now)
         self._listener = NotificationListener(database, self._on_notification)
-        self._runner: TaskRunner | None = None
+        self._grace = grace
+        self._shutdown_limit: asyncio.TimerHandle | None = None
+        self._runtime: Runtime | None = None
         self._heartbeat: asyncio.Task[None] | None = None
         self._takeover_task: asyncio.Task[None] | None = None
         self._probing: asyncio.Task[str | None] | None = None
         self._takeover_due = asyncio.Event()
         self._taking_over = asyncio.Lock()
+        self._resigned = False
+        # (context, task) of tasks that this replica owns in the database, but not yet in its journal.
+        self._acquiring: Counter[tuple[str, str]] = Counter()
         self._write_failures: Counter[str] = Counter()  # by task
         self._failing: set[asyncio.Task[None]] = set()
 
-    # ------------------------------------------------------------------------- living
+    @property
+    def ownership(self) -> SqlBackend:
+        return self
 
-    async def start(self, runner: TaskRunner) -> None:
+    # ------------------------------------------------------------------------- lifetime
+
+    async def start(self, runtime: Runtime) -> None:
         """Register as a replica, and take over tasks that no replica runs.
 
         Raises:
             Unavailable: the database cannot be used.
         """
-        self._runner = runner
+        self._runtime = runtime
         await self._lease.register()
         self.commits.start()
         self._start_heartbeat()
         await self._take_over()
-        self._start_takeovers()
-
-    def pause(self) -> None:
-        """Stop writing, listening and the heartbeat at once, as a process does that is stopped by a signal."""
-        for loop in (self._heartbeat, self._takeover_task):
-            if loop:
-                loop.cancel()
-        self.commits.pause()
-        self._listener.cancel()
-
-    def unpause(self) -> None:
-        """Continue after `pause`."""
-        self.commits.start()
-        self._start_heartbeat()
         self._start_takeovers()
 
     def _start_heartbeat(self) -> None:
@@ -125,7 +117,7 @@ class SqlBackend:
 
     async def stop(self) -> None:
         """Leave the database. Turns that still run are taken over by another replica, or by the next start."""
-        self._limit.start()
+        self._limit_shutdown()
         loops = [loop for loop in (self._heartbeat, self._takeover_task, self._probing, *self._failing) if loop]
         for loop in loops:
             loop.cancel()
@@ -135,7 +127,18 @@ class SqlBackend:
         await self.commits.stop(at_once=self._database.terminated)
         await self.journal.stop()
         await self._database.close()
-        self._limit.stop()
+        if self._shutdown_limit:
+            self._shutdown_limit.cancel()
+
+    def _limit_shutdown(self) -> None:
+        """Let a database that does not answer delay the shutdown by a third of its grace, in sum."""
+        if self._shutdown_limit is None:
+            self._shutdown_limit = asyncio.get_running_loop().call_later(self._grace / 3, self._terminate)
+
+    def _terminate(self) -> None:
+        self._database.terminate()
+        if self._database.terminated:
+            self.commits.give_up("the database does not answer")
 
     async def ready(self) -> str | None:
         """Why this replica cannot serve requests now; None if it can."""
@@ -157,19 +160,16 @@ class SqlBackend:
     async def _heartbeat_loop(self) -> None:
         while True:
             await asyncio.sleep(self._lease.timing.heartbeat)
-            try:
+            # The group commit logs that the database is unavailable, if there is anything to write.
+            with suppress(Unavailable), _logged("The heartbeat failed"):
                 if await self._lease.heartbeat():
                     self._takeover_due.set()
-                elif not self.ownership.resigned:
+                elif not self._resigned:
                     self._on_lease_lost()
-            except Unavailable:
-                continue  # the group commit logs it, if there is anything to write
-            except Exception:
-                logger.exception("The heartbeat failed")
 
     def _on_lease_lost(self) -> None:
         """Another replica has taken over: memory is invalid, and this process becomes a new replica."""
-        if self.ownership.resigned:
+        if self._resigned:
             self.commits.give_up()  # it gave up its tasks itself
             return
         logger.error("This replica's lease has expired; other replicas take over its tasks.")
@@ -178,8 +178,57 @@ class SqlBackend:
         self.store.forget()
         self.commits.give_up()
         self._inbox.forget()
-        if self._runner:
-            self._runner.detach()
+        if self._runtime:
+            self._runtime.detach()
+
+    # ---------------------------------------------------------------------- ownership
+
+    async def acquire(self, task_id: str) -> TaskRecord | None:
+        record = await self.journal.get(task_id)
+        if record.state.terminal:
+            return record
+        self.journal.check_open()
+        pair, replica = (record.context_id, task_id), self._lease.id
+        self._acquiring[pair] += 1
+        try:
+            acquired = await self._takeover.acquire(record)
+            if acquired:
+                await self._refresh(task_id)
+            if acquired is None or not self._is_still(replica):
+                return None
+            self.journal.adopt(acquired)
+            return acquired
+        finally:
+            self._acquiring -= Counter((pair,))
+
+    def _is_still(self, replica: str) -> bool:
+        """Whether this process is still the replica that acquired something: it may have lost its lease meanwhile."""
+        return self._lease.id == replica and not self._resigned
+
+    async def _refresh(self, task_id: str) -> None:
+        """Let the subscribers of a task see what its last owner has written, before this replica writes more."""
+        with suppress(Unavailable):  # they have to subscribe again
+            await self.journal.refresh((task_id,), ())
+
+    async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
+        return await self._inbox.post(task_id, message, key)
+
+    async def request_cancel(self, task_id: str) -> None:
+        await self._inbox.request_cancel(task_id)
+
+    async def resign(self) -> None:
+        self._resigned = True
+        self._limit_shutdown()
+        self.journal.give_up()
+        if self._database.terminated:
+            return
+        try:
+            await self.commits.flushed()
+            await self._lease.resign()
+        except Unavailable as error:
+            logger.warning(
+                "The tasks cannot be handed over (%s). They are taken over when the lease has expired.", error.reason
+            )
 
     # ---------------------------------------------------------------------- takeovers
 
@@ -187,54 +236,38 @@ class SqlBackend:
         while True:
             await self._takeover_due.wait()
             self._takeover_due.clear()
-            try:
+            # If the database is unavailable, it is tried again after the next heartbeat.
+            with suppress(Unavailable), _logged("Tasks without an owner could not be taken over"):
                 await self._lease.expire_dead()
                 await self._take_over()
-            except Unavailable:
-                continue  # tried again after the next heartbeat
-            except Exception:
-                logger.exception("Tasks without an owner could not be taken over")
 
     async def _take_over(self) -> None:
         async with self._taking_over:
-            while await self._take_over_some():
-                pass
+            while self._runtime and not self._resigned and not self.commits.failing:
+                claims = await self._takeover.claim((*self.journal.owned, *self._acquiring))
+                for claim in claims:
+                    await self._resume(claim, self._runtime)
+                if len(claims) < CLAIM_LIMIT:
+                    return
 
-    async def _take_over_some(self) -> bool:
-        """Whether there may be more."""
-        if not self._runner or self.ownership.resigned or self.commits.failing:
-            return False
-        claims = await self._takeover.claim((*self.journal.owned, *self.ownership.acquiring))
-        for claim in claims:
-            await self._resume(claim, self._runner)
-        return len(claims) >= CLAIM_LIMIT
-
-    async def _resume(self, claim: Claim, runner: TaskRunner, write_failures: int = 0) -> None:
+    async def _resume(self, claim: Claim, runtime: Runtime, write_failures: int = 0) -> None:
         try:
             if orphan := await self._takeover.read_orphan(claim):
-                await self.ownership.refresh(claim.task_id)
-                if self.ownership.holds(claim.replica):
-                    runner.resume(replace(orphan, write_failures=write_failures))
+                await self._refresh(claim.task_id)
+                if self._is_still(claim.replica):
+                    runtime.resume(replace(orphan, write_failures=write_failures))
                     self.journal.adopt(orphan.record)
             else:
                 del self._write_failures[claim.task_id]  # it waits as before
         except Unavailable:
             raise  # it is found again: nothing runs it
         except Exception as error:  # of this task only
-            try:
+            with _logged("Task %s cannot be made to fail; it stays as it is.", claim.task_id):
                 await self._fail_claimed(claim, error)
-            except Unavailable:
-                raise
-            except Exception:
-                logger.exception("Task %s cannot be made to fail; it stays as it is.", claim.task_id)
 
     async def _fail_claimed(self, claim: Claim, reason: Exception) -> None:
-        try:
+        with _logged("Drafts of task %s stay open", claim.task_id):
             await self._close_drafts(claim.context_id, claim.task_id)
-        except Unavailable:
-            raise
-        except Exception:
-            logger.exception("Drafts of task %s stay open", claim.task_id)
         await self._takeover.fail_task(claim, reason)
 
     async def _close_drafts(self, context_id: str, task_id: str) -> None:
@@ -253,12 +286,12 @@ class SqlBackend:
         dropped = self.journal.drop(context_id)
         self.store.drop(context_id)
         self._inbox.forget(dropped)
-        if self._runner:
-            self._runner.detach(dropped)
+        if self._runtime:
+            self._runtime.detach(dropped)
         for task_id, unwritable in dropped.items():
             if unwritable:
                 self._write_failures[task_id] += 1
-                self.ownership.acquiring[context_id, task_id] += 1  # until it is adopted
+                self._acquiring[context_id, task_id] += 1  # until it is adopted
                 failing = asyncio.create_task(self._fail(context_id, task_id), name=f"end of task {task_id}")
                 self._failing.add(failing)
                 failing.add_done_callback(self._failing.discard)
@@ -271,7 +304,7 @@ class SqlBackend:
         except Exception:
             logger.exception("Task %s cannot be made to fail; it is tried again.", task_id)
         finally:
-            self.ownership.acquiring -= Counter(((context_id, task_id),))
+            self._acquiring -= Counter(((context_id, task_id),))
 
     async def _reclaim(self, context_id: str, task_id: str) -> None:
         claim = await self._takeover.reclaim(context_id, task_id)
@@ -283,8 +316,8 @@ class SqlBackend:
             await self.store.remove_drafts(context_id, task_id)  # they cannot be closed
         if failures > MAX_WRITE_FAILURES:
             await self._fail_claimed(claim, Unwritable(task_id))
-        elif self._runner:
-            await self._resume(claim, self._runner, failures)
+        elif self._runtime:
+            await self._resume(claim, self._runtime, failures)
 
     # ------------------------------------------------------------------ notifications
 
@@ -294,15 +327,22 @@ class SqlBackend:
         else:
             await self.journal.refresh(notification.tasks, notification.contexts)
         owned = {task_id for _, task_id in self.journal.owned}
-        if self._runner and (notification.everything or owned & set(notification.inboxes)):
-            await self._inbox.collect(self._runner)
+        if self._runtime and (notification.everything or owned & set(notification.inboxes)):
+            await self._inbox.collect(self._runtime)
         if notification.given_up:
             self._takeover_due.set()
 
 
+@contextmanager
+def _logged(message: str, *details: object) -> Iterator[None]:
+    """Logs an error in place of raising it, unless it is `Unavailable`."""
+    try:
+        yield
+    except Unavailable:
+        raise
+    except Exception:
+        logger.exception(message, *details)
+
+
 async def _notify_written(connection: AsyncConnection, tasks: tuple[str, ...], contexts: tuple[str, ...]) -> None:
     await notify(connection, Notification(tasks, contexts))
-
-
-async def _notify_inbox(connection: AsyncConnection, task_id: str) -> None:
-    await notify(connection, Notification(inboxes=(task_id,)))

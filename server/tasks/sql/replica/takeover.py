@@ -35,8 +35,8 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     to_microseconds,
 )
 from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, replicas, tasks
-from a2a_canvas.server.tasks.sql.journal.journal_writing import Notify
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
+from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
@@ -68,30 +68,23 @@ class Claim:
 
 
 class Takeover:
-    """Takes over tasks for the replica of a lease.
+    """Takes over tasks for the replica of a lease. Every method raises `Unavailable` while the database cannot be used.
 
     Args:
-        notify: notifies the other replicas, within the transaction, of a task that has failed.
         now: the clock.
     """
 
-    def __init__(self, database: Database, lease: Lease, notify: Notify, now: Callable[[], datetime]) -> None:
+    def __init__(self, database: Database, lease: Lease, now: Callable[[], datetime]) -> None:
         self._database = database
         self._lease = lease
-        self._notify = notify
         self._now = now
         self._maybe_leaked: set[tuple[str, str]] = set()
-
-    # ------------------------------------------------------------------------ claiming
 
     async def claim(self, running: Iterable[tuple[str, str]]) -> tuple[Claim, ...]:
         """Claim some tasks that work, and whose replica is dead.
 
         Args:
             running: (context, task) of those that this replica runs or is about to.
-
-        Raises:
-            Unavailable: the database cannot be used.
         """
         replica = self._lease.id
         if not self._lease.registered:
@@ -120,11 +113,7 @@ class Takeover:
         return tuple(sorted(claims, key=lambda claim: order[claim.context_id, claim.task_id]))
 
     async def reclaim(self, context_id: str, task_id: str) -> Claim | None:
-        """Claim a task of this replica again; None if another replica has it, or it is settled.
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Claim a task of this replica again; None if another replica has it, or it is settled."""
         ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id, tasks.c.replica == self._lease.id
         claimed = update(tasks).where(*ours, tasks.c.state.in_(UNSETTLED)).values(epoch=tasks.c.epoch + 1)
         async with self._database.write() as connection:
@@ -158,14 +147,11 @@ class Takeover:
         dead = tasks.c.replica.not_in(select(replicas.c.replica_id))
         return or_(tasks.c.replica == replica, tasks.c.replica.is_(None), dead)
 
-    # ------------------------------------------------------------------------- reading
-
     async def read_orphan(self, claim: Claim) -> Orphan | None:
         """A claimed task, to be resumed; None if it waits as before (rule 2), or was claimed by another replica.
 
         Raises:
             Unreadable: its rows cannot be decoded.
-            Unavailable: the database cannot be used.
         """
         async with self._database.read() as connection:
             found = await read_tasks(connection, select(*ALL_COLUMNS, tasks.c.cancel_requested).where(_still(claim)))
@@ -181,11 +167,7 @@ class Takeover:
         return Orphan(record, claim.resumptions, cancel_requested)
 
     async def fail_task(self, claim: Claim, reason: Exception) -> None:
-        """Write that the task has failed, because it cannot be resumed (rule 3).
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Write that the task has failed, because it cannot be resumed (rule 3)."""
         unexpected = None if isinstance(reason, Unreadable) else reason
         cause = reason.__cause__ or reason
         logger.error("Task %s cannot be resumed, and has failed: %r", claim.task_id, cause, exc_info=unexpected)
@@ -203,16 +185,10 @@ class Takeover:
             page = {"context_id": claim.context_id, "task_id": claim.task_id, "first": generation, "last": generation}
             said = entries_to_json([Entry(claim.epoch, generation, at, failed)])
             await connection.execute(pages.insert().values(**page, epoch=claim.epoch, entries=said))
-            await self._notify(connection, (claim.task_id,), ())
-
-    # ----------------------------------------------------------------------- acquiring
+            await notify(connection, Notification((claim.task_id,)))
 
     async def acquire(self, record: TaskRecord) -> TaskRecord | None:
-        """Acquire a task that waits for input; None if it has changed since it was read, or a replica runs it.
-
-        Raises:
-            Unavailable: the database cannot be used.
-        """
+        """Acquire a task that waits for input; None if it has changed since it was read, or a replica runs it."""
         if not self._lease.registered:
             await self._lease.register()
         waits = tasks.c.state == record.state.value, tasks.c.generation == record.generation
@@ -228,8 +204,7 @@ class Takeover:
 def _still(claim: Claim) -> ColumnElement[bool]:
     """The task, unless it was claimed again."""
     return and_(
-        tasks.c.context_id == claim.context_id,
-        tasks.c.task_id == claim.task_id,
+        tasks_in([(claim.context_id, claim.task_id)]),
         tasks.c.replica == claim.replica,
         tasks.c.epoch == claim.epoch,
     )

@@ -18,7 +18,7 @@ from a2a_canvas.server.agent.events import (
     ToolUseStarted,
 )
 from a2a_canvas.server.agent.model import Usage
-from a2a_canvas.server.agent.models.script import load_script
+from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, reclaim
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.store.edits import EditAborted, EditStarted, Selection
@@ -169,7 +169,7 @@ def script(tmp_path_factory):
 
     async def no_time(seconds: float) -> None: ...
 
-    return lambda: load_script(file, sleep=no_time)
+    return lambda: ScriptedModel(file, sleep=no_time)
 
 
 async def test_undisturbed_the_script_comes_to_its_end(script) -> None:

@@ -12,10 +12,9 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     CurrentArtifact,
     VersionDiff,
     VersionList,
-    artifact_path,
-    context_path,
     parse_path,
 )
+from a2a_canvas.server.wire import artifact_path, context_path
 
 IDS = st.one_of(
     st.sampled_from(["events", "versions", "diff", ".", "..", "a/b", "50%", "%2F", "a?b#c", " ", "+", "\n", "é 😀"]),

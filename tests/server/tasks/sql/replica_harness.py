@@ -78,11 +78,16 @@ class Replica:
 
     def freeze(self) -> None:
         """Stand still, as a process does that is stopped by a signal."""
-        self.backend.pause()
+        for loop in (self.backend._heartbeat, self.backend._takeover_task, *self.backend._listener._tasks):
+            if loop:
+                loop.cancel()
+        self.backend.commits.pause()
 
     def thaw(self) -> None:
         """Go on as if nothing had happened."""
-        self.backend.unpause()
+        self.backend.commits.start()
+        self.backend._start_heartbeat()
+        self.backend._start_takeovers()
 
     async def crash(self, *, expire: bool = True) -> None:
         """End without a word: what was not written is gone.

@@ -29,7 +29,7 @@ from a2a_canvas.server.agent.model import (
     ToolResult,
     ToolUse,
 )
-from a2a_canvas.server.agent.models.script import ScriptError, load_script
+from a2a_canvas.server.agent.models.script import ScriptedModel, ScriptError
 
 SCRIPT = """
 rules:
@@ -79,7 +79,7 @@ def model(tmp_path):
         file = tmp_path / "s.yaml"
         file.write_text(text, encoding="utf-8")
         numbers = itertools.count(1)
-        return load_script(file, **{"new_id": lambda: f"id{next(numbers)}", **seams})
+        return ScriptedModel(file, **{"new_id": lambda: f"id{next(numbers)}", **seams})
 
     return load
 

@@ -177,17 +177,13 @@ async def test_an_epoch_in_which_nothing_was_said_is_not_used_again(several) -> 
     assert (await ended(b, task_id)).epoch == 3
 
 
-async def _nobody(connection: object, tasks: object, contexts: object) -> None:
-    """There is nobody to be told."""
-
-
 class Mute:
     """A replica that takes tasks over and dies before it has said a word."""
 
     def __init__(self, url: str) -> None:
         self._database = Database(url)
         self._lease = Lease(self._database, LeaseTiming())
-        self._takeover = Takeover(self._database, self._lease, _nobody, lambda: datetime.now(UTC))
+        self._takeover = Takeover(self._database, self._lease, lambda: datetime.now(UTC))
 
     async def __aenter__(self) -> "Mute":
         await self._lease.register()

@@ -370,10 +370,10 @@ async def test_nothing_is_taken_over_while_nothing_can_be_written(several) -> No
     await working(a, 1, 1)
     await a.crash(expire=False)
     b = await idle(several, HELLO)
-    b.backend.commits._failing = Unavailable("the last try failed")
+    b.backend.commits.failing = Unavailable("the last try failed")
     await take_over(b)
     assert await columns(b, "t0", "resumptions", "epoch") == (0, 1)
-    b.backend.commits._failing = None
+    b.backend.commits.failing = None
     await take_over(b)
     assert (await ended(b, "t0")).state is State.COMPLETED
 

@@ -19,8 +19,7 @@ from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
 from a2a_canvas.store.models import Document, Ref
 from a2a_canvas.store.sql import writing as rows
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.row_changes import RowChanges, row_changes
-from a2a_canvas.store.sql.rows import StoredDocument
+from a2a_canvas.store.sql.rows import RowChanges, StoredDocument, row_changes
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Hold, answer, ask, broken, parts, text, write
 from tests.server.tasks.runtime.runtime_harness import rest
@@ -190,7 +189,7 @@ async def test_a_change_that_cannot_be_encoded_fails_its_task_alone(
     several: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def encoded(known: StoredDocument, document: Document, *rest: Any) -> RowChanges:
-        if POISON in document.content.text:
+        if POISON in document.artifact.text:
             raise ValueError("no such code")
         return row_changes(known, document, *rest)
 
