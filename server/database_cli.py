@@ -43,7 +43,7 @@ async def database_command(options: argparse.Namespace, out: TextIO) -> int:
     """
     settings = load(given_options(options))
     if settings.database == "memory":
-        raise DatabaseError("--database memory keeps nothing: name the file or the server that the command is for.")
+        raise DatabaseError("--database memory stores nothing: name the file or the server that the command is for.")
     action = options.action
     async with open_database(settings.database, shared=action == "check", new=action == "upgrade") as database:
         out.write(await _done(options, settings, database) + "\n")

@@ -22,7 +22,7 @@ PRUNE_INTERVAL = timedelta(hours=1)
 
 
 def retention_of(settings: Settings) -> Retention:
-    """How long rows are kept."""
+    """How long rows are stored."""
     versions, contexts = settings.keep_versions, settings.keep_contexts
     return Retention(
         journals=timedelta(days=settings.keep_journals),

@@ -110,7 +110,7 @@ def banner(settings: Settings, llm: LLM) -> Iterator[str]:
         yield open_to_all.strip()
     memory = settings.database == "memory"
     where = "in memory, and lost when it stops" if memory else f"in {without_password(settings.database)}"
-    yield f"Tasks and artifacts are kept {where}."
+    yield f"Tasks and artifacts are stored {where}."
 
 
 def _is_loopback(host: str) -> bool:

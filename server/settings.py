@@ -191,7 +191,7 @@ def _sqlite_url(url: str) -> str:
     if path == url or not path:
         raise ValueError(f"must be {SQLITE_FORM} (three slashes; four before a path that begins with one)")
     if "?" in path or path.startswith((":memory:", "file:")):
-        raise ValueError(f"must be {SQLITE_FORM}, with the name of a file and nothing else; 'memory' keeps nothing")
+        raise ValueError(f"must be {SQLITE_FORM}, with the name of a file and nothing else; 'memory' stores nothing")
     return url
 
 

@@ -77,7 +77,7 @@ class ArtifactStore(Protocol):
         ...
 
     async def discard(self, ref: Ref) -> Applied | None:
-        """Undo the call that is being written; None if watchers have nothing to learn."""
+        """Undo the call that is being written; None if subscribers need no event."""
         ...
 
 

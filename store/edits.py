@@ -3,8 +3,8 @@
 An edit is announced (`EditStarted`), grows (`EditChunk`) and ends in exactly one of two ways: `EditCompleted`, which
 the change of the artifact follows at once, or `EditAborted`, which leaves the artifact unchanged.
 
-Law: `old[:start] + updated_content + old[end:]` is the new text, whatever the strategy. Under `replace` the chunks,
-joined, are `updated_content`.
+Invariant: `old[:start] + updated_content + old[end:]` is the new text, whatever the strategy. Under `replace` the
+chunks, joined, are `updated_content`.
 """
 
 from __future__ import annotations

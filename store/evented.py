@@ -87,7 +87,7 @@ class EventedArtifactStore(StoreWrapper):
         return await self._changed(applied)
 
     async def resend(self, ref: Ref) -> None:
-        """Report the whole artifact again, after an edit that watchers saw was aborted.
+        """Report the whole artifact again, after an edit that subscribers saw was aborted.
 
         A draft of another task is not reported if there is a version, because that task may still discard it.
 

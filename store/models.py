@@ -273,11 +273,11 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The result of a mutation, with what a watcher has to do.
+    """The result of a mutation, with what a subscriber has to do.
 
     Attributes:
         artifact: the artifact after the mutation.
-        append: whether a watcher that has the artifact only has to add `new` to its parts.
+        append: whether a subscriber that has the artifact only has to add `new` to its parts.
         new: the parts that were added (only with `append`).
         last_chunk: no draft is open: `version` has been made, or made the current one.
         version: the number of the version that this change belongs to, closed or still a draft.
@@ -295,5 +295,5 @@ class Applied:
 
     @property
     def parts(self) -> Parts:
-        """The parts to send to a watcher: the new ones, or all."""
+        """The parts to send to a subscriber: the new ones, or all."""
         return self.new if self.append else self.artifact.parts

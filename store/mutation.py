@@ -151,7 +151,7 @@ def complete_call(document: Document, ref: Ref) -> Document:
 
 
 def discard_call(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
-    """Undo the call that was being written (rules 3 and 4). None if watchers need no event."""
+    """Undo the call that was being written (rules 3 and 4). None if subscribers need no event."""
     draft = document.draft
     if draft is None or not draft.dirty or draft.task_id != ref.task_id:
         return document, None

@@ -136,7 +136,7 @@ class _EditCall(StreamingCall[ArtifactEditInput]):
             raise CallRefused("new_text is the same as old_text, so nothing was changed. Write what is to be new.")
         try:
             applied = await self._edit.complete()
-        except BaseException:  # also after a cancellation, watchers learn that the edit has ended
+        except BaseException:  # also after a cancellation, subscribers learn that the edit has ended
             await self._undo()
             raise
         self._edit = None

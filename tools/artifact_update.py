@@ -1,13 +1,13 @@
 """`artifact_update`: the model writes an artifact, which grows while the call is being written.
 
-Law: a call acted on while it streams, however it is cut, leaves what applying the whole call at once leaves.
+Invariant: a call acted on while it streams, however it is cut, leaves what applying the whole call at once leaves.
 
 So text goes to the store delta by delta, but only after `append` and `artifact_id` are known; earlier text is held
 back. A file or a data part goes when the next part begins or the call ends, so that the last change of the call can
 carry what came after it (`name`, `last_chunk`).
 
 A replacement is refused if somebody else has changed the artifact since the model last read or wrote it, and the
-model is told what was changed. An append needs no such check.
+model gets a report of what was changed. An append needs no such check.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class ToolStream(Protocol):
 
     @property
     def label(self) -> str:
-        """The progress to show to readers ("Writing report.md…"); empty until it is known."""
+        """The progress to show to subscribers ("Writing report.md…"); empty until it is known."""
         ...
 
     async def feed(self, fragment: str) -> None:

@@ -1,6 +1,6 @@
 """One edit of a range of an artifact's text, from its announcement to its one change.
 
-Rule 1: until the edit is complete only watchers see it. The store has no draft of it, so no other task has to wait.
+Rule 1: until the edit is complete only subscribers see it. The store has no draft of it, so no other task has to wait.
 Rule 2: a complete edit is applied to the passage that was selected, even if others have changed the artifact meanwhile:
         the passage is found again (`store/tracking.py`), or the edit fails. It is never guessed.
 Rule 3: every announced edit ends with `complete` or `abort`.
@@ -116,14 +116,14 @@ class EditStream:
         """End the edit without a change.
 
         Args:
-            again: another attempt follows, so watchers do not need the whole artifact.
+            again: another attempt follows, so subscribers do not need the whole artifact.
         """
         await self._store.notify(EditAborted(self._id, self.target.artifact_id, self._selection))
         if not again:
             await self.show()
 
     async def show(self) -> None:
-        """Send watchers the whole artifact."""
+        """Send subscribers the whole artifact."""
         await self._store.resend(self._ref)
 
     def _completed(self, target: EditTarget, written: str, updated: str) -> EditCompleted:

@@ -27,8 +27,8 @@ BlockKind = Literal["text", "thinking", "tool_use"]
 
 @dataclass(slots=True)
 class AnswerBlock:
-    """A block of an answer. `signature` and `redacted` seal a thinking block; if it is `altered`, its text had
-    surrogates that were replaced, and the seal does not fit any more."""
+    """A block of an answer. `signature` and `redacted` sign a thinking block; if it is `altered`, its text had
+    surrogates that were replaced, and the signature does not fit any more."""
 
     place: ev.BlockPosition
     kind: BlockKind

@@ -15,7 +15,7 @@ from typing import Final
 
 
 class Phase(StrEnum):
-    """What a reader is shown."""
+    """What a subscriber is shown."""
 
     WORKING = "working"
     THINKING = "thinking"
@@ -37,7 +37,7 @@ class PhaseError(Exception):
     """A signal came that its phase does not allow: the turn was already over."""
 
     def __init__(self, phase: Phase, signal: Signal) -> None:
-        super().__init__(f"The turn is {phase.value!r}: the signal {signal.value!r} cannot come any more.")
+        super().__init__(f"Signal {signal.value!r} after the turn has ended.")
         self.phase = phase
         self.signal = signal
 

@@ -45,7 +45,7 @@ class TaskFinished(TaskError):
 class TaskTakesNoMessages(TaskError):
     def __init__(self, task_id: str) -> None:
         super().__init__(
-            f"Task {task_id!r} is an edit and takes no further messages. Wait until it is done, or cancel it; "
+            f"Task {task_id!r} is an operation and takes no further messages. Wait until it is done, or cancel it; "
             "a message without taskId starts a new task."
         )
         self.task_id = task_id
@@ -67,7 +67,7 @@ class ContextMismatch(TaskError):
 
 class Unwritable(TaskError):
     def __init__(self, task_id: str) -> None:
-        super().__init__("What was sent could not be stored, and is not accepted: a fault of this server, in its log.")
+        super().__init__("The message could not be stored and was not accepted. This is a server error; see its log.")
         self.task_id = task_id
 
 

@@ -87,7 +87,7 @@ class TaskRecord:
         artifacts: those the task has changed, in the order in which it first did.
         transcript: what the model must be shown again.
         reply: the visible text of the round so far.
-        call_open: a model call has started, and has not completed.
+        call_open: a model call, not a tool call, has started and has not completed. The name is stored.
         open_edits: by their ids.
     """
 

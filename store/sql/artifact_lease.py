@@ -33,7 +33,7 @@ ACQUIRE_SECONDS = 5.0
 POLL_SECONDS = 0.05
 """Seconds between two attempts."""
 IDLE_SECONDS = 1.0
-"""Seconds that an unused lease is kept."""
+"""Seconds that an unused lease is retained."""
 
 
 class LeaseHolder(Protocol):

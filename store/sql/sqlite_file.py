@@ -26,7 +26,7 @@ _Identity = tuple[int, int]
 
 
 class DatabaseFile:
-    """The file of a database. A link stands for its target."""
+    """The file of a database. A link is resolved to its target."""
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
@@ -109,7 +109,7 @@ class FileLock:
     """The lock of a database file (rule 4).
 
     Args:
-        path: the file of the database. A link stands for its target.
+        path: the file of the database. A link is resolved to its target.
     """
 
     def __init__(self, path: Path) -> None:

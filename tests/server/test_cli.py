@@ -209,7 +209,7 @@ def test_it_says_where_it_listens_what_its_card_says_and_who_can_use_it(
 )
 def test_it_says_where_it_keeps_what_it_has_and_no_password(database: str, where: str) -> None:
     *_, last = banner(Settings(database=database), ScriptedModel(SCRIPT))
-    assert last == f"Tasks and artifacts are kept {where}."
+    assert last == f"Tasks and artifacts are stored {where}."
 
 
 def test_without_a_model_it_says_that_it_only_rehearses() -> None:

@@ -281,7 +281,7 @@ def test_a_check_is_for_a_file_that_a_server_has_open_too(tmp_path: Path, capsys
 @pytest.mark.parametrize("command", ["upgrade", "check", "prune"])
 def test_there_is_nothing_to_do_for_memory(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = refusal(capsys, "db", command, "--database", "memory")
-    assert said.startswith("--database memory keeps nothing: ")
+    assert said.startswith("--database memory stores nothing: ")
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--database", "sqlite"], "--database=sqlite: must be sqlite:///FILE (three slashes; four before"),
         (["--database", "sqlite://canvas.db"], "--database=sqlite://canvas.db: must be sqlite:///FILE (three"),
         (["--database", "sqlite:///"], "--database=sqlite:///: must be sqlite:///FILE (three slashes"),
-        (["--database", "sqlite:///:memory:"], "'memory' keeps nothing"),
+        (["--database", "sqlite:///:memory:"], "'memory' stores nothing"),
         (["--database", "sqlite:///file:x"], "with the name of a file and nothing else"),
         (["--database", "sqlite:///x.db?mode=ro"], "with the name of a file and nothing else"),
         (["--database", "postgresql"], f"--database=postgresql: must be {SERVER}; in a user or password @ : "),

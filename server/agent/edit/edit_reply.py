@@ -8,7 +8,7 @@ A reply passes the stages of this table in order; each removes what is no docume
 | `_EchoedTags` | echoed tags of the prompt and the context in them (rules 2 to 4) | - |
 | `_with_line_ends` | line breaks other than those of the artifact (rule 5) | - |
 | `without_fence` | a code fence around the reply, and a preamble before it (`reply_fence.py`) | it may be text |
-| `_without_mark` | the mark that stands for a deletion (rule 6) | more text follows |
+| `_without_mark` | the mark of a deletion (rule 6) | more text follows |
 | `_with_ends` | line breaks at the end, or adds them (rules 7 to 10) | - |
 
 Thinking:
@@ -38,9 +38,9 @@ Rule 9: any other insertion stays as it is. But a fence hides whether its text e
         removed, and the insertion begins a line on which more text follows, a line break is added.
 Rule 10: to nothing nothing is added.
 
-Law: the joined results of `feed` and `flush` do not depend on how the reply is cut. No more than `HEAD` characters are
-held back at the beginning, and after it no more than a line that may be a fence, but for rule 1
-and for rule 4 of the fence.
+Invariant: the joined results of `feed` and `flush` do not depend on how the reply is cut. No more than `HEAD`
+characters are held back at the beginning, and after it no more than a line that may be a fence, but for rule 1 and
+for rule 4 of the fence.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class EditReply:
 
     @property
     def remarks(self) -> str:
-        """What the model said after its text, without the blanks around it; known after `flush`."""
+        """What the model wrote after its text, without the blanks around it; known after `flush`."""
         return "\n\n".join(filter(None, (self._found.remarks.strip(), self._found.remarks_after_tags.strip())))
 
     @property

@@ -79,7 +79,7 @@ async def check_operation(operation: Operation, context_id: str, store: Artifact
         artifact = await store.get(ref)
     except ArtifactNotFound:
         raise InvalidOperation("artifactId", f"is {ref.artifact_id!r}; this context has no such artifact") from None
-    # Watchers know the number of the draft's version already: naming it is not invalid, but too early.
+    # Subscribers know the number of the draft's version already: naming it is not invalid, but too early.
     _check_versions(operation, len(await store.versions(ref)) + artifact.open)
     if isinstance(operation, SelectionEdit) and not artifact.open:
         with suppress(PassageLost, VersionPruned):  # the task will be rejected

@@ -258,7 +258,7 @@ class ClaudeModel:
         most, counted = _number(_LIMIT, error), _number(_COUNTED, error)
         if most is None or not _SMALLEST_WINDOW <= most < self._context_window:
             return False
-        logger.warning("the model has a window of %d tokens: say so with --context-window", most)
+        logger.warning("the model has a window of %d tokens: set --context-window", most)
         self._context_window = most
         return counted is not None and counted <= self.window
 

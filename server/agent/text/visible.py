@@ -74,7 +74,7 @@ PAIRS: Final[Mapping[str, str | None]] = {  # what opens -> what closes, both to
     "<|start_header_id|>": "<|end_header_id|>",  # Llama 3: the role
     "<|header_start|>": "<|header_end|>",  # Llama 4: the role
     "<|action_start|>": "<|action_end|>",  # InternLM
-    "<|start|>": "<|message|>",  # gpt-oss: role and channel; what the channels say is not told apart
+    "<|start|>": "<|message|>",  # gpt-oss: role and channel; the channels are treated alike
     "<|channel|>": "<|message|>",  # gpt-oss: the channel, when the role is not repeated
     "<|tool_calls_section_begin|>": "<|tool_calls_section_end|>",  # Kimi K2
     "<|tool_call_begin|>": "<|tool_call_end|>",  # Kimi K2, when the section around it is lost
@@ -155,7 +155,7 @@ class VisibleText:
     def __init__(self) -> None:
         self._shown = CodeFinder()  # has read what was shown
         self._open = ""  # the end of the text, while it may become a tag
-        self._stub = ""  # what stands right before it and may become one, should it be removed
+        self._stub = ""  # what is right before it and may become one, should it be removed
         self._hidden, self._depth = "", 0  # the element that hides what comes, and how many of it are open
         self._inner = ""  # the tag begun in it
         self._kept: list[str] = []  # all of it, tag first, if it may be prose

@@ -134,7 +134,7 @@ def note_of(intent: Intent) -> str:
         case VersionStep():
             return f"[The user's own step in artifact {to_json(intent.artifact_id)}: {_step(intent)}]"
         case Put():
-            return f"[The user has edited artifact {to_json(intent.artifact_id)} with their own hands]"
+            return f"[The user has edited artifact {to_json(intent.artifact_id)} directly]"
         case _:
             assert_never(intent)
 

@@ -66,7 +66,7 @@ class TurnLimits:
 class TurnRequest:
     """One turn: a new one, or one that continues after a pause or a crash.
 
-    After a crash it runs when `resume.reclaim` has ended what was open, and continues from the transcript: completed
+    After a crash it runs when `roll_back_drafts` has ended what was open, and continues from the transcript: completed
     calls are not repeated, the text after the last one is generated again.
 
     Attributes:

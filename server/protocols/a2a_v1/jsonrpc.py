@@ -1,7 +1,7 @@
 """A2A over JSON-RPC, `POST /`: 1.0 is answered here, 0.3 by the SDK's adapter.
 
 Rules:
-1. The guard stands in front (`guard/http_guard.py`): it has parsed and checked the call, and left it in the scope.
+1. The guard runs before this (`guard/http_guard.py`): it has parsed and checked the call, and left it in the scope.
 2. An answer has HTTP status 200, the request's id, and `result` or `error`.
 3. What fails before a stream's first event has an ordinary answer. What fails later is the stream's last event, with
    `event: error`.

@@ -51,7 +51,7 @@ class ReplySoFar:
         self._due = False
 
     def send(self) -> Iterator[TurnEventJson]:
-        """The reply as it stands, if there is one."""
+        """The reply so far, if there is one."""
         self._due, self._sent_length = False, len(self._text)
         if self._text:
             yield assistant(str(self._text))

@@ -87,7 +87,7 @@ class RunProjection:
         """What the subscriber is sent for an entry.
 
         Args:
-            behind: the next entry is there already, so that a reply as it stands now would be stale at once.
+            behind: the next entry is there already, so that the reply so far would be stale at once.
         """
         event = entry.event
         if _ends_text(event):

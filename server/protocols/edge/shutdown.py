@@ -4,9 +4,9 @@ Rules:
 1. Requests that arrive after the shutdown has begun are refused: HTTP with 503, gRPC with UNAVAILABLE.
 2. The shutdown takes `grace` seconds at most: the runtime gets all but the last ANSWER_GRACE of them, and is then
    abandoned.
-3. An answer that outlives the runtime (its task runs on another server or waits for input, its reader is slow) gets
+3. An answer that outlives the runtime (its task runs on another server or waits for input, its client is slow) gets
    DRAIN_SHARE of the rest, and is then cancelled. An HTTP answer that had begun is complete nevertheless, with a final
-   event if its protocol has one: a reader can tell a server that stopped from a connection that broke.
+   event if its protocol has one: a client can tell a server that stopped from a connection that broke.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def final_event_of(scope: Scope) -> FinalEvent:
 
 
 class ShutdownMiddleware:
-    """ASGI middleware for the rules of HTTP. It stands inside the guard, which may wait long for a body."""
+    """ASGI middleware for the rules of HTTP. It is inside the guard, which may wait long for a body."""
 
     def __init__(self, app: ASGIApp, *, shutdown: Shutdown) -> None:
         self._app = app
@@ -180,7 +180,7 @@ class GracefulServer(uvicorn.Server):
     """uvicorn, except that the application shuts down while uvicorn waits for the answers, not after it.
 
     Args:
-        stop: the application's `Shutdown`. `config.timeout_graceful_shutdown` closes the connection of a reader that
+        stop: the application's `Shutdown`. `config.timeout_graceful_shutdown` closes the connection of a client that
             does not take the end of its answer: it must not be less than the shutdown's grace.
     """
 

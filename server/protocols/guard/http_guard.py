@@ -218,7 +218,7 @@ class _GuardedAnswer:
             raise error
 
     async def _last_event(self, cause: BaseException) -> None:
-        """An error event: the reader can tell that the stream broke. The SDK's 0.3 REST streams have none."""
+        """An error event: the client can tell that the stream broke. The SDK's 0.3 REST streams have none."""
         refusal = Refusal(type(cause), cause.message) if isinstance(cause, A2AError) else INTERNAL_REFUSAL
         data = json.dumps(self._binding.payload(refusal), ensure_ascii=False)
         body = f"event: error\r\ndata: {data}\r\n\r\n".encode()

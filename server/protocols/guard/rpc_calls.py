@@ -5,7 +5,7 @@ Rules:
    as the message of its method, a 0.3 call as its JSON, which the SDK's adapter reads.
 2. A 0.3 call is tried here with the SDK's models and converters first: what passes cannot make them raise. That parses
    it twice, and gives errors without the text of an exception.
-3. The checks go envelope, version, params: a caller with the wrong version is told that, not what is wrong in the rest.
+3. The checks go envelope, version, params: a caller with the wrong version learns that, not what is wrong in the rest.
 4. An unknown method passes: the route answers it.
 5. Codes are the SDK's: a 0.3 request that does not fit its model is InvalidRequest, a 1.0 one is InvalidParams.
 """

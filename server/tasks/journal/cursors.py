@@ -1,9 +1,9 @@
-"""An append-only log that is read by cursors. It is linked forward only, so unread items are kept by their readers.
+"""An append-only log that is read by cursors. It is linked forward only, so the cursors hold what they have not read.
 
 Rule 1: a cursor gets every item that was appended after it was made, once and in order.
 Rule 2: a cursor costs nothing but the items it has not read; appending costs the same however many there are.
-Rule 3: a log may fail: a reader that has read all items gets the error.
-Rule 4: an item is kept as long as a cursor has still to read it, and no longer. This needs no bookkeeping:
+Rule 3: a log may fail: a cursor that has read all items gets the error.
+Rule 4: an item stays in memory while a cursor has still to read it, and no longer. This needs no bookkeeping:
         a cursor holds the link to the item it reads next, so what every cursor has passed is unreachable.
 """
 
@@ -34,12 +34,12 @@ class Log(Generic[T]):
         self._waiting: set[asyncio.Future[None]] = set()
 
     def append(self, item: T) -> None:
-        """Add an item; `wake` wakes the readers that wait for it."""
+        """Add an item; `wake` wakes the cursors that wait for it."""
         filled, self.end = self.end, _Link()
         filled.filled = item, self.end
 
     def fail(self, error: Exception) -> None:
-        """Append nothing more; readers get `error` when they have read everything."""
+        """Append nothing more; cursors get `error` when they have read everything."""
         self.failure = error
         self.wake()
 

@@ -1,8 +1,8 @@
-"""Which replica runs a task. A task has one owner replica; the others ask it.
+"""Which replica runs a task. One replica at most does; the others ask it. (The owner of a task is its caller.)
 
-Rule 1: only the owner writes a task's journal. A replica that wants something of another one's task asks its owner.
-Rule 2: any replica may acquire a task without an owner: one that waits for input, or whose owner has died.
-Rule 3: a replica that has lost a task cannot write its journal any more: every try raises `Detached`.
+Rule 1: only the replica that runs a task writes its journal. Another one that wants something of the task asks it.
+Rule 2: any replica may acquire a task that none runs: one that waits for input, or whose replica has died.
+Rule 3: a replica that has lost a task cannot write its journal any more: every attempt raises `Detached`.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Ownership(Protocol):
     """Which replica runs which task."""
 
     async def acquire(self, task_id: str) -> TaskRecord | None:
-        """Make this replica the owner of a task without one. None: another replica runs it."""
+        """Run a task that no replica runs here. None: another replica runs it."""
         ...
 
     async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
-        """Send a message to the owner of a task. False: the task ended, or paused, before it took the message.
+        """Send a message to the replica that runs a task. False: the task ended, or paused, before it took the message.
 
         Args:
             key: the message's deduplication key; empty if it has none.
@@ -68,7 +68,7 @@ class Ownership(Protocol):
         ...
 
     async def request_cancel(self, task_id: str) -> None:
-        """Ask the owner of a task to cancel it. The task's journal tells when it is done."""
+        """Ask the replica that runs a task to cancel it. The task's journal tells when it is done."""
         ...
 
     async def resign(self) -> None:

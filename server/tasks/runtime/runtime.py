@@ -69,7 +69,7 @@ class Runtime:
     """Runs the tasks of this process; it is the `TaskRunner` of its backend.
 
     Args:
-        ownership: which replica runs which task; None if there is only this process, and it keeps nothing.
+        ownership: which replica runs which task; None if there is only this process, and it stores nothing.
         admission: how many turns run at once, and how many wait.
         now, new_id: the clock and the source of ids.
         sleep: waits before a model call is retried.

@@ -2,7 +2,7 @@
 
 Rule 1: no task stays `working` with nobody working on it: the last entry of a turn is its status, whatever ends it.
 Rule 2: a turn that is detached from its task (the lease was lost) emits nothing more, not even that.
-Rule 3: a turn that was interrupted by a crash is first reclaimed: taken back to the last completed call
+Rule 3: a turn that was interrupted by a crash is first rolled back to the last completed call
         (`agent/turn/resume.py`). It is resumed `MAX_RESUMPTIONS` times at most, because a task that crashes its server
         must end.
 Rule 4: only so many turns run at once (`admission.py`). The others wait as `submitted`, or, if they are resumed, in the
@@ -55,13 +55,15 @@ logger = logging.getLogger(__name__)
 
 MAX_RESUMPTIONS = 2
 RETRY_DELAY = 0.2
-"""Seconds between two tries of a turn to reach the database."""
+"""Seconds between two attempts of a turn to reach the database."""
 TOO_MANY_RESUMPTIONS = (
     f"The server broke down in the middle of this task {MAX_RESUMPTIONS + 1} times, "
     "so it has been given up. Send it again."
 )
 
-NOT_STORED = "What this task said could not be stored, so it has failed. The server's log says why. Send it again."
+NOT_STORED = (
+    "The output of this task could not be stored, so it failed; the server log has the reason. Send the message again."
+)
 
 Run = Callable[[Emit], Awaitable[None]]
 

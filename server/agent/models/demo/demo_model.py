@@ -4,10 +4,10 @@ It is not a language model, and says so. It reads English key words only (`comma
 same tools, one call per round, as a real model would.
 
 Rule 1: what it says next is a pure function of the request (`plan`): the newest message, the calls made since
-        and their results. Nothing is kept between requests.
+        and their results. Nothing is stored between requests.
 Rule 2: the newest message is what it works on, also when it came along with tool results; an answer to
         `ask_user` is no new message.
-Rule 3: only tools that the request offers are called. A failed call ends the turn with what the tool said.
+Rule 3: only tools that the request offers are called. A failed call ends the turn with the tool's result.
 Rule 4: the last round of the turn has text and no call. `NOTICE` ends the first reply of a conversation: that
         text, or a question or refusal that comes before it.
 Rule 5: to an edit it replies with the new text and nothing else (`editing.py`), or with the mark that deletes it.

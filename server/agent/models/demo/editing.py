@@ -145,8 +145,8 @@ def _longer(passage: EditPrompt) -> str:
     if mark:
         return f"{text}\n{_indent(text)}{mark} More could be done here."
     if text.rstrip()[-1:] in (".", "!", "?"):
-        return f"{text} It is worth saying whom this concerns, and why, with an example."
-    return f"{text}: what it means, whom it concerns, and an example"
+        return f"{text} It is worth saying who is affected, and why, with an example."
+    return f"{text}: what it means, who is affected, and an example"
 
 
 def _added(passage: EditPrompt) -> str | None:

@@ -3,8 +3,8 @@
 It is derived from the messages alone, so that a restarted server continues.
 
 Rule 1: a turn begins with a user's message, and its rule is the first that matches that message.
-Rule 2: a message that comes along with tool results goes with the turn at work, unless that turn is over:
-        every round was said, `decline_task` was accepted, or the task ended before a call was answered
+Rule 2: a message that comes along with tool results belongs to the current turn, unless that turn is over:
+        every round was played, `decline_task` was accepted, or the task ended before a call was answered
         (`UNANSWERED`). An answer to `ask_user` never begins a turn.
 Rule 3: a round with calls is done when each of them was made, in one assistant message or in several; a round
         without calls is done by the next assistant message. No completed call is made again.

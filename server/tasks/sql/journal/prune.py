@@ -10,7 +10,7 @@ Rule 3 (contexts): a context is deleted with all its rows when none of its tasks
         out, as by rules 1 and 2: a request that uses it again in that moment finds the current artifacts.
 Rule 4: an artifact that is leased by a living replica is left for the next time. On SQLite no row says so; there the
         process asks its own store (`store/sql/artifact_lease.py`, rule 4).
-Rule 5: after a day, the deduplication keys of messages and the inbox rows that no owner has taken are deleted.
+Rule 5: after a day, the deduplication keys of messages and the inbox rows that no replica has taken are deleted.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ FreezeContext = Callable[[str], AbstractContextManager[bool]]
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long rows are kept; None is for ever.
+    """How long rows are stored; None is for ever.
 
     Attributes:
         journals: entries of a task, after its end.

@@ -1,10 +1,10 @@
-"""Inboxes: what a replica asks of the owner of a task, namely to take a message, or to cancel the task.
+"""Inboxes: what a replica asks of the one that runs a task, namely to take a message, or to cancel the task.
 
-Rule 1: a message waits in `inbox_messages` until the owner of its task has taken it; its row is deleted in the
+Rule 1: a message waits in `inbox_messages` until the replica that runs its task has taken it; its row is deleted in the
         transaction that writes the message to the task. So it is taken exactly once. The row of a message that has
         reached the task in another way is deleted as well.
 Rule 2: the sender waits for that. If the task settles first, the sender withdraws the message and sends it again.
-Rule 3: a request to cancel is a flag on the task, which a new owner finds, too.
+Rule 3: a request to cancel is a flag on the task, which the next replica finds, too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Inbox:
     # ------------------------------------------------------------------------ sending
 
     async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
-        """Send a message to the owner of a task. False: the task settled before it took the message.
+        """Send a message to the replica that runs a task. False: the task settled before it took the message.
 
         Raises:
             Unavailable: the database cannot be used.
@@ -65,7 +65,7 @@ class Inbox:
         return not await self._withdraw(row)
 
     async def request_cancel(self, task_id: str) -> None:
-        """Ask the owner of a task to cancel it.
+        """Ask the replica that runs a task to cancel it.
 
         Raises:
             Unavailable: the database cannot be used.

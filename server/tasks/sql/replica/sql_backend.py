@@ -3,7 +3,7 @@
 Rule 1: the order of the participants in the group commit is the order of the writes: first the lease, which proves that
         this replica may write, then the tasks, then the artifacts.
 Rule 2: takeovers run beside the heartbeat, one at a time: a task that was claimed and is not adopted yet would look
-        like a leaked one to another takeover.
+        to another takeover like one that nothing runs.
 Rule 3: if a transaction cannot be written for a reason that concerns one context, the tasks in it fail, and no others.
         Its tasks that could be written are taken over again from their rows.
 Rule 4: this backend calls the runtime (`TaskRunner`); the runtime knows the journal, the store and the ownership, and
@@ -219,7 +219,7 @@ class SqlBackend:
             else:
                 del self._write_failures[claim.task_id]  # it waits as before
         except Unavailable:
-            raise  # it is found again as a leaked task
+            raise  # it is found again: nothing runs it
         except Exception as error:  # of this task only
             try:
                 await self._fail_claimed(claim, error)
@@ -264,7 +264,7 @@ class SqlBackend:
                 failing.add_done_callback(self._failing.discard)
 
     async def _fail(self, context_id: str, task_id: str) -> None:
-        """End a task that could not be written. If this fails too, the task is found again as a leaked one."""
+        """End a task that could not be written. If this fails too, it is found again: nothing runs it."""
         pause = partial(asyncio.sleep, RETRY_SECONDS)
         try:
             await retry_while_unavailable(partial(self._reclaim, context_id, task_id), pause)

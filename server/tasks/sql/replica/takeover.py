@@ -1,4 +1,4 @@
-"""How a task without a living owner becomes this replica's.
+"""How a task whose replica is dead becomes this replica's.
 
 Rule 1: tasks that work and whose replica has no row in `replicas` are claimed, a few at a time, so that replicas share
         them. A claim changes columns only, raises the epoch, and is committed before any record is read: the rows are
@@ -113,7 +113,7 @@ class Takeover:
         return tuple(sorted(claims, key=lambda claim: order[claim.context_id, claim.task_id]))
 
     async def reclaim(self, context_id: str, task_id: str) -> Claim | None:
-        """Claim a task of this replica again; None if it has another owner, or is settled."""
+        """Claim a task of this replica again; None if another replica has it, or it is settled."""
         ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id, tasks.c.replica == self._lease.id
         claimed = update(tasks).where(*ours, tasks.c.state.in_(UNSETTLED)).values(epoch=tasks.c.epoch + 1)
         async with self._database.write() as connection:
@@ -123,7 +123,7 @@ class Takeover:
     async def _find_orphans(
         self, connection: AsyncConnection, replica: str, running: set[tuple[str, str]]
     ) -> list[tuple[str, str]]:
-        """Tasks that work without an owner: some of dead replicas, and those that this replica has leaked."""
+        """Tasks to claim: some of dead replicas, and tasks of this replica that nothing runs."""
         pair = select(tasks.c.context_id, tasks.c.task_id).where(tasks.c.state.in_(UNSETTLED))
         ours = await connection.execute(pair.where(tasks.c.replica == replica))
         # Seen in two scans: in the first, a request may just be about to acquire it.
@@ -188,7 +188,7 @@ class Takeover:
             await notify(connection, Notification((claim.task_id,)))
 
     async def acquire(self, record: TaskRecord) -> TaskRecord | None:
-        """Acquire a task that waits for input; None if it has changed since it was read, or has an owner."""
+        """Acquire a task that waits for input; None if it has changed since it was read, or a replica runs it."""
         if not self._lease.registered:
             await self._lease.register()
         waits = tasks.c.state == record.state.value, tasks.c.generation == record.generation

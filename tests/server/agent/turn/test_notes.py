@@ -40,7 +40,7 @@ NOTES = {
         (VersionStep("doc", Undo(group=True)), ": undo of all that one task did]"),
         (VersionStep("doc", Redo(group=True)), ": redo of all that one task did]"),
         (VersionStep("doc", Restore(3)), ": version 3 restored]"),
-        (Put("doc", "secret", 1), '[The user has edited artifact "doc" with their own hands]'),
+        (Put("doc", "secret", 1), '[The user has edited artifact "doc" directly]'),
     ],
 )
 def test_every_intent_has_its_note(intent, note) -> None:
