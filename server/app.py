@@ -20,7 +20,7 @@ from starlette.middleware import Middleware
 
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.claude_params import available
-from a2a_canvas.server.agent.models.demo import NOTICE, Rehearsal
+from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
@@ -39,7 +39,7 @@ from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.settings import Settings, SettingsError
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.tools.registry import TOOLS
 
 SCRIPT = "script:"

@@ -9,7 +9,7 @@ from typing import Protocol
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from a2a_canvas.server.client.arguments import add_commands, run_command
-from a2a_canvas.server.client.requests import CannotBeDone
+from a2a_canvas.server.client.operations import CannotBeDone
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,8 +63,8 @@ def _serve(options: argparse.Namespace) -> int:
 def _db(options: argparse.Namespace) -> int:
     import asyncio
 
-    from a2a_canvas.server.database import DatabaseError
     from a2a_canvas.server.database_cli import database_command
+    from a2a_canvas.server.open_database import DatabaseError
     from a2a_canvas.server.settings import SettingsError
 
     try:

@@ -6,9 +6,9 @@ import argparse
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from a2a_canvas.server.database import DatabaseError, open_database
 from a2a_canvas.server.durable_backend import retention_of
 from a2a_canvas.server.migrations import check, upgrade
+from a2a_canvas.server.open_database import DatabaseError, open_database
 from a2a_canvas.server.settings import Settings, add_options, given_options, load
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, prune
 from a2a_canvas.store.sql.database import Database

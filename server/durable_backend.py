@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from a2a_canvas.server.database import make_database, prepare_database
+from a2a_canvas.server.open_database import make_database, prepare_database
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune

@@ -17,7 +17,7 @@ from math import ceil
 import uvicorn
 
 from a2a_canvas.server.agent.model import LLM
-from a2a_canvas.server.agent.models.demo import NOTICE, Rehearsal
+from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
 from a2a_canvas.server.app import choose_llm, create_app
 from a2a_canvas.server.protocols.a2a_v1.card import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
@@ -82,7 +82,7 @@ def serve(options: argparse.Namespace) -> int:
 
 async def _check_database(settings: Settings) -> None:
     """Raises `SettingsError` if the server could not use its database. A SQLite file is created and upgraded."""
-    from a2a_canvas.server.database import DatabaseError, make_database, prepare_database
+    from a2a_canvas.server.open_database import DatabaseError, make_database, prepare_database
 
     database = make_database(settings.database)
     try:

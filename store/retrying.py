@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from a2a_canvas.store.base import ArtifactStore, StoreWrapper, T
+from a2a_canvas.store.artifact_store import ArtifactStore, StoreWrapper, T
 from a2a_canvas.store.errors import Unavailable
 
 

@@ -14,12 +14,12 @@ from pydantic import AfterValidator, Field
 
 from a2a_canvas.store.models import Artifact, text_of
 from a2a_canvas.store.text.unicode import replace_surrogates
-from a2a_canvas.tools.base import StrictInput, Tool, Workspace
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.find_quote import find_once
 from a2a_canvas.tools.json_stream import Delta, JsonEvent, Value
 from a2a_canvas.tools.part_inputs import ArtifactId
 from a2a_canvas.tools.streaming import CallRefused, InputHead, StreamingCall
+from a2a_canvas.tools.tool import StrictInput, Tool, Workspace
 
 NAME = "artifact_edit"
 DESCRIPTION = """\
@@ -88,7 +88,7 @@ class _EditCall(StreamingCall[ArtifactEditInput]):
     def _take(self, event: JsonEvent) -> None:
         match event:
             case Value(path=("artifact_id" | "old_text" as field,), value=value):
-                self._head = self._head.knowing(field, value)
+                self._head = self._head.with_field(field, value)
             case Delta(path=("new_text",), text=text):
                 self._pieces.append(text)
             case _:

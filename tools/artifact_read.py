@@ -7,8 +7,8 @@ from pydantic import BaseModel, Field
 from a2a_canvas.store.errors import PassageLost, StoreError, VersionConflict
 from a2a_canvas.store.models import Artifact, DataPart, JsonValue, Part, TextPart, Version
 from a2a_canvas.store.text.spans import Span, difference, lines_of
-from a2a_canvas.tools.base import Done, Failed, Outcome, Workspace, to_json, whole_input_tool
 from a2a_canvas.tools.part_inputs import part_output
+from a2a_canvas.tools.tool import Done, Failed, Outcome, Workspace, to_json, whole_input_tool
 
 EXCERPT = 600
 """Characters of a passage changed by others that are shown, of the old and of the new text each."""

@@ -7,8 +7,8 @@ from pydantic import Field
 from a2a_canvas.store.changes import Restore, Undo
 from a2a_canvas.store.errors import LimitReached, StoreError
 from a2a_canvas.tools.artifact_read import refusal_of
-from a2a_canvas.tools.base import Done, Failed, Outcome, StrictInput, Workspace, whole_input_tool
 from a2a_canvas.tools.part_inputs import ArtifactId
+from a2a_canvas.tools.tool import Done, Failed, Outcome, StrictInput, Workspace, whole_input_tool
 
 
 class RestoreInput(StrictInput):

@@ -21,10 +21,10 @@ from pydantic import BeforeValidator, Field
 
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.models import Applied, Kind, Part, Ref, text_part
-from a2a_canvas.tools.base import StrictInput, Tool, Workspace
 from a2a_canvas.tools.json_stream import Begin, Delta, JsonEvent, JsonStream, Path, Value
 from a2a_canvas.tools.part_inputs import ArtifactId, Encodable, PartInput, TextInput, part_input, require_portable
 from a2a_canvas.tools.streaming import InputHead, StreamingCall
+from a2a_canvas.tools.tool import StrictInput, Tool, Workspace
 
 NAME = "artifact_update"
 DESCRIPTION = """\
@@ -46,7 +46,7 @@ A text of more than about 5,000 words goes in several calls, one per answer, wit
 """
 
 
-def _truth(value: object) -> object:
+def _bool_of_string(value: object) -> object:
     """Some models write true and false in quotes."""
     return {"true": True, "false": False}.get(value.strip().lower(), value) if isinstance(value, str) else value
 
@@ -59,7 +59,7 @@ def _from_text(value: object) -> object:
         return value
 
 
-Bool = Annotated[bool, BeforeValidator(_truth)]
+Bool = Annotated[bool, BeforeValidator(_bool_of_string)]
 
 
 class ArtifactInput(StrictInput):
@@ -157,7 +157,7 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
         match event.path:
             case ("append" | "last_chunk" as field,) | ("artifact", "artifact_id" | "name" | "description" as field):
                 if isinstance(event, Value):
-                    self._head = self._head.knowing(field, event.value)
+                    self._head = self._head.with_field(field, event.value)
             case ("artifact", "parts", int()):
                 self._take_part(event)
             case ("artifact", "parts", int(), str() as field):

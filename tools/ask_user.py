@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from a2a_canvas.tools.base import Ask, Decline, Outcome, Workspace, whole_input_tool
+from a2a_canvas.tools.tool import Ask, Decline, Outcome, Workspace, whole_input_tool
 
 NotBlank = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 

@@ -17,7 +17,7 @@ from a2a_canvas.store.models import Applied, Author
 from a2a_canvas.store.text.spans import Span, Unit, from_codepoints, length, splice
 from a2a_canvas.store.text.unicode import replace_surrogates
 from a2a_canvas.store.tracking import track
-from a2a_canvas.tools.base import Workspace
+from a2a_canvas.tools.tool import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class EditStream:
     async def start(self) -> None:
         """Announce the edit."""
         target = self.target
-        await self._store.notify(
+        await self._store.report_edit(
             EditStarted(self._id, target.artifact_id, self._selection, self._strategy, target.version)
         )
 
@@ -93,7 +93,7 @@ class EditStream:
         text = replace_surrogates(text)
         if text:
             self._pieces.append(text)
-            await self._store.notify(EditChunk(self._id, self.target.artifact_id, self._selection, text))
+            await self._store.report_edit(EditChunk(self._id, self.target.artifact_id, self._selection, text))
 
     async def complete(self) -> Applied:
         """Make the change: one new version.
@@ -118,7 +118,7 @@ class EditStream:
         Args:
             again: another attempt follows, so subscribers do not need the whole artifact.
         """
-        await self._store.notify(EditAborted(self._id, self.target.artifact_id, self._selection))
+        await self._store.report_edit(EditAborted(self._id, self.target.artifact_id, self._selection))
         if not again:
             await self.show()
 

@@ -14,7 +14,7 @@ from heapq import nlargest
 from itertools import islice
 
 from a2a_canvas.store.text.spans import Span, lines_of
-from a2a_canvas.tools.base import to_json
+from a2a_canvas.tools.tool import to_json
 
 MAX_COUNT = 1000
 """Occurrences that are counted."""
@@ -98,8 +98,8 @@ def _cut(line: str, at: int) -> str:
 def _absent(text: str, quote: str) -> str:
     why = "old_text does not occur in the artifact's text. Nothing was changed."
     if blanks := _with_other_whitespace(text, quote):
-        said = blanks.of(text)
-        excerpt = to_json(said[:MAX_EXCERPT]) + ("… (cut)" if len(said) > MAX_EXCERPT else "")
+        blank_text = blanks.of(text)
+        excerpt = to_json(blank_text[:MAX_EXCERPT]) + ("… (cut)" if len(blank_text) > MAX_EXCERPT else "")
         line = lines_of(text, blanks)[0]
         return f"{why} It differs only in whitespace: at line {line} the text says {excerpt}. Quote it exactly so."
     near = _nearest(text, quote)

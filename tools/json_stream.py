@@ -182,7 +182,7 @@ class JsonStream:
             position = _STEPS[self._state](self, text, position)
         return events
 
-    def flush(self) -> list[JsonEvent]:
+    def finish(self) -> list[JsonEvent]:
         """The end of the text. Returns the events that waited for it (a number at the top level).
 
         Raises:

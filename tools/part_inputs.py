@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, model_validator
 
 from a2a_canvas.store.models import DataPart, FilePart, JsonValue, Part, TextPart, text_part
 from a2a_canvas.store.text.unicode import require_utf8, valid_id
-from a2a_canvas.tools.base import StrictInput
+from a2a_canvas.tools.tool import StrictInput
 
 MAX_DEPTH = 30
 """Levels of nesting. A protobuf message may nest 100 deep, a level of JSON takes three, and a task is around it."""

@@ -7,7 +7,7 @@ from a2a_canvas.tools.artifact_read import artifact_list, artifact_read
 from a2a_canvas.tools.artifact_restore import artifact_restore
 from a2a_canvas.tools.artifact_update import artifact_update
 from a2a_canvas.tools.ask_user import ask_user, decline_task
-from a2a_canvas.tools.base import Tool
+from a2a_canvas.tools.tool import Tool
 
 TOOLS: tuple[Tool, ...] = (
     artifact_update,

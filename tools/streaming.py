@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from a2a_canvas.store.errors import LimitReached, StoreError
 from a2a_canvas.tools.artifact_read import refusal_of
-from a2a_canvas.tools.base import Done, Failed, InputT, Outcome, StrictInput, Workspace, explain, not_json
 from a2a_canvas.tools.json_stream import Begin, JsonError, JsonEvent, JsonStream, Path, Value
+from a2a_canvas.tools.tool import Done, Failed, InputT, Outcome, StrictInput, Workspace, explain, not_json
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class CallRefused(Exception):
 class InputHead(StrictInput):
     """Fields of the input that are needed before it is complete. Each one is checked when it arrives."""
 
-    def knowing(self, field: str, value: object) -> Self:
+    def with_field(self, field: str, value: object) -> Self:
         """Raises `ValidationError`."""
         return self.model_copy(update={field: getattr(type(self).model_validate({field: value}), field)})
 
@@ -116,7 +116,7 @@ class StreamingCall(ABC, Generic[InputT]):
             await self._act(events)
 
     async def _finish(self) -> Outcome:
-        self._json.flush()
+        self._json.finish()
         if self._error and self._invalid:
             return self._error
         whole = self._input.model_validate(self._json.value)

@@ -9,7 +9,7 @@ from typing import assert_never
 from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged, ToolFailed, ToolSucceeded
 from a2a_canvas.server.agent.model import ModelError, StopReason, ToolResult
 from a2a_canvas.store.models import NO_METADATA, Applied, Metadata
-from a2a_canvas.tools.base import Ask, Decline, Done, Failed, Outcome
+from a2a_canvas.tools.tool import Ask, Decline, Done, Failed, Outcome
 
 INTERNAL_ERROR = "Something went wrong in this server; the operator's log has the details."
 
@@ -86,7 +86,7 @@ def ending_from_stop_reason(reason: StopReason) -> Ending | None:
             return None
 
 
-MAX_TRIES = 3
+MAX_ATTEMPTS = 3
 """Attempts of a model call, the first one included."""
 RETRY_DELAYS = (0.5, 2.0)
 """Seconds before the second and the third attempt, before jitter."""
@@ -94,11 +94,11 @@ MAX_RETRY_DELAY = 30.0
 """The most seconds that a provider's `retry-after` may cause."""
 
 
-def retry_delay(tries_left: int, error: ModelError, jitter: float) -> float:
+def retry_delay(attempts_left: int, error: ModelError, jitter: float) -> float:
     """The seconds to wait before a retry.
 
     Args:
-        tries_left: the attempts that are left, the next one included.
+        attempts_left: the attempts that are left, the next one included.
         jitter: 0 to 1, at random, so that turns that failed together do not retry together.
     """
-    return min(max(RETRY_DELAYS[-tries_left] * (0.75 + jitter / 2), error.retry_after or 0), MAX_RETRY_DELAY)
+    return min(max(RETRY_DELAYS[-attempts_left] * (0.75 + jitter / 2), error.retry_after or 0), MAX_RETRY_DELAY)

@@ -166,19 +166,19 @@ class _SelectionForm(_Form):
         return SelectionRequest(self.start, self.end, self.unit, self.text, self.line_start, last_line)
 
 
-class _ArtifactForm(_Form):
+class _ArtifactOperationForm(_Form):
     artifact_id: Id
     base_version: int | None = None
 
 
-class _FocusForm(_ArtifactForm):
+class _FocusForm(_ArtifactOperationForm):
     selection: _SelectionForm | None = None
 
     def focus(self) -> Focus:
         return Focus(self.artifact_id, self.base_version, self.selection.to_request() if self.selection else None)
 
 
-class _EditForm(_ArtifactForm):
+class _EditForm(_ArtifactOperationForm):
     op: Literal["edit"]
     selection: _SelectionForm
     strategy: Strategy = "replace"
@@ -188,7 +188,7 @@ class _EditForm(_ArtifactForm):
         return SelectionEdit(self.artifact_id, selection, self.strategy, instruction, self.base_version)
 
 
-class _StepForm(_ArtifactForm):
+class _StepForm(_ArtifactOperationForm):
     op: Literal["undo", "redo"]
     group: bool = False
 
@@ -197,7 +197,7 @@ class _StepForm(_ArtifactForm):
         return VersionStep(self.artifact_id, step(self.base_version, self.group))
 
 
-class _RestoreForm(_ArtifactForm):
+class _RestoreForm(_ArtifactOperationForm):
     op: Literal["restore"]
     version: int
 
@@ -205,7 +205,7 @@ class _RestoreForm(_ArtifactForm):
         return VersionStep(self.artifact_id, Restore(self.version, self.base_version))
 
 
-class _PutForm(_ArtifactForm):
+class _PutForm(_ArtifactOperationForm):
     op: Literal["put"]
     text: str
 
@@ -229,10 +229,10 @@ class _AgentStackForm(BaseModel):
 
 
 def _instruction(parts: Parts, description: str = "") -> str:
-    said = dict.fromkeys(words for words in (description.strip(), instruction_of(parts)) if words)
-    if not said:
+    texts = dict.fromkeys(words for words in (description.strip(), instruction_of(parts)) if words)
+    if not texts:
         raise InvalidOperation("message.parts", "must say in a text what is to be changed")
-    return "\n".join(said)
+    return "\n".join(texts)
 
 
 _OPERATIONS: Mapping[str, type[_EditForm | _StepForm | _RestoreForm | _PutForm]] = {

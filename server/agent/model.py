@@ -1,8 +1,8 @@
 """The interface to language models: `LLM`, its requests, and the closed union of its events.
 
-Every adapter (`models/claude.py`, `models/script`, `models/demo`) turns a `ModelRequest` into a stream of `ModelEvent`.
-An adapter either ends its stream with exactly one `MessageStop` or raises `ModelError`; a stream that ends in any other
-way is broken, and so is one with a delta or stop for a block that never started.
+Every adapter (`models/claude.py`, `models/script`, `models/rehearsal`) turns a `ModelRequest` into a stream of
+`ModelEvent`. An adapter either ends its stream with exactly one `MessageStop` or raises `ModelError`.
+A stream that ends in any other way is broken, and so is one with a delta or stop for a block that never started.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class EditPrompt:
     Attributes:
         name: the artifact's name; `language` is that of `language_of`, empty if unknown.
         before, selected, after: the selection (empty for an insertion point) and the text shown on either side.
-        lines: whether the sender named the lines of the selection.
+        selected_by_lines: whether the sender named the lines of the selection.
         line_end: "\\r\\n" if every line of the artifact ends in it.
         outline: that of the artifact; may be empty.
         place: where the selection is, as "lines 3-5 of 120".
@@ -115,7 +115,7 @@ class EditPrompt:
     after: str
     instruction: str
     strategy: Strategy
-    lines: bool = False
+    selected_by_lines: bool = False
     line_end: Literal["\n", "\r\n"] = "\n"
     outline: str = ""
     place: str = ""

@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TextIO
 
-from a2a_canvas.server.client.requests import (
+from a2a_canvas.server.client.operations import (
     DEFAULT_URL,
     REDO,
     REDO_STEP,
@@ -52,38 +52,38 @@ def run_command(options: argparse.Namespace, program: str, out: TextIO, err: Tex
     return asyncio.run(_command(options, program, out, err))
 
 
-def _command(given: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Coroutine[Any, Any, int]:
+def _command(options: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Coroutine[Any, Any, int]:
     from a2a_canvas.server.client import artifacts, send
 
-    if given.command == "send":
-        request = SendRequest(given.text, given.url, given.context, given.task, given.json, program)
+    if options.command == "send":
+        request = SendRequest(options.text, options.url, options.context, options.task, options.json, program)
         return send.send(request, out, err)
-    target = ArtifactTarget(given.context, getattr(given, "artifact", ""), given.url, given.json, program)
-    match given.command:
+    target = ArtifactTarget(options.context, getattr(options, "artifact", ""), options.url, options.json, program)
+    match options.command:
         case "artifacts":
             return artifacts.artifacts(target, out, err)
         case "show":
-            return artifacts.show(target, given.version, out, err)
+            return artifacts.show(target, options.version, out, err)
         case "versions":
             return artifacts.versions(target, out, err)
         case "diff":
-            return artifacts.diff(target, given.version, given.since, out, err)
+            return artifacts.diff(target, options.version, options.since, out, err)
         case _:
             from a2a_canvas.server.client.edit import operate
 
-            return operate(target, _operation(given), out, err)
+            return operate(target, _operation(options), out, err)
 
 
-def _operation(given: argparse.Namespace) -> ArtifactOperation | EditRequest:
-    match given.command:
+def _operation(options: argparse.Namespace) -> ArtifactOperation | EditRequest:
+    match options.command:
         case "edit":
-            return EditRequest(given.instruction, given.place, given.strategy, given.base)
+            return EditRequest(options.instruction, options.place, options.strategy, options.base)
         case "restore":
-            return restore(given.version)
+            return restore(options.version)
         case "put":
-            return put(_text_of(given.file), given.base)
+            return put(_text_of(options.file), options.base)
         case _:
-            operation: ArtifactOperation = given.operation
+            operation: ArtifactOperation = options.operation
             return operation
 
 

@@ -31,7 +31,7 @@ from a2a_canvas.server.client.display import (
 )
 from a2a_canvas.server.client.exchange import exit_code
 from a2a_canvas.server.client.fold import artifact_event
-from a2a_canvas.server.client.requests import ArtifactTarget, ClientError
+from a2a_canvas.server.client.operations import ArtifactTarget, ClientError
 from a2a_canvas.server.client.terminal import Terminal, exact, json_line
 from a2a_canvas.server.wire import artifact_path, context_path
 
@@ -90,12 +90,12 @@ class ArtifactReader:
     async def _read(self, path: str, query: dict[str, str | int]) -> dict[str, Any]:
         body = await self._get(path, {"Accept": "application/json"}, query)
         try:
-            said = json.loads(body)
+            answer = json.loads(body)
         except ValueError:
-            said = None
-        if not isinstance(said, dict):
+            answer = None
+        if not isinstance(answer, dict):
             raise _not_ours(self.base, "what it says is not JSON")
-        return said
+        return answer
 
     async def _get(self, path: str, headers: dict[str, str], query: dict[str, Any]) -> bytes:
         url = f"{self.base}/artifacts/{path}"
@@ -110,15 +110,15 @@ class ArtifactReader:
         return answer.content
 
 
-def text_of(said: dict[str, Any]) -> str:
+def text_of(artifact: dict[str, Any]) -> str:
     """The text of an artifact or a version; an artifact has at most one."""
-    return "".join(part.text for part in proto_of(said).parts if part.HasField("text"))
+    return "".join(part.text for part in proto_of(artifact).parts if part.HasField("text"))
 
 
-def proto_of(said: dict[str, Any]) -> pb.Artifact:
+def proto_of(artifact: dict[str, Any]) -> pb.Artifact:
     """An artifact or a version as A2A's message."""
     try:
-        return ParseDict(said, pb.Artifact(), ignore_unknown_fields=True)
+        return ParseDict(artifact, pb.Artifact(), ignore_unknown_fields=True)
     except ParseError as error:
         raise ClientError(f"The server's answer cannot be used: {error}") from error
 
@@ -145,11 +145,11 @@ async def artifacts(target: ArtifactTarget, out: TextIO, err: TextIO) -> int:
     """
 
     async def run(reader: ArtifactReader, terminal: Terminal) -> None:
-        said = await reader.listing()
+        answer = await reader.listing()
         if target.json:
-            json_line(out, said)
+            json_line(out, answer)
         else:
-            _table(artifact_rows(said.get("artifacts", [])), "There are no artifacts yet.", out, terminal)
+            _table(artifact_rows(answer.get("artifacts", [])), "There are no artifacts yet.", out, terminal)
 
     return await _reading(target, out, err, run)
 
@@ -174,11 +174,11 @@ async def versions(target: ArtifactTarget, out: TextIO, err: TextIO) -> int:
     """Print all versions of an artifact, the current one marked."""
 
     async def run(reader: ArtifactReader, terminal: Terminal) -> None:
-        said = await reader.read("versions")
+        answer = await reader.read("versions")
         if target.json:
-            json_line(out, said)
+            json_line(out, answer)
         else:
-            _table(version_rows(said.get("versions", [])), "There is no version yet.", out, terminal)
+            _table(version_rows(answer.get("versions", [])), "There is no version yet.", out, terminal)
 
     return await _reading(target, out, err, run)
 
@@ -194,12 +194,12 @@ async def diff(target: ArtifactTarget, version: int | None, since: int | None, o
     async def run(reader: ArtifactReader, terminal: Terminal) -> None:
         number = int((await reader.read()).get("version", 0)) if version is None else version
         query = {} if since is None else {"from": since}
-        said = await reader.read("versions", str(number), "diff", **query)
-        text = str(said.get("diff", ""))
+        answer = await reader.read("versions", str(number), "diff", **query)
+        text = str(answer.get("diff", ""))
         if target.json:
-            json_line(out, said)
+            json_line(out, answer)
         elif not text:
-            same = f"Version {said.get('from')} and version {said.get('to')} have the same text."
+            same = f"Version {answer.get('from')} and version {answer.get('to')} have the same text."
             terminal.show(PlainLine(same) if out.isatty() else StatusText(same))
         else:
             exact(out, coloured(clean(line_breaks_marked(text))) if out.isatty() else text)
@@ -234,7 +234,7 @@ def _table(rows: Sequence[tuple[str, ...]], nothing: str, out: TextIO, terminal:
 # ------------------------------------------------------------------------ as text
 
 
-def version_rows(said: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+def version_rows(versions: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Versions as the rows of a table, after its header."""
     rows = [
         (
@@ -245,12 +245,12 @@ def version_rows(said: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
             size_of(int(each.get("size", 0))),
             "incomplete" if each.get("incomplete") else "",
         )
-        for each in said
+        for each in versions
     ]
     return [("", "version", "author", "made of", "size", ""), *rows]
 
 
-def artifact_rows(said: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+def artifact_rows(artifacts: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Artifacts as the rows of a table, after its header."""
     rows = [
         (
@@ -261,7 +261,7 @@ def artifact_rows(said: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
             size_of(int(each.get("size", 0))),
             "being written" if each.get("open") else "",
         )
-        for each in said
+        for each in artifacts
     ]
     return [("artifact", "name", "version", "author", "size", ""), *rows]
 

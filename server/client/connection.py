@@ -23,7 +23,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import TransportProtocol
 from a2a.utils.errors import A2AError
 
-from a2a_canvas.server.client.requests import ClientError
+from a2a_canvas.server.client.operations import ClientError
 from a2a_canvas.server.wire import TURN
 
 CONNECT_SECONDS = 10.0

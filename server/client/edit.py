@@ -29,9 +29,9 @@ from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.artifacts import ArtifactReader, NotServed, address, text_of
 from a2a_canvas.server.client.connection import ConnectionLost
 from a2a_canvas.server.client.display import ArtifactParts, FailureNotice, FinalReply, ScreenEvent, StatusText
-from a2a_canvas.server.client.exchange import Pause, carry_out
+from a2a_canvas.server.client.exchange import Sleep, carry_out
 from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask, events
-from a2a_canvas.server.client.requests import (
+from a2a_canvas.server.client.operations import (
     ArtifactOperation,
     ArtifactTarget,
     ClientError,
@@ -51,17 +51,17 @@ async def operate(
     out: TextIO,
     err: TextIO,
     *,
-    pause: Pause = asyncio.sleep,
+    pause: Sleep = asyncio.sleep,
 ) -> int:
     """Have an operation done on an artifact and print its result: the new passage, or a sentence (`carry_out`).
 
     Returns:
         The exit code: 0 done, 1 failed or rejected, 2 not sent because it cannot be done, 130 interrupted.
     """
-    return await carry_out(_Operate(target, request, out), out, err, pause=pause)
+    return await carry_out(_OperationCommand(target, request, out), out, err, pause=pause)
 
 
-class _Operate:
+class _OperationCommand:
     extensions: Sequence[str] = (TURN, CANVAS)
 
     def __init__(self, target: ArtifactTarget, request: ArtifactOperation | EditRequest, out: TextIO) -> None:
@@ -152,10 +152,10 @@ async def _seen_text(base: int | None, reader: ArtifactReader, current: dict[str
     """The text that the user saw, and the number of its version."""
     if base is not None:
         return text_of(await reader.read("versions", str(base))), base
-    said = current or await reader.read()
-    if said.get("open"):
+    artifact = current or await reader.read()
+    if artifact.get("open"):
         raise ClientError(f"{reader.target.artifact} is being written just now. Try again when that task is done")
-    return text_of(said), int(said.get("version", 0))
+    return text_of(artifact), int(artifact.get("version", 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +185,8 @@ def passage_steps(response: pb.StreamResponse) -> list[PassageStep]:
 
 
 def _canvas(metadata: Struct) -> dict[str, Any]:
-    said = MessageToDict(metadata).get(CANVAS)
-    return said if isinstance(said, dict) else {}
+    canvas = MessageToDict(metadata).get(CANVAS)
+    return canvas if isinstance(canvas, dict) else {}
 
 
 def _phase(edit: dict[str, Any]) -> list[PassageStep]:

@@ -24,10 +24,10 @@ from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.connection import ConnectionLost
 from a2a_canvas.server.client.display import FailureNotice, ScreenEvent, StatusText
 from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, SeenTask, asked_again, fold
-from a2a_canvas.server.client.requests import ClientError
+from a2a_canvas.server.client.operations import ClientError
 from a2a_canvas.server.client.terminal import Terminal, json_line
 
-Pause = Callable[[float], Awaitable[object]]
+Sleep = Callable[[float], Awaitable[object]]
 """Waits that many seconds, between tries."""
 
 INTERRUPTED = 130
@@ -62,7 +62,7 @@ class MessageCommand(Protocol):
     def advice(self, error: Exception, seen: SeenTask) -> tuple[str, ...]: ...
 
 
-async def carry_out(command: MessageCommand, out: TextIO, err: TextIO, *, pause: Pause = asyncio.sleep) -> int:
+async def carry_out(command: MessageCommand, out: TextIO, err: TextIO, *, pause: Sleep = asyncio.sleep) -> int:
     """Send the command's message and show what comes back until the task ends or asks.
 
     Args:
@@ -115,7 +115,7 @@ async def exit_code(
 class _Exchange:
     """Sends the message of a command, follows the task and shows it. `seen`: the task as far as it is known."""
 
-    def __init__(self, command: MessageCommand, terminal: Terminal, out: TextIO, pause: Pause) -> None:
+    def __init__(self, command: MessageCommand, terminal: Terminal, out: TextIO, pause: Sleep) -> None:
         self.seen = SeenTask()
         self._command, self._terminal, self._out, self._pause = command, terminal, out, pause
         self._updates = 0
@@ -134,8 +134,8 @@ class _Exchange:
                 self._terminal.show(event)
         problem = ENDED_BADLY.get(self.seen.state, "")
         if problem:
-            said = self.seen.message
-            self._terminal.show(FailureNotice(f"{problem}: {said}" if said else f"{problem}."))
+            message = self.seen.message
+            self._terminal.show(FailureNotice(f"{problem}: {message}" if message else f"{problem}."))
         return 1 if problem else 0
 
     def _show(self, response: pb.StreamResponse) -> None:

@@ -77,9 +77,9 @@ def fold(seen: SeenTask, response: pb.StreamResponse) -> SeenTask:
             change = response.artifact_update
             seen = _with_artifact(_with_ids(seen, change.task_id, change.context_id), change.artifact)
         case "message":
-            said = response.message
-            seen = _with_ids(seen, said.task_id, said.context_id)
-            seen = replace(seen, message=_message_text(said), answered=True)
+            message = response.message
+            seen = _with_ids(seen, message.task_id, message.context_id)
+            seen = replace(seen, message=_message_text(message), answered=True)
     return seen
 
 
@@ -134,14 +134,14 @@ def _status_events(status: pb.TaskStatus) -> list[ScreenEvent]:
 
 
 def _update_events(update: pb.TaskStatusUpdateEvent) -> list[ScreenEvent]:
-    said = _turn(update.metadata)
-    if said is None:
+    turn = _turn(update.metadata)
+    if turn is None:
         return _status_events(update.status)
-    if "event_type" in said:
-        data = said.get("data")
-        return _turn_events(said["event_type"], data if isinstance(data, dict) else {})
+    if "event_type" in turn:
+        data = turn.get("data")
+        return _turn_events(turn["event_type"], data if isinstance(data, dict) else {})
     # Without a label it is the text of a round that is over, which was shown as it came.
-    return _status_events(update.status) if said.get("label") is True else [StatusText("")]
+    return _status_events(update.status) if turn.get("label") is True else [StatusText("")]
 
 
 def _turn(metadata: Struct) -> dict[str, Any] | None:

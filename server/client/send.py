@@ -13,14 +13,14 @@ from a2a.utils.errors import TaskNotFoundError, UnsupportedOperationError
 
 from a2a_canvas.server.client.connection import ConnectionLost
 from a2a_canvas.server.client.display import FailureNotice, FinalReply, PlainLine, ScreenEvent, TaskFacts
-from a2a_canvas.server.client.exchange import Pause, carry_out
+from a2a_canvas.server.client.exchange import Sleep, carry_out
 from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask, events
-from a2a_canvas.server.client.requests import SendRequest
+from a2a_canvas.server.client.operations import SendRequest
 from a2a_canvas.server.client.terminal import Terminal
 from a2a_canvas.server.wire import TURN
 
 
-async def send(request: SendRequest, out: TextIO, err: TextIO, *, pause: Pause = asyncio.sleep) -> int:
+async def send(request: SendRequest, out: TextIO, err: TextIO, *, pause: Sleep = asyncio.sleep) -> int:
     """Send one message and print replies, artifacts and ids until the task ends or asks (`carry_out`).
 
     Returns:

@@ -15,10 +15,10 @@ from typing import Any
 import httpx
 import pytest
 
-from a2a_canvas.server.agent.models.demo import NOTICE, Rehearsal
+from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.cli import main, program
-from a2a_canvas.server.client.requests import SendRequest
+from a2a_canvas.server.client.operations import SendRequest
 from a2a_canvas.server.serve import banner
 from a2a_canvas.server.settings import PREFIX, Settings
 from tests.free_port import free_port

@@ -338,7 +338,7 @@ async def test_what_is_told_of_an_edit_is_passed_on_in_order_and_changes_nothing
         EditAborted("e", "a", Selection(0, 1)),
     )
     for event in told:
-        await telling.notify(event)
+        await telling.report_edit(event)
     assert client.heard == [*told]
     assert await store.list("c") == ()
 

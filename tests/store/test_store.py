@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from a2a_canvas.store.base import ArtifactStore, append_parts, replace_parts
+from a2a_canvas.store.artifact_store import ArtifactStore, append_parts, replace_parts
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
 from a2a_canvas.store.errors import (
     ArtifactBusy,

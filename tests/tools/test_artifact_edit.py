@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import AppendParts, Change, EditText, ReplaceParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactTooLarge
@@ -19,7 +19,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, FilePart, Limits, Version
 from a2a_canvas.store.text.spans import Span
 from a2a_canvas.tools.artifact_edit import artifact_edit
-from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream
+from a2a_canvas.tools.tool import Done, Failed, Outcome, ToolStream
 from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, result, text
 from tests.tools.tool_calls import RecordingListener, call, cut, dumped, fragments, shuffled, workspace

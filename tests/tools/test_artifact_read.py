@@ -12,7 +12,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import DataPart, FilePart
 from a2a_canvas.tools.artifact_read import NEVER_COMPLETED, artifact_list, artifact_read
 from a2a_canvas.tools.artifact_update import artifact_update
-from a2a_canvas.tools.base import Done, Failed, Tool
+from a2a_canvas.tools.tool import Done, Failed, Tool
 from tests.store.artifact_builders import appending, by, delta, replacing, text
 from tests.tools.tool_calls import call, workspace
 

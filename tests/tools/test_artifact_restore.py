@@ -13,7 +13,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import FilePart
 from a2a_canvas.tools.artifact_read import artifact_read
 from a2a_canvas.tools.artifact_restore import artifact_restore
-from a2a_canvas.tools.base import Done, Failed, Outcome
+from a2a_canvas.tools.tool import Done, Failed, Outcome
 from tests.store.artifact_builders import by, replacing, text
 from tests.tools.tool_calls import RecordingListener, call, workspace
 

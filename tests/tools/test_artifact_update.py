@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactTooLarge, MediaTypeConflict
 from a2a_canvas.store.evented import EventedArtifactStore
@@ -20,7 +20,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, DataPart, FilePart, Limits, Part, Version, text_part
 from a2a_canvas.tools.artifact_read import artifact_read
 from a2a_canvas.tools.artifact_update import artifact_update
-from a2a_canvas.tools.base import Done, Failed, Outcome, ToolStream
+from a2a_canvas.tools.tool import Done, Failed, Outcome, ToolStream
 from tests.property_examples import examples
 from tests.store.artifact_builders import JSON, StockClient, appending, by, replacing, result, text
 from tests.tools.tool_calls import call, cut, dumped, fragments, shuffled, workspace

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from a2a_canvas.tools.ask_user import ask_user, decline_task
-from a2a_canvas.tools.base import Ask, Decline, Failed, Outcome, Tool
+from a2a_canvas.tools.tool import Ask, Decline, Failed, Outcome, Tool
 from tests.tools.tool_calls import call
 
 BOTH: list[tuple[Tool, str, type[Ask] | type[Decline]]] = [

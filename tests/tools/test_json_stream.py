@@ -43,7 +43,7 @@ def outcome(fragments: Sequence[str], **options: int) -> tuple[list[JsonEvent], 
     try:
         for fragment in fragments:
             events += stream.feed(fragment)
-        events += stream.flush()
+        events += stream.finish()
     except JsonError as error:
         return joined(events), f"error: {error}"
     return joined(events), f"value: {stream.value!r}"
@@ -266,7 +266,7 @@ def test_an_error_tells_where_and_why(text: str, position: int, reason: str) -> 
     assert outcome(list(text))[1] == f"error: {reason} at character {position}"
     stream = JsonStream()
     with pytest.raises(JsonError) as raised:
-        stream.feed(text), stream.flush()
+        stream.feed(text), stream.finish()
     assert (raised.value.position, raised.value.reason) == (position, reason)
 
 
@@ -274,7 +274,7 @@ def test_after_an_error_everything_raises_the_same_error() -> None:
     stream = JsonStream()
     with pytest.raises(JsonError) as first:
         stream.feed("[1}")
-    for again in (lambda: stream.feed("]"), lambda: stream.feed(""), stream.flush, lambda: stream.value):
+    for again in (lambda: stream.feed("]"), lambda: stream.feed(""), stream.finish, lambda: stream.value):
         with pytest.raises(JsonError) as later:
             again()
         assert later.value is first.value
@@ -332,16 +332,16 @@ def test_what_was_complete_is_known_before_the_text_breaks_off() -> None:
         Delta(("b",), "unfin"),
     ]
     with pytest.raises(JsonError, match="expected the rest of a string at character 27"):
-        stream.flush()
+        stream.finish()
 
 
 def test_a_number_at_the_top_is_complete_only_at_the_end_or_at_whitespace() -> None:
     stream = JsonStream()
     assert stream.feed("12") == []
     assert not stream.done
-    assert stream.flush() == [Value((), 12)]
+    assert stream.finish() == [Value((), 12)]
     assert stream.done
-    assert stream.flush() == []
+    assert stream.finish() == []
     assert JsonStream().feed("12 ") == [Value((), 12)]
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict
 
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactTooLarge
-from a2a_canvas.tools.base import Done, Failed, Outcome, Tool, Workspace
 from a2a_canvas.tools.json_stream import JsonEvent, Value
 from a2a_canvas.tools.streaming import StreamingCall
+from a2a_canvas.tools.tool import Done, Failed, Outcome, Tool, Workspace
 from tests.store.artifact_builders import result
 from tests.tools.tool_calls import call, fragments, workspace
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Applied, Content
-from a2a_canvas.tools.base import Outcome, Tool, Workspace
+from a2a_canvas.tools.tool import Outcome, Tool, Workspace
 from tests.fakes import ids
 from tests.store.artifact_builders import StockClient
 

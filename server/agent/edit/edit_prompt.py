@@ -22,7 +22,7 @@ from a2a_canvas.server.agent.text.language import is_prose
 from a2a_canvas.server.agent.text.outline import outline_of
 from a2a_canvas.store.edits import Strategy
 from a2a_canvas.store.text.spans import Span, line_count, lines_named, lines_of
-from a2a_canvas.tools.base import to_json
+from a2a_canvas.tools.tool import to_json
 
 MIN_CONTEXT: Final = 200
 """The least characters (code points) of context before and after the selection, as far as there are any."""
@@ -54,7 +54,14 @@ _BLOCK_END: Final = re.compile(r"\n(?=[^\s)\]}])")  # a line without indentation
 
 
 def edit_prompt(
-    text: str, span: Span, *, name: str, language: str, instruction: str, strategy: Strategy, lines: bool = False
+    text: str,
+    span: Span,
+    *,
+    name: str,
+    language: str,
+    instruction: str,
+    strategy: Strategy,
+    selected_by_lines: bool = False,
 ) -> EditPrompt:
     """The prompt about the selection of `text` at `span`."""
     around = _around(text, span, language)
@@ -67,7 +74,7 @@ def edit_prompt(
         after,
         instruction,
         strategy,
-        lines,
+        selected_by_lines,
         _line_end(text),
         outline_of(text, language, lines_of(text, span)[0]),
         f"{lines_named(text, span)} of {line_count(text)}",
@@ -93,7 +100,7 @@ def _line_end(text: str) -> Literal["\n", "\r\n"]:
 def on_own_lines(prompt: EditPrompt) -> bool:
     """Whether an insertion has lines of its own: the sender named the lines of the selection, and the selection ends or
     begins one of them. (A sender that gives offsets too may have selected a word.)"""
-    if not prompt.lines or prompt.strategy == "replace":
+    if not prompt.selected_by_lines or prompt.strategy == "replace":
         return False
     if prompt.strategy == "insert_before":
         return not prompt.before or prompt.before.endswith("\n")

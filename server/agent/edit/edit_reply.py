@@ -38,7 +38,7 @@ Rule 9: any other insertion stays as it is. But a fence hides whether its text e
         removed, and the insertion begins a line on which more text follows, a line break is added.
 Rule 10: to nothing nothing is added.
 
-Invariant: the joined results of `feed` and `flush` do not depend on how the reply is cut. No more than `HEAD`
+Invariant: the joined results of `feed` and `finish` do not depend on how the reply is cut. No more than `HEAD`
 characters are held back at the beginning, and after it no more than a line that may be a fence, but for rule 1 and
 for rule 4 of the fence.
 """
@@ -90,17 +90,17 @@ class EditReply:
 
     @property
     def remarks(self) -> str:
-        """What the model wrote after its text, without the blanks around it; known after `flush`."""
+        """What the model wrote after its text, without the blanks around it; known after `finish`."""
         return "\n\n".join(filter(None, (self._found.remarks.strip(), self._found.remarks_after_tags.strip())))
 
     @property
     def alone(self) -> bool:
-        """Whether the model returned the passage alone, as far as can be told; known after `flush`."""
+        """Whether the model returned the passage alone, as far as can be told; known after `finish`."""
         return self._found.alone and not has_fence(self.remarks)
 
     @property
     def empty(self) -> bool:
-        """Whether there is neither text nor the mark of a deletion; known after `flush`."""
+        """Whether there is neither text nor the mark of a deletion; known after `finish`."""
         return not self._written and not self._found.deletes
 
     def feed(self, delta: str) -> str:
@@ -110,7 +110,7 @@ class EditReply:
         self._written = self._written or bool(delta)
         return delta
 
-    def flush(self) -> str:
+    def finish(self) -> str:
         """The rest of the text. Nothing may come after it."""
         text = ""
         for stage in self._stages:

@@ -64,8 +64,8 @@ _BLOCK: Final = re.compile(rf"{BLANK_LINES}[ \t]*(?:```|~~~)")
 _MAY_BE_BLOCK: Final = re.compile(r"[ \t\r\n]*(?:`{0,2}|~{0,2})")
 _SENTENCE: Final = rf"[^\s`~][^\n]*[.:!][ \t]*\r?\n{BLANK_LINES}"
 _CAPITAL: Final = r"(?![a-z\W\d_])"  # or a letter of a script that has none
-_SENTENCES: Final = re.compile(rf"{BLANK_LINES}(?P<said>(?:{_SENTENCE})+)")
-_PREAMBLE: Final = re.compile(rf"{BLANK_LINES}(?P<said>(?:{_CAPITAL}{_SENTENCE}){{1,2}})")
+_SENTENCES: Final = re.compile(rf"{BLANK_LINES}(?P<talk>(?:{_SENTENCE})+)")
+_PREAMBLE: Final = re.compile(rf"{BLANK_LINES}(?P<talk>(?:{_CAPITAL}{_SENTENCE}){{1,2}})")
 _MAY_BE_PREAMBLE: Final = re.compile(rf"{BLANK_LINES}(?:{_CAPITAL}{_SENTENCE}){{0,2}}(?:{_CAPITAL}[^\n]+)?")
 _QUOTES: Final = ('"""', "'''")
 _STRINGS: Final = re.compile(r"\"\"\"|'''|/\*|<!--")
@@ -116,15 +116,15 @@ class FenceRules:
 
     def opening(self, head: str) -> Opening | Literal["undecided"] | None:
         """The opening of the wrapper in the beginning of a reply."""
-        said = self._preamble(head)
-        opening = _opening(head, said)
+        preamble_end = self._preamble(head)
+        opening = _opening(head, preamble_end)
         if opening and opening.end <= HEAD:
             wraps = self._wraps(opening.fence, head[opening.end :])
             if wraps:
                 return opening
             undecided = wraps is None
         else:
-            undecided = bool(_MAY_BE_FENCE.fullmatch(head, said)) or (
+            undecided = bool(_MAY_BE_FENCE.fullmatch(head, preamble_end)) or (
                 self.preamble == "code" and bool(_MAY_BE_PREAMBLE.fullmatch(head))
             )
         return "undecided" if undecided and len(head) <= HEAD else None
@@ -137,7 +137,7 @@ class FenceRules:
         """Rule 7."""
         found = _SENTENCES.match(reply[:HEAD])
         opening = _opening(reply, found.end()) if found else None
-        if self.preamble == "text" or not (found and opening and self._is_talk(found["said"])):
+        if self.preamble == "text" or not (found and opening and self._is_talk(found["talk"])):
             return False
         if self.preamble == "code":
             return True
@@ -157,10 +157,10 @@ class FenceRules:
     def _preamble(self, head: str) -> int:
         """The length of the preamble that is removed (rule 6)."""
         found = _PREAMBLE.match(head[:HEAD]) if self.preamble == "code" else None
-        return found.end() if found and self._is_talk(found["said"]) else 0
+        return found.end() if found and self._is_talk(found["talk"]) else 0
 
-    def _is_talk(self, said: str) -> bool:
-        return not _STRINGS.search(said) and self.lines.isdisjoint(line.strip() for line in said.split("\n"))
+    def _is_talk(self, text: str) -> bool:
+        return not _STRINGS.search(text) and self.lines.isdisjoint(line.strip() for line in text.split("\n"))
 
 
 def without_fence(rules: FenceRules, found: ReplyFindings) -> Stage:
@@ -199,15 +199,15 @@ def _in_wrapper(wrapper: Fence, text: str | None, found: ReplyFindings) -> Stage
             if not opened:
                 found.remarks += part[0]
                 continue
-            said = part["text"] or part["rest"] or ""
+            text = part["text"] or part["rest"] or ""
             if line is not None:
-                said, line = line + said, line + said
+                text, line = line + text, line + text
                 if len(line) <= FENCE_LINE and _MAY_BE_FENCE.fullmatch(line):
-                    said = ""
+                    text = ""
                 else:
                     line = None
-            if said:
-                shown, line_break = shown + line_break + said, ""
+            if text:
+                shown, line_break = shown + line_break + text, ""
             if part["end"]:
                 if line is None or not _closes(line, opened):
                     shown += line_break + (line or "")

@@ -19,7 +19,7 @@ from a2a_canvas.server.agent.answer import Answer, AnswerBlock
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.edit.edit_prompt import edit_prompt, edit_request
 from a2a_canvas.server.agent.edit.edit_reply import EditReply
-from a2a_canvas.server.agent.endings import MAX_TRIES, Ending, ending_from_stop_reason, retry_delay
+from a2a_canvas.server.agent.endings import MAX_ATTEMPTS, Ending, ending_from_stop_reason, retry_delay
 from a2a_canvas.server.agent.intent import SelectionEdit
 from a2a_canvas.server.agent.listener import shielded
 from a2a_canvas.server.agent.model import LLM, EditPrompt, ModelError, ModelRequest, Usage
@@ -27,10 +27,10 @@ from a2a_canvas.server.agent.text.language import is_markdown, language_of
 from a2a_canvas.server.agent.text.markdown import inside_fence
 from a2a_canvas.store.models import Applied, Artifact, text_of
 from a2a_canvas.store.text.spans import lines_named
-from a2a_canvas.tools.base import Workspace
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
+from a2a_canvas.tools.tool import Workspace
 
-NOT_ALONE = (
+NOT_ONLY_THE_PASSAGE = (
     "The model did not return the passage alone, so nothing was changed. "
     "Ask again, in other words or for less at a time."
 )
@@ -74,31 +74,31 @@ async def rewrite(
     request = edit_request(prompt, message_id)
     fenced = is_markdown(prompt.language) and inside_fence(target.text[: target.span.start])
     progress = progress.next_round()
-    silent = False
-    for tries_left in reversed(range(MAX_TRIES)):
+    had_empty_reply = False
+    for attempts_left in reversed(range(MAX_ATTEMPTS)):
         stream = EditStream(context.workspace, target, edit.strategy)
-        rewritten = EditReply(prompt, inside_fence=fenced)
-        reply = _EditAnswer(progress, context, rewritten, stream)
+        reply = EditReply(prompt, inside_fence=fenced)
+        answer = _EditAnswer(progress, context, reply, stream)
         try:
             await stream.start()
-            await _write(request, reply, rewritten, stream, context.llm)
-            if ending := ending_from_stop_reason(reply.stop_reason):
+            await _write(request, answer, reply, stream, context.llm)
+            if ending := ending_from_stop_reason(answer.stop_reason):
                 await shielded(stream.abort())
                 return ending
-            _check(rewritten, once_more=not silent)
-            return _edited(await stream.complete(), stream.target, prompt.name, rewritten.remarks)
+            _check(reply, once_more=not had_empty_reply)
+            return _edited(await stream.complete(), stream.target, prompt.name, reply.remarks)
         except ModelError as error:
-            again = bool(tries_left) and error.retryable
-            silent = silent or error.reason == NO_TEXT
+            again = bool(attempts_left) and error.retryable
+            had_empty_reply = had_empty_reply or error.reason == NO_TEXT
             await shielded(stream.abort(again=again))
             if not again:
                 return Ending(ev.State.FAILED, error.reason)
-            await _pause(retry_delay(tries_left, error, random.random()), context, stream)
+            await _pause(retry_delay(attempts_left, error, random.random()), context, stream)
         except BaseException:
             await shielded(stream.abort())
             raise
         finally:
-            progress = reply.progress
+            progress = answer.progress
     raise AssertionError("unreachable")
 
 
@@ -120,37 +120,37 @@ def _prompt(edit: SelectionEdit, artifact: Artifact, target: EditTarget) -> Edit
         language=language_of(artifact.name, text.media_type, text.metadata),
         instruction=edit.instruction,
         strategy=edit.strategy,
-        lines=edit.selection.line_start is not None,
+        selected_by_lines=edit.selection.line_start is not None,
     )
 
 
-async def _write(request: ModelRequest, reply: _EditAnswer, rewritten: EditReply, stream: EditStream, llm: LLM) -> None:
+async def _write(request: ModelRequest, answer: _EditAnswer, reply: EditReply, stream: EditStream, llm: LLM) -> None:
     try:
-        await reply.read(llm.stream(request))
+        await answer.read(llm.stream(request))
     finally:
-        await reply.end("error", Usage())
-    await stream.feed(rewritten.flush())
+        await answer.end("error", Usage())
+    await stream.feed(reply.finish())
 
 
-def _check(rewritten: EditReply, *, once_more: bool) -> None:
-    if not rewritten.alone:
-        raise ModelError(NOT_ALONE, retryable=True)
-    if rewritten.empty:
+def _check(reply: EditReply, *, once_more: bool) -> None:
+    if not reply.alone:
+        raise ModelError(NOT_ONLY_THE_PASSAGE, retryable=True)
+    if reply.empty:
         raise ModelError(NO_TEXT, retryable=once_more)
 
 
 def _edited(applied: Applied, target: EditTarget, name: str, remarks: str) -> Ending:
-    said = f"Edited {name} at {lines_named(target.text, target.span)}: version {applied.version} is saved."
-    return Ending(ev.State.COMPLETED, f"{said}\n\n{remarks}" if remarks else said)
+    text = f"Edited {name} at {lines_named(target.text, target.span)}: version {applied.version} is saved."
+    return Ending(ev.State.COMPLETED, f"{text}\n\n{remarks}" if remarks else text)
 
 
 class _EditAnswer(Answer[AnswerBlock]):
     """The model's answer: its text goes into the edit. There are no tools."""
 
-    def __init__(self, progress: Progress, context: EditContext, rewritten: EditReply, stream: EditStream) -> None:
+    def __init__(self, progress: Progress, context: EditContext, reply: EditReply, stream: EditStream) -> None:
         super().__init__(progress, context.emit, context.llm.thinking, AnswerBlock)
-        self._rewritten = rewritten
+        self._reply = reply
         self._stream = stream
 
     async def _text(self, block: AnswerBlock, delta: str) -> None:
-        await self._stream.feed(self._rewritten.feed(delta))
+        await self._stream.feed(self._reply.feed(delta))

@@ -29,7 +29,7 @@ from a2a_canvas.server.agent.intent import InvalidOperation, Operation, Put, Sel
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, ModelText
 from a2a_canvas.server.wire import CANVAS
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, Redo, Restore, Undo
 from a2a_canvas.store.errors import (
     ArtifactBusy,
@@ -44,8 +44,8 @@ from a2a_canvas.store.errors import (
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_of
 from a2a_canvas.store.text.spans import difference
-from a2a_canvas.tools.base import Workspace
 from a2a_canvas.tools.edit_stream import EditTarget
+from a2a_canvas.tools.tool import Workspace
 
 logger = logging.getLogger(__name__)
 
@@ -224,11 +224,11 @@ def _step_ending(step: VersionStep, applied: Applied) -> Ending:
     name, version = applied.artifact.title, applied.version
     match step.change:
         case Undo():
-            said = f"Undone: {name} is at version {version} again."
+            text = f"Undone: {name} is at version {version} again."
         case Redo():
-            said = f"Redone: {name} is at version {version} again."
+            text = f"Redone: {name} is at version {version} again."
         case Restore():
-            said = f"Restored version {step.change.version} of {name} as version {version}."
+            text = f"Restored version {step.change.version} of {name} as version {version}."
         case _:
             assert_never(step.change)
-    return Ending(State.COMPLETED, said)
+    return Ending(State.COMPLETED, text)

@@ -62,17 +62,17 @@ _SMALLEST_WINDOW: Final = 1_024
 """Tokens of the smallest window: a smaller number in a message means something else."""
 _SAYS_UNKNOWN: Final = re.compile(r"extra inputs|not permitted|unknown|unexpected|unrecognized|support", re.IGNORECASE)
 _REASONS: Final[Mapping[int, str]] = {
-    400: "The model provider refused the request{said}",
+    400: "The model provider refused the request{message}",
     401: "The model provider refused the API key: check ANTHROPIC_API_KEY.",
     402: "The model provider asks for payment: check the account's credit.",
     403: "The model provider refused the API key: check ANTHROPIC_API_KEY and what it gives access to.",
     404: "The model provider does not know the model {model}: choose another with --model.",
-    422: "The model provider refused the request{said}",
+    422: "The model provider refused the request{message}",
     429: "The model provider's rate limit has been reached: try again later.",
     529: "The model provider is overloaded: try again later.",
 }
 _FAILED: Final = "The model provider failed (HTTP {status}): try again later."
-_ODD: Final = "The model provider answered with HTTP {status}{said}"
+_OTHER_STATUS: Final = "The model provider answered with HTTP {status}{message}"
 _BROKEN: Final = "The connection to the model provider broke before the answer was complete."
 
 
@@ -87,8 +87,8 @@ def _refused(error: Exception, model: str, client: anthropic.AsyncAnthropic) -> 
         case anthropic.APIStatusError() if _says_too_long(error):
             return m.TooLong(_TOO_LONG, _number(_COUNTED, error))
         case anthropic.APIStatusError(status_code=status):
-            form = _REASONS.get(status, _FAILED if status >= 500 else _ODD)
-            reason = form.format(status=status, model=model, said=_quoted(error, client))
+            form = _REASONS.get(status, _FAILED if status >= 500 else _OTHER_STATUS)
+            reason = form.format(status=status, model=model, message=_quoted(error, client))
         case _:
             reason = f"The model provider could not be asked ({type(error).__name__})."
     return m.ModelError(reason, retryable=False)
@@ -116,15 +116,15 @@ def _retry_after(error: Exception) -> float | None:
 
 def _quoted(error: anthropic.APIStatusError, client: anthropic.AsyncAnthropic) -> str:
     """The provider's error message, as the end of a sentence."""
-    said = " ".join(str(error.api_message or "").split())
+    message = " ".join(str(error.api_message or "").split())
     for secret in (client.api_key, client.auth_token):
-        said = said.replace(secret, "[key]") if secret and len(secret) >= _KEY_LENGTH else said
-    return f": {said[:300]}" if said else "."
+        message = message.replace(secret, "[key]") if secret and len(secret) >= _KEY_LENGTH else message
+    return f": {message[:300]}" if message else "."
 
 
 def _says_too_long(error: anthropic.APIStatusError) -> bool:
-    said = str(error.api_message or "")
-    return error.status_code == 413 or (error.status_code == 400 and bool(_SAYS_TOO_LONG.search(said)))
+    message = str(error.api_message or "")
+    return error.status_code == 413 or (error.status_code == 400 and bool(_SAYS_TOO_LONG.search(message)))
 
 
 def _number(pattern: re.Pattern[str], error: anthropic.APIStatusError) -> int | None:
@@ -134,15 +134,15 @@ def _number(pattern: re.Pattern[str], error: anthropic.APIStatusError) -> int | 
 
 def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
     """The optional field that the provider does not know."""
-    said = str(error.api_message or "")
-    if "eager_input_streaming" in said:
+    message = str(error.api_message or "")
+    if "eager_input_streaming" in message:
         return "eager_input_streaming"
-    if _SAYS_UNKNOWN.search(said):
-        if "cache_control" in said:
+    if _SAYS_UNKNOWN.search(message):
+        if "cache_control" in message:
             return "cache_control"
-        if "thinking" in said and "display" in said:
+        if "thinking" in message and "display" in message:
             return "display"
-    return "thinking" if "thinking" in said and not said.startswith("messages.") else None
+    return "thinking" if "thinking" in message and not message.startswith("messages.") else None
 
 
 def _client_from(environ: Mapping[str, str]) -> anthropic.AsyncAnthropic:

@@ -38,7 +38,7 @@ OptionalField = Literal["eager_input_streaming", "cache_control", "display", "th
 """A field that the API knows and another server may not; `display` is one of `thinking`."""
 
 _EMPTY: Final = {"type": "text", "text": "(The message was empty.)"}
-_ODD: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_REFUSED_CHARACTERS: Final = re.compile(r"[^a-zA-Z0-9_-]")
 """The characters that the API refuses in ids and names."""
 _MAX_ID: Final = 64
 _MAX_NAME: Final = 128
@@ -136,7 +136,7 @@ class _Ids:
         self._unanswered: defaultdict[str, deque[str]] = defaultdict(deque)
 
     def of_call(self, use_id: str) -> str:
-        plain = given = _ODD.sub("_", use_id)[:_MAX_ID] or "call"
+        plain = given = _REFUSED_CHARACTERS.sub("_", use_id)[:_MAX_ID] or "call"
         while given in self._given:
             self._times[plain] += 1
             given = f"{plain[:50]}_{self._times[plain] + 1}"
@@ -160,7 +160,7 @@ def _block(content: m.ModelContent, ids: _Ids) -> dict[str, Any] | None:
         case m.Thinking(text, signature):
             return {"type": "thinking", "thinking": text, "signature": signature}
         case m.ToolUse(use_id, name, given):
-            name = _ODD.sub("_", name)[:_MAX_NAME] or "unnamed"
+            name = _REFUSED_CHARACTERS.sub("_", name)[:_MAX_NAME] or "unnamed"
             return {"type": "tool_use", "id": ids.of_call(use_id), "name": name, "input": _finite(dict(given))}
         case m.ToolResult():
             return _tool_result(content, ids)

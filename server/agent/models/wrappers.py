@@ -44,19 +44,19 @@ class PacedLLM(LLMWrapper):
     The wait is here and not in `Emit`, because a turn emits the events that belong together without a wait.
 
     Args:
-        room: waits while the database is behind.
+        wait_writable: waits while the database is behind.
     """
 
-    def __init__(self, llm: LLM, room: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, llm: LLM, wait_writable: Callable[[], Awaitable[None]]) -> None:
         super().__init__(llm)
-        self._room = room
+        self._wait_writable = wait_writable
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        await self._room()
+        await self._wait_writable()
         async with aclosing(self._llm.stream(request)) as events:
             async for event in events:
                 yield event
-                await self._room()
+                await self._wait_writable()
 
 
 class FramedLLM(LLMWrapper):

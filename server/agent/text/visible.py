@@ -147,7 +147,7 @@ def _may_become_tag(text: str) -> bool:
 class VisibleText:
     """The visible text of one block, while it streams in.
 
-    However the block is cut, the joined results of `feed` and `flush` are `visible` of the whole. Held back is only
+    However the block is cut, the joined results of `feed` and `finish` are `visible` of the whole. Held back is only
     what may become a tag (less than `MAX_TAG_LENGTH` characters, or twice that for a tag within another), and hidden
     text that may be prose (rule 6). A delta costs its own length and at most theirs.
     """
@@ -165,7 +165,7 @@ class VisibleText:
         """The text to show now; empty if there is none."""
         return "".join(map(self._take, _PIECES.findall(delta)))
 
-    def flush(self) -> str:
+    def finish(self) -> str:
         """The rest, when the block has ended: text that was held back and is no tag, or is prose."""
         prose, self._kept = "".join(self._kept), []
         return self._release() + self._show(prose)
@@ -226,4 +226,4 @@ class VisibleText:
 def visible(text: str) -> str:
     """The visible text of a whole block."""
     block = VisibleText()
-    return block.feed(text) + block.flush()
+    return block.feed(text) + block.finish()

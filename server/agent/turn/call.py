@@ -24,7 +24,7 @@ from a2a_canvas.server.agent.model import BlockStart, ModelText, Thinking, ToolU
 from a2a_canvas.server.agent.phases import Signal, advance
 from a2a_canvas.server.agent.text.visible import VisibleText
 from a2a_canvas.store.text.unicode import replace_surrogates
-from a2a_canvas.tools.base import Failed, Outcome, Tool, ToolStream, Workspace
+from a2a_canvas.tools.tool import Failed, Outcome, Tool, ToolStream, Workspace
 
 PARAGRAPH = "\n\n"
 """The separator of the texts of two blocks of one answer."""
@@ -196,10 +196,10 @@ class ModelCall(Answer[_Block]):
             await self._output.label(block.tool.label)
 
     async def _end_block(self, block: _Block) -> None:
-        await self._show(block, block.visible.flush())
+        await self._show(block, block.visible.finish())
         await self._emit(ev.BlockStopped(block.place))
         if block.kind == "tool_use":
-            await self._stop_call(block)
+            await self._stop_tool_call(block)
             return
         self._complete(block)
         if block.kind == "text" and block.final:
@@ -207,10 +207,10 @@ class ModelCall(Answer[_Block]):
 
     def _complete(self, block: _Block) -> None:
         """Keep the text of a block for the transcript, in the order in which blocks began."""
-        said, block.pieces = "".join(block.pieces), []
-        content: ModelText | Thinking = ModelText(said)
+        text, block.pieces = "".join(block.pieces), []
+        content: ModelText | Thinking = ModelText(text)
         if block.kind == "thinking":
-            content = Thinking(said, "" if block.altered else block.signature, block.redacted)
+            content = Thinking(text, "" if block.altered else block.signature, block.redacted)
             block.signature = block.redacted = ""
         if content not in (ModelText(""), Thinking("")):
             self._add(block, content)
@@ -220,7 +220,7 @@ class ModelCall(Answer[_Block]):
         at = next((n for n, (other, _) in enumerate(self._pending) if other > index), len(self._pending))
         self._pending.insert(at, (index, content))
 
-    async def _stop_call(self, block: _Block) -> None:
+    async def _stop_tool_call(self, block: _Block) -> None:
         block.input = _parsed(block.pieces)
         if block.input is not None:
             await self._emit(ev.ToolInputCompleted(block.place.index, block.tool_use_id, block.input))

@@ -21,7 +21,7 @@ from a2a_canvas.server.agent.intent import Converse, Focus, Intent, Put, Selecti
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart
 from a2a_canvas.tools.ask_user import ask_user
-from a2a_canvas.tools.base import to_json
+from a2a_canvas.tools.tool import to_json
 
 TASK_ENDED = "(The task ended here.)"
 MAX_EXCERPT = 500
@@ -30,9 +30,9 @@ MAX_EXCERPT = 500
 
 def to_user_input(message: UserMessage) -> UserInput:
     """A user message as the model is given it."""
-    said = tuple(_content(part) for part in message.parts)
+    content = tuple(_content(part) for part in message.parts)
     note = note_of(message.intent)
-    return UserInput(message.message_id, (m.ModelText(note), *said) if note else said)
+    return UserInput(message.message_id, (m.ModelText(note), *content) if note else content)
 
 
 def _content(part: Part) -> m.ModelContent:
@@ -156,8 +156,8 @@ def _where(selection: SelectionRequest) -> str:
     return f"{place}: {to_json(excerpt)}"
 
 
-def _step(go: VersionStep) -> str:
-    match go.change:
+def _step(step: VersionStep) -> str:
+    match step.change:
         case Undo(group=group):
             return "undo of all that one task did" if group else "undo"
         case Redo(group=group):
@@ -165,4 +165,4 @@ def _step(go: VersionStep) -> str:
         case Restore(version=version):
             return f"version {version} restored"
         case _:
-            assert_never(go.change)
+            assert_never(step.change)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from a2a_canvas.server.agent.events import Emit, LlmCallCompleted
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import Usage
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.edits import EditAborted, Selection
 from a2a_canvas.store.errors import ArtifactNotFound
 from a2a_canvas.store.evented import EventedArtifactStore
@@ -44,7 +44,9 @@ async def open_drafts(store: ArtifactStore, context_id: str, task_id: str) -> tu
     return tuple(each.artifact_id for each in artifacts if each.open and each.changed_by == task_id)
 
 
-async def reclaim(interrupted: InterruptedTurn, store: ArtifactStore, emit: Emit, changed: Iterable[str]) -> None:
+async def roll_back_drafts(
+    interrupted: InterruptedTurn, store: ArtifactStore, emit: Emit, changed: Iterable[str]
+) -> None:
     """Emit the end of the model call, and each artifact as the last completed call left it.
 
     Drafts that completed calls have written stay open for the turn (`TurnRequest.drafts`). After a crash in here the
@@ -61,6 +63,6 @@ async def reclaim(interrupted: InterruptedTurn, store: ArtifactStore, emit: Emit
         evented.adopt_draft(ref)
         await evented.discard(ref)
     for edit_id, artifact_id, selection in interrupted.open_edits:
-        await evented.notify(EditAborted(edit_id, artifact_id, selection))
+        await evented.report_edit(EditAborted(edit_id, artifact_id, selection))
         with suppress(ArtifactNotFound):
             await evented.resend(Ref(interrupted.context_id, artifact_id, interrupted.task_id))

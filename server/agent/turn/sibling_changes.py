@@ -16,7 +16,7 @@ from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError
 from a2a_canvas.store.models import Version
 from a2a_canvas.tools.artifact_read import what_changed
-from a2a_canvas.tools.base import Workspace
+from a2a_canvas.tools.tool import Workspace
 
 
 class SiblingChanges:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.endings import (
     INTERNAL_ERROR,
-    MAX_TRIES,
+    MAX_ATTEMPTS,
     Ending,
     ending_from_stop_reason,
     ending_from_tools,
@@ -38,13 +38,13 @@ from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, ModelError, TooLong, ToolResult
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
 from a2a_canvas.server.agent.turn.history import to_user_input
-from a2a_canvas.server.agent.turn.requests import TurnRequests
 from a2a_canvas.server.agent.turn.sibling_changes import SiblingChanges
+from a2a_canvas.server.agent.turn.turn_requests import TurnRequests
 from a2a_canvas.server.agent.turn.window import WindowEstimates
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import LimitReached, Unavailable
 from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.tools.base import Failed, Outcome, Tool, Workspace
+from a2a_canvas.tools.tool import Failed, Outcome, Tool, Workspace
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class TurnRequest:
         later: ids of the context's tasks that began after this one: the model does not know their changes.
         changed: ids of the artifacts that the task has changed so far.
         drafts: ids of the artifacts with an open draft of the task, after a crash; the turn continues them.
-        inbox: returns the user messages since its last call. After a call with `closing=True` that returns none, the
+        new_messages: returns user messages since its last call. After one with `closing=True` that returns none, the
             turn accepts no more.
     """
 
@@ -84,7 +84,7 @@ class TurnRequest:
     context_id: str
     earlier: tuple[Transcript, ...]
     transcript: Transcript
-    inbox: Callable[[bool], tuple[UserMessage, ...]]
+    new_messages: Callable[[bool], tuple[UserMessage, ...]]
     progress: Progress = field(default_factory=Progress)
     later: frozenset[str] = frozenset()
     changed: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ class _Turn:
         await self.output.label("Working…")
         await self.sibling_changes.begin(self.request.later)
         while self.progress.round < self.request.limits.rounds:
-            await self.read_inbox(closing=False)
+            await self.read_new_messages(closing=False)
             ending = await self._round()
             if ending and not await self._continues(ending):
                 return ending
@@ -173,22 +173,22 @@ class _Turn:
             State.FAILED, f"Stopped after {self.progress.round} rounds without an end. Ask for less at a time."
         )
 
-    async def read_inbox(self, closing: bool) -> bool:
+    async def read_new_messages(self, closing: bool) -> bool:
         """Append the user's new messages to the transcript; whether there were any."""
-        messages = self.request.inbox(closing)
+        messages = self.request.new_messages(closing)
         await self.output.append_transcript(tuple(to_user_input(message) for message in messages))
         return bool(messages)
 
     async def close(self) -> None:
-        """Close the drafts and the inbox, in one event-loop step once the drafts are loaded (rule 6)."""
+        """Close the drafts, and take no more messages, in one event-loop step once the drafts are loaded (rule 6)."""
         await self.workspace.store.prepare_all()
         await self.workspace.store.close_all()
-        while await self.read_inbox(closing=True):
+        while await self.read_new_messages(closing=True):
             pass
 
     async def _continues(self, ending: Ending) -> bool:
         """Whether new messages of the user keep the turn from ending (rule 4)."""
-        messages = self.request.inbox(True) if ending.state in ANSWERABLE else ()
+        messages = self.request.new_messages(True) if ending.state in ANSWERABLE else ()
         if not messages:
             return False
         if ending.state is State.COMPLETED:
@@ -220,12 +220,12 @@ class _Turn:
 
     async def _ask_model(self) -> ModelCall | Ending:
         """A complete model call, or the turn's ending if its retries are used up (rule 3)."""
-        tries_left = MAX_TRIES
+        attempts_left = MAX_ATTEMPTS
         while True:
             call = ModelCall(self.progress, self.tools, self.workspace, self.output, self.llm.thinking)
             try:
                 await call.read(self.llm.stream(self.requests.next(self._transcripts)))
-                self.requests.counted(call.usage.sent)
+                self.requests.record_token_count(call.usage.sent)
                 return call
             except ModelError as error:
                 logger.warning("Model call of task %s failed: %s", self.request.task_id, error)
@@ -239,16 +239,16 @@ class _Turn:
             finally:
                 await call.abort()
                 self.progress = call.progress
-            tries_left -= not isinstance(failure, TooLong)
-            if not await self._retries(failure, tries_left):
+            attempts_left -= not isinstance(failure, TooLong)
+            if not await self._retries(failure, attempts_left):
                 return Ending(State.FAILED, failure.reason)
 
-    async def _retries(self, failure: ModelError, tries_left: int) -> bool:
+    async def _retries(self, failure: ModelError, attempts_left: int) -> bool:
         if isinstance(failure, TooLong):
             return self.requests.shrink(failure, self._transcripts)
-        if not tries_left or not failure.retryable:
+        if not attempts_left or not failure.retryable:
             return False
-        await self.sleep(retry_delay(tries_left, failure, random.random()))
+        await self.sleep(retry_delay(attempts_left, failure, random.random()))
         return True
 
     @property

@@ -25,7 +25,7 @@ from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import is_text, placeholder
 from a2a_canvas.server.agent.events import AssistantOutput, Transcript, TranscriptItem, UserInput
 from a2a_canvas.tools import artifact_edit, artifact_update
-from a2a_canvas.tools.base import READ_LIMIT
+from a2a_canvas.tools.tool import READ_LIMIT
 
 RESULT_LEFT_OUT: Final = "[This result was left out to save space. Read the artifact again if you need it.]"
 TEXT_LEFT_OUT: Final = "[This text was left out to save space. Read the artifact if you need it.]"
@@ -59,13 +59,13 @@ class WindowEstimate:
 
     Attributes:
         scale: the provider's tokens for each estimated one.
-        most: the most estimated tokens of a request, since a longer one was refused.
+        max_tokens: the most estimated tokens of a request, since a longer one was refused.
     """
 
     scale: float = 1.0
-    most: float = math.inf
+    max_tokens: float = math.inf
 
-    def counted(self, estimate: int, tokens: int) -> WindowEstimate:
+    def after_count(self, estimate: int, tokens: int) -> WindowEstimate:
         """After a request whose tokens the provider has counted.
 
         The scale changes in steps: every change of it changes what is omitted, and so the beginning of requests.
@@ -74,11 +74,11 @@ class WindowEstimate:
         fits = self.scale * 0.75 <= scale * SAFETY_FACTOR <= self.scale * SAFETY_FACTOR
         return self if fits else replace(self, scale=scale * SAFETY_FACTOR)
 
-    def refused(self, estimate: int, tokens: int | None, window: int | None) -> WindowEstimate:
+    def after_refusal(self, estimate: int, tokens: int | None, window: int | None) -> WindowEstimate:
         """After a request that was too long; `tokens` by the provider's count, if known."""
         scale = max(self.scale, _scale(estimate, tokens) * SAFETY_FACTOR) if tokens else self.scale
         fits = window / scale if window else math.inf
-        return WindowEstimate(scale, min(self.most, fits if fits < estimate else estimate * SHRINK_FACTOR))
+        return WindowEstimate(scale, min(self.max_tokens, fits if fits < estimate else estimate * SHRINK_FACTOR))
 
 
 def _scale(estimate: int, tokens: int) -> float:
@@ -87,9 +87,9 @@ def _scale(estimate: int, tokens: int) -> float:
 
 
 class WindowEstimates:
-    """The estimates of conversations by their ids; the `KEPT` most recently updated ones."""
+    """The estimates of conversations by their ids; the `MAX_ESTIMATES` most recently updated ones."""
 
-    KEPT: Final = 1_000
+    MAX_ESTIMATES: Final = 1_000
 
     def __init__(self) -> None:
         self._known: dict[str, WindowEstimate] = {}
@@ -97,10 +97,10 @@ class WindowEstimates:
     def of(self, context_id: str) -> WindowEstimate:
         return self._known.get(context_id, WindowEstimate())
 
-    def keep(self, context_id: str, estimate: WindowEstimate) -> None:
+    def put(self, context_id: str, estimate: WindowEstimate) -> None:
         self._known.pop(context_id, None)
         self._known[context_id] = estimate
-        if len(self._known) > self.KEPT:
+        if len(self._known) > self.MAX_ESTIMATES:
             del self._known[next(iter(self._known))]
 
 
@@ -109,15 +109,15 @@ def prefix_tokens(system: str, tools: Iterable[m.ToolSpec]) -> int:
     return _size(system) + sum(BLOCK_TOKENS + _size(tool.description) + _size_of(tool.input_schema) for tool in tools)
 
 
-def token_budget(window: int | None, beginning: int, estimate: WindowEstimate) -> int | None:
+def token_budget(window: int | None, prefix: int, estimate: WindowEstimate) -> int | None:
     """The estimated tokens that are left for the conversation, at least 0; None if unknown.
 
     Args:
         window: the tokens that a request may have.
-        beginning: see `prefix_tokens`.
+        prefix: see `prefix_tokens`.
     """
-    most = estimate.most if window is None else min(window / estimate.scale, estimate.most)
-    return None if most == math.inf else max(0, int(most) - beginning)
+    max_tokens = estimate.max_tokens if window is None else min(window / estimate.scale, estimate.max_tokens)
+    return None if max_tokens == math.inf else max(0, int(max_tokens) - prefix)
 
 
 def read_limit(room: int | None) -> int:
@@ -138,7 +138,7 @@ def fit_transcripts(transcripts: Sequence[Transcript], room: int | None) -> tupl
         for number, item in enumerate(transcript):
             fitting.add((task, number), item)
     fitting.fit()
-    return fitting.without(transcripts)
+    return fitting.trimmed(transcripts)
 
 
 def tokens(item: TranscriptItem) -> int:
@@ -188,7 +188,7 @@ def _size_of(value: object) -> int:
 
 class _Fitting:
     """Replays a conversation. `_results`, `_inputs` and `_files` may be omitted, with the tokens that each saves; those
-    of the newest answer are in `_fresh`, those of the current task's user messages in `_said`."""
+    of the newest answer are in `_newest`, those of the current task's user messages in `_newest_files`."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -198,8 +198,8 @@ class _Fitting:
         self._results: deque[tuple[ItemPosition, int]] = deque()
         self._inputs: deque[tuple[ItemPosition, int]] = deque()
         self._files: deque[tuple[ItemPosition, int]] = deque()
-        self._fresh: list[tuple[deque[tuple[ItemPosition, int]], ItemPosition, int]] = []
-        self._said: list[tuple[ItemPosition, int]] = []
+        self._newest: list[tuple[deque[tuple[ItemPosition, int]], ItemPosition, int]] = []
+        self._newest_files: list[tuple[ItemPosition, int]] = []
         self._omitted: set[ItemPosition] = set()
         self._dropped = 0
 
@@ -207,22 +207,22 @@ class _Fitting:
         assert task == len(self._sizes)
         self._sizes.append(0)
         self._call = None
-        self._ripen()
-        self._files.extend(self._said)
-        self._said.clear()
+        self._allow_omitting()
+        self._files.extend(self._newest_files)
+        self._newest_files.clear()
 
-    def add(self, place: ItemPosition, item: TranscriptItem) -> None:
+    def add(self, position: ItemPosition, item: TranscriptItem) -> None:
         if isinstance(item, AssistantOutput) and item.call != self._call:
             self.fit()  # a model call
             self._call = item.call
-            self._ripen()
+            self._allow_omitting()
         whole, short = tokens(item), _shortened(item)
-        self._grow(place[0], whole)
+        self._grow(position[0], whole)
         saving = 0 if short is item else whole - tokens(short)
         if saving > 0 and isinstance(item, UserInput):
-            self._said.append((place, saving))
+            self._newest_files.append((position, saving))
         elif saving > 0:
-            self._fresh.append((self._results if isinstance(item, m.ToolResult) else self._inputs, place, saving))
+            self._newest.append((self._results if isinstance(item, m.ToolResult) else self._inputs, position, saving))
 
     def fit(self) -> None:
         """Omit enough for a model call (rule 3)."""
@@ -230,7 +230,7 @@ class _Fitting:
             while self._size > self._room * 3 // 4 and self._omit_one():
                 pass
 
-    def without(self, transcripts: Sequence[Transcript]) -> tuple[Transcript, ...]:
+    def trimmed(self, transcripts: Sequence[Transcript]) -> tuple[Transcript, ...]:
         """The transcripts without what is omitted."""
         kept = [
             tuple(_shortened(item) if (task, n) in self._omitted else item for n, item in enumerate(transcript))
@@ -245,9 +245,9 @@ class _Fitting:
         """Omit one thing more; False if nothing is left."""
         queue = self._results or self._inputs or self._files
         if queue:
-            place, saving = queue.popleft()
-            self._omitted.add(place)
-            self._grow(place[0], -saving)
+            position, saving = queue.popleft()
+            self._omitted.add(position)
+            self._grow(position[0], -saving)
         elif self._dropped < len(self._sizes) - 1:
             self._size -= self._sizes[self._dropped]
             self._size += 0 if self._dropped else _tokens(m.ModelText(TASKS_LEFT_OUT))
@@ -256,10 +256,10 @@ class _Fitting:
             return False
         return True
 
-    def _ripen(self) -> None:
-        for queue, place, saving in self._fresh:
-            queue.append((place, saving))
-        self._fresh.clear()
+    def _allow_omitting(self) -> None:
+        for queue, position, saving in self._newest:
+            queue.append((position, saving))
+        self._newest.clear()
 
     def _grow(self, task: int, by: int) -> None:
         self._sizes[task] += by

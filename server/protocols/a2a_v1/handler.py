@@ -112,9 +112,9 @@ class A2AHandler(RequestHandler):
             raise PushNotificationNotSupportedError
         message = params.message
         self._check_media_types(message)
-        said = user_message(message)
-        check_text(said, self._limits.max_text_bytes, "message.parts")
-        return await self._runtime.send(Incoming(said, _owner(context), message.context_id, message.task_id))
+        parsed = user_message(message)
+        check_text(parsed, self._limits.max_text_bytes, "message.parts")
+        return await self._runtime.send(Incoming(parsed, _owner(context), message.context_id, message.task_id))
 
     def _check_media_types(self, message: pb.Message) -> None:
         """Raises `ContentTypeNotSupportedError`. If the card accepts plain text, any text is accepted."""

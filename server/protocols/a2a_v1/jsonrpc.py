@@ -49,7 +49,7 @@ _ALTERNATIVES: Mapping[type[Message], str] = {
 
 def jsonrpc_route(handler: RequestHandler, grace: float = 0) -> Route:
     """`POST /`. `grace`: seconds that streams have to end when the server stops."""
-    return Route("/", _JsonRpcEndpoint(handler, grace).answer, methods=["POST"])
+    return Route("/", _JsonRpcEndpoint(handler, grace).respond, methods=["POST"])
 
 
 class _JsonRpcEndpoint:
@@ -73,7 +73,7 @@ class _JsonRpcEndpoint:
             "GetExtendedAgentCard": handler.on_get_extended_agent_card,
         }
 
-    async def answer(self, request: Request) -> Response:
+    async def respond(self, request: Request) -> Response:
         call: RpcCall = request.scope[RPC_CALL]
         if call.legacy_request is not None:
             return await self._legacy.handle_request(call.id, call.method, call.legacy_request, request)

@@ -26,6 +26,7 @@ from a2a_canvas.server.agent.intent import Converse, InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.parts import check_text
 from a2a_canvas.server.protocols.agui.input import RunInput, in_forwarded_props, last_message_field, run_input
+from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.older.request import (
     ThreadArtifact,
     TranslatedRun,
@@ -36,7 +37,6 @@ from a2a_canvas.server.protocols.agui.older.request import (
     thread_artifact,
     translated,
 )
-from a2a_canvas.server.protocols.agui.older.state import OlderState
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact
 from a2a_canvas.server.protocols.agui.stream import run_response
@@ -50,7 +50,7 @@ from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import JsonValue, Ref

@@ -67,7 +67,7 @@ from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.wire import artifact_path, context_path
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable, VersionNotFound
 from a2a_canvas.store.models import Artifact, Content, Ref, TextPart, Version
 from a2a_canvas.store.text.rope import Rope

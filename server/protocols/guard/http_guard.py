@@ -86,7 +86,7 @@ class Guard:
                 return
             await self._next_step()
             path = scope["path"].removeprefix(scope.get("root_path", ""))
-            connection = _Exchange(scope, replay_body(body, receive), reservation.release_when_answered(send))
+            connection = _HttpExchange(scope, replay_body(body, receive), reservation.release_when_answered(send))
             await self._serve(scope, path, body, connection)
 
     async def _next_step(self) -> None:
@@ -96,7 +96,7 @@ class Guard:
             if not waited:  # a waiter wakes in a step of its own
                 await asyncio.sleep(0)
 
-    async def _serve(self, scope: Scope, path: str, body: bytes | Refusal, connection: _Exchange) -> None:
+    async def _serve(self, scope: Scope, path: str, body: bytes | Refusal, connection: _HttpExchange) -> None:
         binding = self._binding(scope["method"], path)
         if body is TOO_MANY_BODIES:
             await connection.answer(503, (binding or RestForm()).payload(TOO_MANY_BODIES), dict(RETRY_AFTER))
@@ -151,7 +151,7 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class _Exchange:
+class _HttpExchange:
     scope: Scope
     receive: Receive
     send: Send
@@ -166,7 +166,7 @@ class _Exchange:
 class _GuardedAnswer:
     """One run of the app behind a binding: its answer is sent on at once, unless it is an error that is not JSON."""
 
-    def __init__(self, connection: _Exchange, binding: ErrorForm, allowed: tuple[str, ...]) -> None:
+    def __init__(self, connection: _HttpExchange, binding: ErrorForm, allowed: tuple[str, ...]) -> None:
         self._connection = connection
         self._allowed = allowed
         self._binding = binding

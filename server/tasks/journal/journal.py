@@ -93,7 +93,7 @@ class Journal(Protocol):
         """
         ...
 
-    def check_owned(self, task_id: str) -> None:
+    def check_runs_here(self, task_id: str) -> None:
         """Raises `Detached` if the task belongs to another replica."""
         ...
 
@@ -210,7 +210,7 @@ class InMemoryJournal:
             log.add(event, at)
         log.wake()
 
-    def check_owned(self, task_id: str) -> None:
+    def check_runs_here(self, task_id: str) -> None:
         pass  # there is no other replica
 
     async def remember_message(self, key: str, task_id: str) -> None:

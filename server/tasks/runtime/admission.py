@@ -5,7 +5,7 @@ Rule 2: a turn beyond `max_queued` is refused before anything of it is stored. A
         replica that has died) is never refused: it waits.
 Rule 3: a turn gets its position when it begins to wait, and again when the position has halved, or is one of the first
         `EXACT_POSITIONS`. So the end of a turn updates about `EXACT_POSITIONS` others, and a few more, however many
-        wait. Updates are sent every `NOTIFY_INTERVAL`: a turn that waits for less gets none, and a burst of new turns
+        wait. Updates are sent every `POSITION_INTERVAL`: a turn that waits for less gets none, and a burst of new turns
         does not delay those that run.
 Rule 4: within a context: first come, first served.
 Rule 5: between contexts: round robin. One turn of each context that waits, then the second of each, and so on; a
@@ -28,7 +28,7 @@ MAX_QUEUED = 1000
 
 EXACT_POSITIONS = 10
 """Positions that are reported one by one."""
-NOTIFY_INTERVAL = 0.5
+POSITION_INTERVAL = 0.5
 """Seconds between two updates of the positions."""
 
 
@@ -118,7 +118,7 @@ class Admission:
     """The turns of this process that run, and those that wait."""
 
     def __init__(
-        self, max_turns: int = MAX_TURNS, max_queued: int = MAX_QUEUED, interval: float = NOTIFY_INTERVAL
+        self, max_turns: int = MAX_TURNS, max_queued: int = MAX_QUEUED, interval: float = POSITION_INTERVAL
     ) -> None:
         self._max_turns = max_turns
         self._max_queued = max_queued

@@ -43,7 +43,7 @@ class TaskRunner(Protocol):
         """Give a task the message that another replica received for it. False: it has ended, or pauses."""
         ...
 
-    def interrupt(self, task_id: str) -> None:
+    def cancel_turn(self, task_id: str) -> None:
         """Cancel a task, because another replica was asked to."""
         ...
 

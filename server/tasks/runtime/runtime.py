@@ -48,10 +48,10 @@ from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.ownership import LocalOwnership, Orphan, Ownership
 from a2a_canvas.server.tasks.runtime.turns import TurnHandle, Turns
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Ref
-from a2a_canvas.tools.base import Tool
+from a2a_canvas.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -197,7 +197,7 @@ class Runtime:
         """The task, if it has taken the message in the state of `record`; None if its state has changed since."""
         handle = self._turns.get(record.task_id)
         if handle is None and record.state is State.INPUT_REQUIRED:
-            return await self._answer(record, incoming, key)
+            return await self._continue_after_question(record, incoming, key)
         if record.operation:
             raise TaskTakesNoMessages(record.task_id)
         if handle is None:
@@ -210,7 +210,9 @@ class Runtime:
         await handle.wait()
         return None
 
-    async def _answer(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
+    async def _continue_after_question(
+        self, record: TaskRecord, incoming: Incoming, key: str
+    ) -> TaskSubscription | None:
         """The task waits for input: its turn continues here."""
         with self._turns.reserve(None) as queued:
             await self._prepare(incoming, record)
@@ -233,7 +235,7 @@ class Runtime:
         """Give the message to the turn that runs here, before its next round; False if there is none."""
         if handle.operation or handle.closed:
             return False
-        handle.inbox.append(message)
+        handle.new_messages.append(message)
         await self.journal.append(task_id, MessageReceived(message))
         return True
 
@@ -297,9 +299,9 @@ class Runtime:
             raise
 
     async def _start(self, task_id: str) -> TaskSubscription:
-        self.journal.check_owned(task_id)
+        self.journal.check_runs_here(task_id)
         await self.journal.flushed(task_id)
-        self.journal.check_owned(task_id)
+        self.journal.check_runs_here(task_id)
         subscription = await self.journal.follow(task_id)
         if self._turns.get(task_id) is None:  # otherwise it was lost and taken over again meanwhile
             self._turns.start(subscription.snapshot)
@@ -325,9 +327,9 @@ class Runtime:
         handle = self._turns.get(task_id)
         return handle is not None and await self._add_message(task_id, handle, message)
 
-    def interrupt(self, task_id: str) -> None:
+    def cancel_turn(self, task_id: str) -> None:
         if handle := self._turns.get(task_id):
-            handle.interrupt()
+            handle.cancel()
 
     def detach(self, task_ids: Iterable[str] | None = None) -> None:
         self._turns.detach(task_ids)

@@ -37,7 +37,7 @@ from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.wrappers import PacedLLM
 from a2a_canvas.server.agent.turn.history import to_user_input
-from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, reclaim
+from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.server.tasks.errors import Detached
@@ -45,11 +45,11 @@ from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission, Ticket
 from a2a_canvas.server.tasks.runtime.ownership import Orphan
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.retrying import RetryingStore, retry_while_unavailable
-from a2a_canvas.tools.base import Tool
+from a2a_canvas.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class TurnHandle:
 
     Attributes:
         ticket: its place among the turns; None if it needs no admission.
-        inbox: messages for the next round.
+        new_messages: messages for the next round.
         closed: it takes no more messages.
         detached: the task does not belong to this process any more, or not to this run.
         ending: what the task becomes if it is stopped.
@@ -99,7 +99,7 @@ class TurnHandle:
     ticket: Ticket | None = None
     task: asyncio.Task[None] | None = None
     started: bool = False
-    inbox: list[UserMessage] = field(default_factory=list)
+    new_messages: list[UserMessage] = field(default_factory=list)
     closed: bool = False
     stopping: bool = False
     detached: bool = False
@@ -107,10 +107,10 @@ class TurnHandle:
 
     async def stop(self) -> None:
         """Cancel the turn, once, and wait until its task has its status."""
-        self.interrupt()
+        self.cancel()
         await self.wait()
 
-    def interrupt(self, ending: StatusChanged | None = None) -> None:
+    def cancel(self, ending: StatusChanged | None = None) -> None:
         """Cancel the turn, once."""
         if not self.stopping:
             self.stopping, self.ending = True, ending or self.ending
@@ -136,8 +136,8 @@ class TurnHandle:
         if self.task:
             await asyncio.wait([self.task])
 
-    def take_inbox(self, closing: bool) -> tuple[UserMessage, ...]:
-        messages, self.inbox = tuple(self.inbox), []
+    def take_new_messages(self, closing: bool) -> tuple[UserMessage, ...]:
+        messages, self.new_messages = tuple(self.new_messages), []
         self.closed = closing and not messages
         return messages
 
@@ -182,7 +182,7 @@ class Turns:
     def resume(self, orphan: Orphan) -> None:
         """Run the turn of a task that another process has left."""
         record = orphan.record
-        handle = TurnHandle(record.operation, inbox=list(unread_messages(record)))
+        handle = TurnHandle(record.operation, new_messages=list(unread_messages(record)))
         self._spawn(record, handle, partial(self._run_resumed, orphan, handle), begun=record.state is State.WORKING)
 
     def _spawn(self, record: TaskRecord, handle: TurnHandle, run: Run, *, begun: bool = False) -> None:
@@ -198,7 +198,7 @@ class Turns:
         while self._handles:
             stopping = tuple(self._handles.values())
             for handle in stopping:  # all before any: none is to begin because another has ended
-                handle.interrupt(self._failed(reason))
+                handle.cancel(self._failed(reason))
             for handle in stopping:
                 await handle.wait()
 
@@ -239,7 +239,7 @@ class Turns:
         except Detached:
             raise
         except asyncio.CancelledError:
-            if late := handle.take_inbox(closing=True):
+            if late := handle.take_new_messages(closing=True):
                 await emit(TranscriptAppended(tuple(to_user_input(message) for message in late)))
             await emit(handle.ending)
         except Exception:
@@ -262,7 +262,7 @@ class Turns:
         ending = self._ending(orphan, handle)
         try:
             drafts = await open_drafts(store, record.context_id, record.task_id)
-            await reclaim(_interrupted(record, drafts), store, emit, record.artifacts)
+            await roll_back_drafts(_interrupted(record, drafts), store, emit, record.artifacts)
             if ending is None:
                 await self._wait_for_admission(record.task_id, handle, emit, record.state, resumed=True)
             earlier = await self._earlier(record)
@@ -333,7 +333,7 @@ class Turns:
             context_id=record.context_id,
             earlier=earlier,
             transcript=record.transcript,
-            inbox=handle.take_inbox,
+            new_messages=handle.take_new_messages,
             progress=record.progress,
             later=await retry_while_unavailable(partial(self.journal.later_tasks, record), _pause),
             changed=tuple(record.artifacts),
@@ -358,7 +358,7 @@ class Turns:
     def _check(self, task_id: str, handle: TurnHandle | None) -> None:
         if handle and handle.detached:
             raise Detached(task_id)
-        self.journal.check_owned(task_id)
+        self.journal.check_runs_here(task_id)
 
     async def _earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:
         return await retry_while_unavailable(partial(self.journal.earlier_transcripts, record), _pause)

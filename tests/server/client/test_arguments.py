@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from a2a_canvas.server.cli import main
-from a2a_canvas.server.client.requests import (
+from a2a_canvas.server.client.operations import (
     REDO,
     REDO_STEP,
     UNDO,

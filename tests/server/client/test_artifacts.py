@@ -31,7 +31,7 @@ from a2a_canvas.server.client.artifacts import (
     versions,
 )
 from a2a_canvas.server.client.display import cells
-from a2a_canvas.server.client.requests import ArtifactTarget
+from a2a_canvas.server.client.operations import ArtifactTarget
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
 from a2a_canvas.server.protocols.artifacts.paths import (
     ArtifactList,

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from a2a_canvas.server.client.edit import operate
-from a2a_canvas.server.client.requests import (
+from a2a_canvas.server.client.operations import (
     REDO,
     UNDO,
     ArtifactOperation,

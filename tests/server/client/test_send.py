@@ -27,7 +27,7 @@ from starlette.types import ASGIApp
 
 from a2a_canvas.server.client.display import ArtifactParts, DataLabel, FileLabel, ReplyText, StatusText
 from a2a_canvas.server.client.fold import SeenTask, events, fold
-from a2a_canvas.server.client.requests import SendRequest
+from a2a_canvas.server.client.operations import SendRequest
 from a2a_canvas.server.client.send import send
 from a2a_canvas.server.wire import TURN
 from tests.property_examples import examples

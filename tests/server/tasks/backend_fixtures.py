@@ -12,7 +12,7 @@ from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.runtime.ownership import Ownership
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
 from a2a_canvas.store.sql.database import Database

@@ -29,7 +29,7 @@ class PromptJournal(SqlJournal):
         await self.flushed(record.task_id)
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
-        if not self.owns(task_id):
+        if not self.runs_here(task_id):
             await self.get(task_id)
         await super().append(task_id, *events)
         await self.flushed(task_id)

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from a2a_canvas.store import mutation
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, Restore, Undo
 from a2a_canvas.store.errors import StoreError
 from a2a_canvas.store.models import Document, Limits, Ref

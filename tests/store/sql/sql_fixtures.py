@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.models import Limits
-from a2a_canvas.store.sql.artifacts import SqlArtifactStore
 from a2a_canvas.store.sql.commit import GroupCommit
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.sql_artifact_store import SqlArtifactStore
 from a2a_canvas.store.sql.tables import artifacts, drafts, metadata, versions
 from tests.database_fixtures import postgresql_url, sqlite_url
 

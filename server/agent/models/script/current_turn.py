@@ -34,13 +34,13 @@ class ScriptTurn:
     """The number of the rule, from 0; -1 when none matches."""
     rounds: tuple[ScriptRound, ...] = ()
     groups: Groups | None = None
-    made: tuple[tuple[str, ...], ...] = ()
+    calls_made: tuple[tuple[str, ...], ...] = ()
     """The names of the calls in each assistant message since."""
 
     def next_round(self) -> tuple[int, tuple[int, ...]]:
         """The number of the round that is next, and which of its calls are left."""
         names = [[fill(call.name, self.groups or {}) for call in one.tools] for one in self.rounds]
-        return next_round(names, self.made)
+        return next_round(names, self.calls_made)
 
 
 def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) -> ScriptTurn | None:
@@ -51,7 +51,7 @@ def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) 
         if message.role == "assistant":
             calls = [item for item in message.content if isinstance(item, ToolUse)]
             names = {call.id: call.name for call in calls}
-            turn = turn and replace(turn, made=(*turn.made, tuple(call.name for call in calls)))
+            turn = turn and replace(turn, calls_made=(*turn.calls_made, tuple(call.name for call in calls)))
         elif _begins(message, names, turn):
             text = "\n".join(item.text for item in message.content if isinstance(item, ModelText) and not item.note)
             turn = _matched(rules, index, text, message.message_id)
@@ -64,17 +64,17 @@ def edit_turn(rules: Sequence[ScriptRule], edit: EditPrompt, message_id: str) ->
     return replace(turn, rounds=tuple(one.model_copy(update={"tools": ()}) for one in turn.rounds[:1]))
 
 
-def next_round(rounds: Sequence[Sequence[str]], made: Iterable[Sequence[str]]) -> tuple[int, tuple[int, ...]]:
+def next_round(rounds: Sequence[Sequence[str]], calls_made: Iterable[Sequence[str]]) -> tuple[int, tuple[int, ...]]:
     """How far a turn has come: the number of the round that is next, and which of its calls are left.
 
     Args:
         rounds: the names of the calls in each round of the script.
-        made: the names of the calls in each assistant message. One that the round does not have counts for
+        calls_made: the names of the calls in each assistant message. One that the round does not have counts for
             nothing: the script was changed meanwhile, or another model was at work.
     """
     left = [list(range(len(names))) for names in rounds]
     number = 0
-    for names in made:
+    for names in calls_made:
         if number < len(rounds) and not rounds[number]:
             number += 1
             continue

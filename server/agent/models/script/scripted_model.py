@@ -4,7 +4,7 @@ Rule 1: what comes next follows from the conversation in the request alone (`cur
 Rule 2: the rest of a round that broke off after a completed call is played without the round's thinking and text:
         they led to the completed call.
 Rule 3: a request after the last round gets an empty answer, which ends the turn.
-Rule 4: only the tries that an `error` counts are kept in memory (the last 1,000 failing rounds), because a
+Rule 4: only the attempts that an `error` counts are kept in memory (the last 1,000 failing rounds), because a
         failed try leaves no trace in a conversation. A restarted server counts anew.
 """
 
@@ -31,7 +31,7 @@ from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn, curre
 from a2a_canvas.server.agent.models.script.rules import ScriptFailure, ScriptRound, read_rules
 from a2a_canvas.server.agent.models.script.values import BadValue, Groups, fill, fill_tree, filled, seconds, whole
 
-_KEPT_TRIES = 1000
+_MAX_KNOWN_ATTEMPTS = 1000
 _OVERLOADED = 529
 
 
@@ -56,7 +56,7 @@ class ScriptedModel:
         self._rules = read_rules(str(path))
         self._new_id = new_id
         self._sleep = sleep
-        self._tries: dict[tuple[int, int, str, int], int] = {}
+        self._attempts: dict[tuple[int, int, str, int], int] = {}
 
     def stream(self, request: m.ModelRequest) -> AsyncGenerator[m.ModelEvent, None]:
         """Say what comes next in the conversation.
@@ -76,8 +76,8 @@ class ScriptedModel:
         if request.edit:
             turn = edit_turn(self._rules, request.edit, request.messages[-1].message_id)
         if turn is None or turn.groups is None:
-            said = turn.text if turn else ""
-            shown = said if len(said) <= 100 else f"{said[:100]}…"
+            message = turn.text if turn else ""
+            shown = message if len(message) <= 100 else f"{message[:100]}…"
             raise m.ModelError(f"No rule of the script matches this message: {shown}", retryable=False)
         number, left = turn.next_round()
         if number == len(turn.rounds):
@@ -97,11 +97,11 @@ class ScriptedModel:
             whole(filled(value, turn.groups or {})) for value in (failure.status, failure.after, failure.times)
         )
         key = (turn.number, turn.begin, turn.message_id or turn.text, number)
-        tries = self._tries.pop(key, 0) + 1
-        self._tries[key] = tries
-        if len(self._tries) > _KEPT_TRIES:
-            del self._tries[next(iter(self._tries))]
-        return broken(events, status, after) if tries <= times else events
+        attempts = self._attempts.pop(key, 0) + 1
+        self._attempts[key] = attempts
+        if len(self._attempts) > _MAX_KNOWN_ATTEMPTS:
+            del self._attempts[next(iter(self._attempts))]
+        return broken(events, status, after) if attempts <= times else events
 
 
 def broken(events: Iterable[m.ModelEvent], status: int, after: int) -> Iterator[m.ModelEvent]:

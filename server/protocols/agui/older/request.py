@@ -10,7 +10,7 @@ showed.
 Rule 1: an artifact that the thread does not have is made of `contents`, as versions 1…n in their order; the one at
         `currentIndex` becomes the current version.
 Rule 2: of an artifact that the thread has, only the content at `currentIndex` is read. Where it differs from our
-        version of that number (as older/state.py shows it), it is the user's own edit, and is stored as a new version.
+        version of that number (as older_state.py shows it), it is the user's own edit, and is stored as a new version.
         Fields that are left out keep their values. A draft that is being written cannot have been edited.
 Rule 3: `currentIndex` is the `baseVersion` of the operation: versions that others have made since are not overwritten.
 Rule 4: with a selection the message is an edit; without an artifact anywhere it is conversation.
@@ -30,7 +30,7 @@ from a2a_canvas.server.agent.edit.locate import EditBase, locate
 from a2a_canvas.server.agent.intent import InvalidOperation, SelectionEdit
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.agui.input import RunInput, check_id, parse, run_input
-from a2a_canvas.server.protocols.agui.older.state import TEXT_FIELD, content_json
+from a2a_canvas.server.protocols.agui.older.older_state import TEXT_FIELD, content_json
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import Change, EditText, ReplaceParts, Undo

@@ -1,7 +1,7 @@
 """Writes the staged entries of tasks as rows, for all tasks of one transaction together.
 
 Rule 1: if the epoch of a task in the database is not that of its entries, the transaction raises `LeaseLost`.
-Rule 2: a task's snapshot is written when it begins, when it settles, and in between when one is due (`logs.py`). Its
+Rule 2: a task's record is saved when it begins, when it settles, and in between when one is due (`logs.py`). Its
         entries are written once, and stay for subscribers that have still to read them.
 Rule 3: a transaction that is retried writes the same rows.
 Rule 4: a new row of a context gets a new incarnation, because the context may have been removed before.
@@ -39,8 +39,8 @@ from a2a_canvas.store.models import new_incarnation
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import insert
 
-MAX_SNAPSHOT_CHARACTERS = 1_000_000
-"""Approximate limit of the snapshots of working tasks in one transaction; the others follow in the next one."""
+MAX_SAVED_CHARACTERS = 1_000_000
+"""Approximate limit of the saved records of working tasks in one transaction; the others follow in the next one."""
 
 Notify = Callable[[AsyncConnection, tuple[str, ...], tuple[str, ...]], Any]
 """Notifies the other replicas, within the transaction, of the tasks it writes and the contexts with new changes."""
@@ -92,7 +92,7 @@ class JournalWork:
         self._committed = committed
         self._incarnation = new_incarnation()
         self._page_characters: dict[str, int] = {}
-        self._snapshot_characters: dict[str, int] = {}
+        self._saved_characters: dict[str, int] = {}
 
     async def write(self, connection: AsyncConnection) -> None:
         await self._write_keys(connection)
@@ -112,7 +112,7 @@ class JournalWork:
     def done(self) -> None:
         for batch in self._batches:
             task_id = batch.newest.task_id
-            batch.log.count_written(self._page_characters.get(task_id, 0), self._snapshot_characters.get(task_id, 0))
+            batch.log.count_written(self._page_characters.get(task_id, 0), self._saved_characters.get(task_id, 0))
         self._committed(self._batches)
 
     def by_context(self) -> dict[str, JournalWork]:
@@ -150,7 +150,7 @@ class JournalWork:
                 "cancel_requested": False,
                 **_key(record),
                 **_status_columns(record),
-                **_snapshot_columns(record),
+                **_record_columns(record),
             }
             for each in new
             if (record := each.batch.created)
@@ -225,13 +225,13 @@ class JournalWork:
 
     async def _update(self, connection: AsyncConnection, batches: Sequence[TaskBatch]) -> None:
         records = [batch.newest for batch in batches]
-        snapshots = {record.task_id: _snapshot_columns(record) for record in records if record.state.settled}
-        snapshots |= await self._due_snapshots([batch for batch in batches if not batch.newest.state.settled])
-        self._snapshot_characters = {task_id: _characters(snapshot) for task_id, snapshot in snapshots.items()}
+        saved = {record.task_id: _record_columns(record) for record in records if record.state.settled}
+        saved |= await self._due_records([batch for batch in batches if not batch.newest.state.settled])
+        self._saved_characters = {task_id: _characters(columns) for task_id, columns in saved.items()}
         alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for record in records:
             ended = {"resumptions": 0, "cancel_requested": False} if record.state.settled else {}
-            values = {**_status_columns(record), **snapshots.get(record.task_id, {}), **ended}
+            values = {**_status_columns(record), **saved.get(record.task_id, {}), **ended}
             named = {f"new_{name}": value for name, value in values.items()}
             alike[tuple(values)].append({"of_context": record.context_id, "of_task": record.task_id, **named})
         this = tasks.c.context_id == bindparam("of_context"), tasks.c.task_id == bindparam("of_task")
@@ -239,15 +239,15 @@ class JournalWork:
             of_row: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
             await connection.execute(update(tasks).where(*this).values(of_row), rows)
 
-    async def _due_snapshots(self, batches: Iterable[TaskBatch]) -> dict[str, dict[str, Any]]:
-        """The snapshots of working tasks that are most overdue."""
+    async def _due_records(self, batches: Iterable[TaskBatch]) -> dict[str, dict[str, Any]]:
+        """The saved records of working tasks that are most overdue."""
         overdue = [(batch.log.overdue(self._page_characters[batch.newest.task_id]), batch.newest) for batch in batches]
         found: dict[str, dict[str, Any]] = {}
-        room = MAX_SNAPSHOT_CHARACTERS
+        room = MAX_SAVED_CHARACTERS
         for characters, record in sorted(overdue, key=itemgetter(0), reverse=True):
             if characters <= 0 or room <= 0:
                 break
-            found[record.task_id] = _snapshot_columns(record)
+            found[record.task_id] = _record_columns(record)
             room -= _characters(found[record.task_id])
             await asyncio.sleep(0)
         return found
@@ -311,7 +311,7 @@ def _status_columns(record: TaskRecord) -> dict[str, Any]:
     }
 
 
-def _snapshot_columns(record: TaskRecord) -> dict[str, Any]:
+def _record_columns(record: TaskRecord) -> dict[str, Any]:
     return {
         "snapshot": record.generation,
         "head": record_to_json(replace(record, transcript=(), artifacts={})),
@@ -320,5 +320,5 @@ def _snapshot_columns(record: TaskRecord) -> dict[str, Any]:
     }
 
 
-def _characters(snapshot: dict[str, Any]) -> int:
-    return sum(len(snapshot[part]) for part in ("head", "transcript", "artifacts"))
+def _characters(columns: dict[str, Any]) -> int:
+    return sum(len(columns[part]) for part in ("head", "transcript", "artifacts"))

@@ -2,8 +2,8 @@
 
 Rule 1: an entry is published when every durable entry (`record.is_durable`) up to it is committed.
 Rule 2: the log of a task that this replica runs is ahead of the database. That of any other task repeats the database.
-Rule 3: while a task works, a new snapshot of it is due when the entries since the last one have more characters than
-        that snapshot. So reading a task costs at most twice its size, and its snapshots at most twice its entries.
+Rule 3: while a task works, its record is saved again when the entries since the last one have more characters than
+        that saved record. So reading a task costs at most twice its size, and its saved records twice its entries.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.tasks.journal.journal import ReadableLog
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold, is_durable
 
-MIN_SNAPSHOT_CHARACTERS = 128 * 1024
-"""Fewer characters of entries than this are not worth a snapshot: about 280 deltas."""
+MIN_SAVED_CHARACTERS = 128 * 1024
+"""Fewer characters of entries than this are not worth a saved record: about 280 deltas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class TaskLog(ReadableLog):
         self._unpublished: list[tuple[Entry, TaskRecord, bool]] = []
         self._unsaved: list[Entry] = []
         self._page_characters = 0
-        self._snapshot_characters = 0
+        self._saved_characters = 0
 
     @property
     def untouched(self) -> bool:
@@ -83,23 +83,23 @@ class TaskLog(ReadableLog):
         """The task is this replica's now: `record` has its new epoch."""
         self.record = self.newest = record
         self._durable = record.generation
-        # Not those in the database: snapshots of all tasks that were just taken over would be due at once.
-        self._page_characters = self._snapshot_characters = 0
+        # Not those in the database: saved records of all tasks that were just taken over would be due at once.
+        self._page_characters = self._saved_characters = 0
 
-    def overdue(self, said: int) -> int:
-        """By how many characters the entries since the last snapshot, and `said` more to be written, exceed it.
+    def overdue(self, characters: int) -> int:
+        """How much longer the entries since the last saved record are than it, `characters` to be written included.
 
-        A snapshot is due if it is more than 0 (rule 3).
+        A saved record is due if it is more than 0 (rule 3).
         """
-        return self._page_characters + said - max(self._snapshot_characters, MIN_SNAPSHOT_CHARACTERS)
+        return self._page_characters + characters - max(self._saved_characters, MIN_SAVED_CHARACTERS)
 
-    def count_written(self, said: int, snapshot: int) -> None:
-        """Count the characters of the entries and of the snapshot (0: none) that were written."""
-        self._page_characters = 0 if snapshot else self._page_characters + said
-        self._snapshot_characters = snapshot or self._snapshot_characters
+    def count_written(self, characters: int, saved: int) -> None:
+        """Count the characters of the entries and of the saved record (0: none) that were written."""
+        self._page_characters = 0 if saved else self._page_characters + characters
+        self._saved_characters = saved or self._saved_characters
 
     def add(self, event: TurnEvent, at: datetime) -> bool:
-        """Add an entry of the owner; whether it must be durable before it is seen."""
+        """Add an entry of a task that runs here; whether it must be durable before it is seen."""
         entry = Entry(self.newest.epoch, self.newest.generation + 1, at, event)
         durable = is_durable(self.newest.state, event)
         self.newest = fold(self.newest, entry)

@@ -66,10 +66,10 @@ class SqlJournal:
         self._replica = replica
         self._notify = notify
         self._now = now
-        self._owned: dict[str, TaskLog] = {}
-        self._tails = TaskTails(database, self.owns)
+        self._running: dict[str, TaskLog] = {}
+        self._tails = TaskTails(database, self.runs_here)
         self._dirty: dict[str, TaskLog] = {}
-        self._taken: dict[str, str] = {}  # task by deduplication key, of the tasks in `_owned`
+        self._taken: dict[str, str] = {}  # task by deduplication key, of the tasks in `_running`
         self._contexts = ContextTails(database)
         self._closed = False
         commits.join(self)
@@ -78,13 +78,13 @@ class SqlJournal:
 
     async def create(self, record: TaskRecord, key: str = "") -> None:
         self.check_open()
-        log = self._owned[record.task_id] = self._tails.add(TaskLog(record, new=True))
+        log = self._running[record.task_id] = self._tails.add(TaskLog(record, new=True))
         await self.remember_message(key, record.task_id)
         self._dirty[record.task_id] = log
         self._commits.flush_now()
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
-        log = self._own(task_id)
+        log = self._require_running_here(task_id)
         at = self._now()
         durable = [log.add(event, at) for event in events]
         log.publish()
@@ -95,13 +95,13 @@ class SqlJournal:
             self._commits.flush_soon()
 
     async def remember_message(self, key: str, task_id: str) -> None:
-        log = self._own(task_id)
+        log = self._require_running_here(task_id)
         if key:
             log.keys.append(key)
             self._taken[key] = task_id
 
     async def flushed(self, task_id: str) -> None:
-        log = self._owned.get(task_id)
+        log = self._running.get(task_id)
         try:
             await self._commits.flushed(COMMIT_TIMEOUT)
         except Unavailable:
@@ -122,23 +122,23 @@ class SqlJournal:
 
     async def acknowledge(self, task_id: str, inbox_id: str, key: str) -> None:
         """Delete an inbox row: its message was just appended, or had been before."""
-        log = self._own(task_id)
+        log = self._require_running_here(task_id)
         log.acknowledged.append(inbox_id)
         await self.remember_message(key, task_id)
         self._dirty[task_id] = log
         self._commits.flush_now()
 
-    def owns(self, task_id: str) -> bool:
-        return task_id in self._owned
+    def runs_here(self, task_id: str) -> bool:
+        return task_id in self._running
 
     @property
-    def owned(self) -> tuple[tuple[str, str], ...]:
+    def running(self) -> tuple[tuple[str, str], ...]:
         """(context, task) of the tasks that this replica runs."""
-        return tuple((log.newest.context_id, task_id) for task_id, log in self._owned.items())
+        return tuple((log.newest.context_id, task_id) for task_id, log in self._running.items())
 
-    def check_owned(self, task_id: str) -> None:
+    def check_runs_here(self, task_id: str) -> None:
         """Raises `Detached` if a task is not this replica's."""
-        self._own(task_id)
+        self._require_running_here(task_id)
 
     def check_open(self) -> None:
         """Raises `Unavailable` if new entries may not be written soon, or never."""
@@ -147,8 +147,8 @@ class SqlJournal:
         if self._commits.failing:
             raise self._commits.failing  # refused at once, in place of a long wait
 
-    def _own(self, task_id: str) -> TaskLog:
-        log = self._owned.get(task_id)
+    def _require_running_here(self, task_id: str) -> TaskLog:
+        log = self._running.get(task_id)
         if log is None:
             raise Detached(task_id)
         return log
@@ -168,7 +168,7 @@ class SqlJournal:
         self._contexts.changed({batch.newest.context_id for batch in batches})
 
     def _drop(self, task_id: str) -> None:
-        if self._owned.pop(task_id, None):
+        if self._running.pop(task_id, None):
             self._taken = {key: other for key, other in self._taken.items() if other != task_id}
 
     def adopt(self, record: TaskRecord) -> None:
@@ -179,12 +179,12 @@ class SqlJournal:
         if log is None or log.failure:
             log = self._tails.add(TaskLog(record))
         log.adopt(record)
-        self._owned[record.task_id] = log
+        self._running[record.task_id] = log
 
     def give_up(self) -> None:
         """Run no task any more: every further `append` raises `Detached`."""
         self._closed = True
-        self._owned.clear()
+        self._running.clear()
 
     async def stop(self) -> None:
         """Stop reading for subscribers."""
@@ -196,7 +196,7 @@ class SqlJournal:
         Returns:
             The tasks there that this replica ran, and of each whether it could not be written.
         """
-        logs = {task_id: log for task_id, log in self._owned.items() if log.newest.context_id == context_id}
+        logs = {task_id: log for task_id, log in self._running.items() if log.newest.context_id == context_id}
         for task_id, log in logs.items():
             log.fail(StreamLost())
             self._dirty.pop(task_id, None)
@@ -205,11 +205,11 @@ class SqlJournal:
 
     def forget(self) -> None:
         """Drop everything in memory, which may be wrong; all subscribers get `StreamLost`."""
-        for log in self._owned.values():
+        for log in self._running.values():
             log.fail(StreamLost())
         self._tails.fail(StreamLost())
         self._contexts.fail(StreamLost())
-        self._owned, self._dirty, self._taken = {}, {}, {}
+        self._running, self._dirty, self._taken = {}, {}, {}
 
     # ------------------------------------------------------------------------- refreshing
 
@@ -235,13 +235,13 @@ class SqlJournal:
         return str(found or self._taken.get(key, ""))  # in this order: what has left memory is in the rows
 
     async def get(self, task_id: str) -> TaskRecord:
-        log = self._owned.get(task_id)
+        log = self._running.get(task_id)
         if log and not log.unsaved_new:
             return log.record
         return await read_record(self._database, task_id)
 
     async def follow(self, task_id: str) -> TaskSubscription:
-        log = self._owned.get(task_id)
+        log = self._running.get(task_id)
         return TaskSubscription(log if log and not log.unsaved_new else await self._tails.read(task_id))
 
     async def follow_context(self, context_id: str) -> ContextSubscription:

@@ -20,12 +20,12 @@ class TaskTails:
     """The logs of tasks, each as long as it is referenced. Reads raise `Unavailable` if they fail.
 
     Args:
-        owns: whether this replica runs a task: then its log is ahead of the database, and is not read.
+        runs_here: whether this replica runs a task: then its log is ahead of the database, and is not read.
     """
 
-    def __init__(self, database: Database, owns: Callable[[str], bool]) -> None:
+    def __init__(self, database: Database, runs_here: Callable[[str], bool]) -> None:
         self._database = database
-        self._owns = owns
+        self._runs_here = runs_here
         self._logs: WeakValueDictionary[str, TaskLog] = WeakValueDictionary()
 
     def get(self, task_id: str) -> TaskLog | None:
@@ -64,12 +64,12 @@ class TaskTails:
         """Read the new entries of these tasks."""
         for task_id in task_ids:
             log = self._logs.get(task_id)
-            if log is not None and not log.failure and not self._owns(task_id):
+            if log is not None and not log.failure and not self._runs_here(task_id):
                 await self._read_on(log)
 
     async def refresh_all(self) -> None:
         """Read the new entries of all tasks that have any."""
-        elsewhere = [log.record for task_id, log in tuple(self._logs.items()) if not self._owns(task_id)]
+        elsewhere = [log.record for task_id, log in tuple(self._logs.items()) if not self._runs_here(task_id)]
         known = {record.task_id: record for record in elsewhere if not record.state.terminal}
         if known:
             query = select(tasks.c.task_id, tasks.c.generation)
@@ -78,7 +78,7 @@ class TaskTails:
                 found = {row.task_id: row.generation for row in await connection.execute(query)}
             for task_id in known.keys() - found.keys():  # removed with their contexts
                 log = self._logs.get(task_id)
-                if log is not None and not self._owns(task_id) and log.saved:
+                if log is not None and not self._runs_here(task_id) and log.saved:
                     log.fail(StreamLost())
             await self.refresh(task_id for task_id, last in found.items() if last > known[task_id].generation)
 
@@ -91,7 +91,7 @@ class TaskTails:
             except Unreadable:
                 log.fail(StreamLost())  # a new subscription raises `Unreadable`
                 return
-            if self._owns(log.record.task_id) or not log.saved:
+            if self._runs_here(log.record.task_id) or not log.saved:
                 return  # its own entries may be among them
             if first != log.record.generation + 1:
                 log.fail(StreamLost())  # the next entries have been removed

@@ -53,9 +53,9 @@ class Inbox:
         """
         subscription = await self._journal.follow(task_id)
         row = {"context_id": subscription.snapshot.context_id, "task_id": task_id, "inbox_id": str(uuid4())}
-        said = {"sent_at": to_microseconds(self._now()), "key": key, "message": message_to_json(message)}
+        columns = {"sent_at": to_microseconds(self._now()), "key": key, "message": message_to_json(message)}
         async with self._database.write() as connection:
-            await connection.execute(inbox_messages.insert().values(row | said))
+            await connection.execute(inbox_messages.insert().values(row | columns))
             await notify(connection, Notification(inboxes=(task_id,)))
         settled = subscription.snapshot.state.settled
         while not settled:
@@ -91,13 +91,13 @@ class Inbox:
         """Read the inbox rows of these tasks, or of all, again: what was taken last may never become durable."""
         self._seen = {k: task for k, task in self._seen.items() if task_ids is not None and task not in task_ids}
 
-    async def collect(self, runner: TaskRunner) -> None:
+    async def deliver_pending(self, runner: TaskRunner) -> None:
         """Deliver the messages and the requests to cancel that wait for tasks of this replica.
 
         Raises:
             Unavailable: the database cannot be used.
         """
-        ours = self._journal.owned
+        ours = self._journal.running
         if not ours:
             return
         pending = select(inbox_messages).order_by(inbox_messages.c.sent_at, inbox_messages.c.inbox_id)
@@ -107,7 +107,7 @@ class Inbox:
             found = (await connection.execute(pending)).all()
             cancelled = (await connection.scalars(cancelling)).all()
         for task_id in cancelled:
-            runner.interrupt(task_id)
+            runner.cancel_turn(task_id)
         for row in found:
             if row.inbox_id not in self._seen:
                 await self._deliver(runner, row)
@@ -116,7 +116,7 @@ class Inbox:
 
     async def _deliver(self, runner: TaskRunner, row: Row[Any]) -> None:
         known = await self._journal.find_duplicate(row.key)
-        if not self._journal.owns(row.task_id):
+        if not self._journal.runs_here(row.task_id):
             return
         if known or (message := _message(row)) is None:
             await self._acknowledge(row, "")

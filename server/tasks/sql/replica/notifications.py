@@ -50,8 +50,8 @@ class Notification:
     everything: bool = False
 
     def payload(self) -> str:
-        said = {"t": self.tasks, "c": self.contexts, "p": self.inboxes, "g": self.given_up}
-        text = json.dumps({key: value for key, value in said.items() if value}, separators=(",", ":"))
+        fields = {"t": self.tasks, "c": self.contexts, "p": self.inboxes, "g": self.given_up}
+        text = json.dumps({key: value for key, value in fields.items() if value}, separators=(",", ":"))
         return text if len(text.encode()) <= MAX_PAYLOAD_BYTES else "{}"
 
     def __or__(self, other: Notification) -> Notification:
@@ -67,9 +67,9 @@ class Notification:
     @staticmethod
     def of(payload: str) -> Notification:
         try:
-            said = json.loads(payload)
-            tasks, contexts, inboxes = (tuple(said.get(key, ())) for key in "tcp")
-            return Notification(tasks, contexts, inboxes, given_up=bool(said.get("g")), everything=not said)
+            fields = json.loads(payload)
+            tasks, contexts, inboxes = (tuple(fields.get(key, ())) for key in "tcp")
+            return Notification(tasks, contexts, inboxes, given_up=bool(fields.get("g")), everything=not fields)
         except (ValueError, AttributeError, TypeError):
             return Notification(everything=True)  # sent by another program on our channel
 

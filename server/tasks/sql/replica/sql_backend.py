@@ -34,9 +34,9 @@ from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim, Tak
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.store.retrying import retry_while_unavailable
-from a2a_canvas.store.sql.artifacts import SqlArtifactStore
 from a2a_canvas.store.sql.commit import COMMIT_SPACING, RETRY_SECONDS, GroupCommit
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.sql_artifact_store import SqlArtifactStore
 
 logger = logging.getLogger(__name__)
 
@@ -204,7 +204,7 @@ class SqlBackend:
         """Whether there may be more."""
         if not self._runner or self.ownership.resigned or self.commits.failing:
             return False
-        claims = await self._takeover.claim((*self.journal.owned, *self.ownership.acquiring))
+        claims = await self._takeover.claim((*self.journal.running, *self.ownership.acquiring))
         for claim in claims:
             await self._resume(claim, self._runner)
         return len(claims) >= CLAIM_LIMIT
@@ -267,14 +267,14 @@ class SqlBackend:
         """End a task that could not be written. If this fails too, it is found again: nothing runs it."""
         pause = partial(asyncio.sleep, RETRY_SECONDS)
         try:
-            await retry_while_unavailable(partial(self._reclaim, context_id, task_id), pause)
+            await retry_while_unavailable(partial(self._fail_unwritable, context_id, task_id), pause)
         except Exception:
             logger.exception("Task %s cannot be made to fail; it is tried again.", task_id)
         finally:
             self.ownership.acquiring -= Counter(((context_id, task_id),))
 
-    async def _reclaim(self, context_id: str, task_id: str) -> None:
-        claim = await self._takeover.reclaim(context_id, task_id)
+    async def _fail_unwritable(self, context_id: str, task_id: str) -> None:
+        claim = await self._takeover.claim_again(context_id, task_id)
         if claim is None:
             del self._write_failures[task_id]
             return
@@ -293,9 +293,9 @@ class SqlBackend:
             await self.journal.refresh_all()
         else:
             await self.journal.refresh(notification.tasks, notification.contexts)
-        owned = {task_id for _, task_id in self.journal.owned}
-        if self._runner and (notification.everything or owned & set(notification.inboxes)):
-            await self._inbox.collect(self._runner)
+        running = {task_id for _, task_id in self.journal.running}
+        if self._runner and (notification.everything or running & set(notification.inboxes)):
+            await self._inbox.deliver_pending(self._runner)
         if notification.given_up:
             self._takeover_due.set()
 

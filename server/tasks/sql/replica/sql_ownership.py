@@ -51,7 +51,7 @@ class SqlOwnership:
     """The `Ownership` of one replica.
 
     Attributes:
-        acquiring: (context, task) of tasks that this replica owns in the database, but not yet in its journal.
+        acquiring: (context, task) of tasks that are this replica's in the database, but not yet in its journal.
         resigned: this replica has given up its tasks.
     """
 

@@ -78,7 +78,7 @@ class Takeover:
         self._database = database
         self._lease = lease
         self._now = now
-        self._maybe_leaked: set[tuple[str, str]] = set()
+        self._maybe_not_running: set[tuple[str, str]] = set()
 
     async def claim(self, running: Iterable[tuple[str, str]]) -> tuple[Claim, ...]:
         """Claim some tasks that work, and whose replica is dead.
@@ -112,7 +112,7 @@ class Takeover:
             claims = [Claim(*row) for row in await connection.execute(claimed)]
         return tuple(sorted(claims, key=lambda claim: order[claim.context_id, claim.task_id]))
 
-    async def reclaim(self, context_id: str, task_id: str) -> Claim | None:
+    async def claim_again(self, context_id: str, task_id: str) -> Claim | None:
         """Claim a task of this replica again; None if another replica has it, or it is settled."""
         ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id, tasks.c.replica == self._lease.id
         claimed = update(tasks).where(*ours, tasks.c.state.in_(UNSETTLED)).values(epoch=tasks.c.epoch + 1)
@@ -127,8 +127,8 @@ class Takeover:
         pair = select(tasks.c.context_id, tasks.c.task_id).where(tasks.c.state.in_(UNSETTLED))
         ours = await connection.execute(pair.where(tasks.c.replica == replica))
         # Seen in two scans: in the first, a request may just be about to acquire it.
-        leaked = {(context_id, task_id) for context_id, task_id in ours} - running
-        lost, self._maybe_leaked = leaked & self._maybe_leaked, leaked
+        not_running = {(context_id, task_id) for context_id, task_id in ours} - running
+        lost, self._maybe_not_running = not_running & self._maybe_not_running, not_running
         others = await connection.execute(
             # Tasks that had begun come first; then in random order, so that replicas that scan at the same time choose
             # different ones. On SQLite in the order of creation, which is the order of the queue.
@@ -183,8 +183,8 @@ class Takeover:
             if generation is None:
                 return  # claimed by another replica
             page = {"context_id": claim.context_id, "task_id": claim.task_id, "first": generation, "last": generation}
-            said = entries_to_json([Entry(claim.epoch, generation, at, failed)])
-            await connection.execute(pages.insert().values(**page, epoch=claim.epoch, entries=said))
+            entries = entries_to_json([Entry(claim.epoch, generation, at, failed)])
+            await connection.execute(pages.insert().values(**page, epoch=claim.epoch, entries=entries))
             await notify(connection, Notification((claim.task_id,)))
 
     async def acquire(self, record: TaskRecord) -> TaskRecord | None:
@@ -194,8 +194,8 @@ class Takeover:
         waits = tasks.c.state == record.state.value, tasks.c.generation == record.generation
         ours = tasks.c.context_id == record.context_id, tasks.c.task_id == record.task_id
         # From now on it is `working`, so that no other replica acquires it, too.
-        owned = {"replica": self._lease.id, "epoch": tasks.c.epoch + 1, "state": State.WORKING.value}
-        acquired = update(tasks).where(*ours, *waits, tasks.c.state.not_in(UNSETTLED)).values(owned)
+        columns = {"replica": self._lease.id, "epoch": tasks.c.epoch + 1, "state": State.WORKING.value}
+        acquired = update(tasks).where(*ours, *waits, tasks.c.state.not_in(UNSETTLED)).values(columns)
         async with self._database.write() as connection:
             epoch = await connection.scalar(acquired.returning(tasks.c.epoch))
         return None if epoch is None else replace(record, epoch=epoch)

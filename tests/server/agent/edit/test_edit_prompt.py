@@ -108,8 +108,10 @@ def test_the_model_sees_the_outline_and_where_the_passage_is() -> None:
     ],
 )
 def test_it_knows_what_all_lines_of_the_text_end_in(text, line_end) -> None:
-    found = edit_prompt(text, Span(0, 0), name="", language="", instruction="", strategy="replace", lines=True)
-    assert (found.line_end, found.lines) == (line_end, True)
+    found = edit_prompt(
+        text, Span(0, 0), name="", language="", instruction="", strategy="replace", selected_by_lines=True
+    )
+    assert (found.line_end, found.selected_by_lines) == (line_end, True)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,7 @@ def test_it_knows_what_all_lines_of_the_text_end_in(text, line_end) -> None:
 )
 def test_what_is_put_beside_whole_lines_stands_on_its_own(strategy, before, selected, after, own) -> None:
     of = passage(selected, before, after, strategy=strategy)
-    assert on_own_lines(replace(of, lines=True)) is own
+    assert on_own_lines(replace(of, selected_by_lines=True)) is own
     assert not on_own_lines(of)
 
 
@@ -194,7 +196,7 @@ def test_the_model_is_told_what_becomes_of_its_reply(strategy, selected, rule) -
 @pytest.mark.parametrize("strategy", ["insert_before", "insert_after"])
 @pytest.mark.parametrize("selected", ["b", ""])
 def test_the_model_is_told_that_what_goes_beside_lines_stands_on_its_own(selected, strategy) -> None:
-    rules = pieces(replace(passage(selected, "a\n", "\nc", strategy=strategy), lines=True))[-1]
+    rules = pieces(replace(passage(selected, "a\n", "\nc", strategy=strategy), selected_by_lines=True))[-1]
     assert "It stands on lines of its own" in rules
     assert "the line breaks that it needs" not in rules
 

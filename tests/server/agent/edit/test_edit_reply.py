@@ -36,14 +36,14 @@ PASSAGES += [replace(of, line_end="\r\n") for of in (WINDOWS_LINE, CODE, MARKDOW
 def judged(of: EditPrompt, *deltas: str, inside_fence: bool = False) -> tuple[str, str, bool]:
     """The text that a reply makes, the remarks, and whether it is the passage alone."""
     edit = EditReply(of, inside_fence=inside_fence)
-    text = "".join([edit.feed(delta) for delta in deltas]) + edit.flush()
+    text = "".join([edit.feed(delta) for delta in deltas]) + edit.finish()
     return text, edit.remarks, edit.alone
 
 
 def emptied(of: EditPrompt, *deltas: str) -> tuple[str, bool]:
     """The text that a reply makes, and whether it is no answer."""
     edit = EditReply(of, inside_fence=False)
-    return "".join([edit.feed(delta) for delta in deltas]) + edit.flush(), edit.empty
+    return "".join([edit.feed(delta) for delta in deltas]) + edit.finish(), edit.empty
 
 
 def rewritten(of: EditPrompt, *deltas: str, inside_fence: bool = False) -> tuple[str, str]:
@@ -113,7 +113,7 @@ def ended(of: EditPrompt, text: str, wrapped: bool) -> str:
         return re.sub(r"(\r?\n)+\Z", "", text) if text.strip("\r\n") else text
     if not text:
         return ""
-    if not of.lines:
+    if not of.selected_by_lines:
         begins_line = of.strategy == "insert_before"  # the passages here begin a text
         return text + of.line_end * (wrapped and begins_line)
     if of.strategy == "insert_before" or of.selected.endswith("\n"):
@@ -351,7 +351,7 @@ def test_in_markdown_a_bare_fence_that_does_not_wrap_the_whole_reply_is_text(rep
 def test_in_markdown_a_bare_fence_is_held_back_to_the_end() -> None:
     edit = EditReply(MARKDOWN, inside_fence=False)
     assert [edit.feed(delta) for delta in ("```\n", "y\n", "```", "\n")] == [""] * 4
-    assert (edit.flush(), edit.remarks) == ("y", "")
+    assert (edit.finish(), edit.remarks) == ("y", "")
 
 
 @pytest.mark.parametrize("info", ["", "markdown", " MD", "text"])
@@ -363,7 +363,7 @@ def test_the_text_within_a_wrapper_streams() -> None:
     edit = EditReply(CODE, inside_fence=False)
     fed = ["`", "``p", "y\n", "x =", " 1", "\n", "y", "\n`", "`", "`", "\n", "bye"]
     assert [edit.feed(delta) for delta in fed] == ["", "", "", "x =", " 1", "", "\ny", "", "", "", "", ""]
-    assert (edit.flush(), edit.remarks) == ("", "bye")
+    assert (edit.finish(), edit.remarks) == ("", "bye")
 
 
 def test_a_wrapper_of_four_around_a_block_as_the_selected_one_is_taken_off() -> None:
@@ -586,7 +586,7 @@ def test_the_mark_in_a_wrapper_deletes_too() -> None:
 def test_the_mark_is_never_seen_wherever_it_is_cut() -> None:
     edit = EditReply(LINE, inside_fence=False)
     assert [edit.feed(delta) for delta in ("\n", "<", "del", "ete", "/", ">", "\n")] == [""] * 7
-    assert (edit.flush(), edit.empty) == ("", False)
+    assert (edit.finish(), edit.empty) == ("", False)
 
 
 @pytest.mark.parametrize("reply", ["<delete/>x", "x <delete/>", "<delete>", "<del", "<deleted/>"])
@@ -677,7 +677,7 @@ def test_of_nothing_nothing_is_inserted(of: EditPrompt, reply: str) -> None:
 
 
 def test_beside_a_word_whose_line_is_named_too_the_text_stands_as_it_is() -> None:
-    before = EditPrompt("a", "", "a = [", "b", "]\n", "", "insert_before", lines=True)
+    before = EditPrompt("a", "", "a = [", "b", "]\n", "", "insert_before", selected_by_lines=True)
     after = replace(before, strategy="insert_after")
     assert rewritten(before, "x, ") == ("x, ", "")
     assert rewritten(after, ", x") == (", x", "")

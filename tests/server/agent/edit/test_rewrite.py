@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.edit.edit_prompt import edit_prompt, edit_request
-from a2a_canvas.server.agent.edit.rewrite import NO_TEXT, NOT_ALONE
+from a2a_canvas.server.agent.edit.rewrite import NO_TEXT, NOT_ONLY_THE_PASSAGE
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
     BlockStopped,
@@ -151,7 +151,7 @@ async def test_beside_lines_it_stands_on_lines_of_its_own_which_end_as_all_the_o
     harness = await OperationHarness(answer(text("x\ny")), text="a\r\nb\r\nc").ready()
     await harness.run(SelectionEdit("doc", SelectionRequest(line_start=2, line_end=2), strategy, "More", 1))
     assert (await harness.doc()).text == text_after
-    assert harness.llm.requests[0].edit.lines
+    assert harness.llm.requests[0].edit.selected_by_lines
 
 
 @pytest.mark.parametrize(("reply", "left"), [([" "], "a b\n"), (["<del", "ete/", ">\n"], "ab\n")])
@@ -309,7 +309,7 @@ async def test_a_reply_that_is_not_the_passage_alone_is_asked_for_again_and_neve
     assert told == ["start", "abort", "start", "complete", "artifact"]
     assert (await harness.doc()).text == NEW
     harness = await edited(*[answer(text(reply))] * 3)
-    assert harness.told.statuses == [("failed", NOT_ALONE)]
+    assert harness.told.statuses == [("failed", NOT_ONLY_THE_PASSAGE)]
     await untouched(harness)
     cut_off = await edited(answer(text(reply), reason="max_tokens"))
     assert "cut off" in cut_off.told.statuses[0][1]

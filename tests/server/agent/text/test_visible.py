@@ -34,7 +34,7 @@ PROSE = st.text("abc .,-*#_(){}!'\"\n\tüß漢𝄞", max_size=30)
 
 def shown(pieces: list[str]) -> str:
     block = VisibleText()
-    return "".join(map(block.feed, pieces)) + block.flush()
+    return "".join(map(block.feed, pieces)) + block.finish()
 
 
 @st.composite
@@ -143,8 +143,8 @@ def test_it_and_what_follows_are_given_back_as_they_were_written(text: str, expe
 def test_what_was_prose_is_given_back_at_the_end_of_the_block() -> None:
     block = VisibleText()
     assert [block.feed(piece) for piece in ("A <thi", "nk>", " section", ".")] == ["A ", "", "", ""]
-    assert block.flush() == "<think> section."
-    assert block.flush() == ""
+    assert block.finish() == "<think> section."
+    assert block.finish() == ""
 
 
 # ---------------------------------------------------------------- what stays
@@ -234,8 +234,8 @@ def test_what_may_become_a_tag_is_held_back_until_it_is_known() -> None:
     block = VisibleText()
     pieces = ["a <thi", "nk", ">b</th", "ink", ">c", "<"]
     assert [block.feed(piece) for piece in pieces] == ["a ", "", "", "", "c", ""]
-    assert block.flush() == "<"
-    assert block.flush() == ""
+    assert block.finish() == "<"
+    assert block.finish() == ""
 
 
 @settings(max_examples=examples(400))
@@ -270,7 +270,7 @@ def test_text_is_held_back_only_from_where_a_tag_may_begin(case: tuple[str, list
     block = VisibleText()
     for piece in case[1]:
         block.feed(piece)
-    held = block.flush()
+    held = block.finish()
     assert not held or held[0] in "<[◁"
 
 

@@ -46,8 +46,8 @@ from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.tools.base import Ask, Decline, Workspace
 from a2a_canvas.tools.registry import TOOLS
+from a2a_canvas.tools.tool import Ask, Decline, Workspace
 from tests.fakes import BROKEN, EventRecorder, answer, ask, broken, decline, stop, text, thinking, tool, write
 from tests.property_examples import examples
 from tests.server.agent.turn.turn_harness import TurnHarness

@@ -32,7 +32,7 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit, SelectionRequest
 from a2a_canvas.server.agent.models.claude import ClaudeModel
 from a2a_canvas.server.agent.turn.history import to_user_input
-from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, reclaim
+from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.server.tasks.codec import record_of_json, record_to_json, transcript_of_json, transcript_to_json
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -296,7 +296,7 @@ class Task:
                 context_id="context",
                 earlier=self._earlier,
                 transcript=record.transcript,
-                inbox=self._take,
+                new_messages=self._take,
                 progress=record.progress,
                 later=frozenset(each.task_id for each in self.later),
                 changed=tuple(record.artifacts),
@@ -323,7 +323,7 @@ class Task:
         drafts = await open_drafts(self._store, "context", record.task_id)
         open_round = record.progress.round if record.call_open else None
         interrupted = InterruptedTurn(record.task_id, "context", open_round, edits, drafts)
-        await reclaim(interrupted, self._store, self._emit, tuple(record.artifacts))
+        await roll_back_drafts(interrupted, self._store, self._emit, tuple(record.artifacts))
 
 
 def kept(record: TaskRecord) -> Transcript:

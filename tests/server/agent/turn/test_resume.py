@@ -19,7 +19,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.server.agent.models.script import ScriptedModel
-from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, reclaim
+from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.store.edits import EditAborted, EditStarted, Selection
 from a2a_canvas.store.models import Limits, Ref
@@ -108,7 +108,7 @@ class Life:
                 context_id="context",
                 earlier=(),
                 transcript=record.transcript,
-                inbox=lambda closing: (),
+                new_messages=lambda closing: (),
                 progress=record.progress,
                 changed=tuple(record.artifacts),
                 drafts=drafts,
@@ -130,7 +130,7 @@ class Life:
             tuple((e.edit_id, e.artifact_id, e.selection) for e in record.open_edits.values()),
             await open_drafts(self.store, "context", "task"),
         )
-        await reclaim(interrupted, self.store, self.told, tuple(record.artifacts))
+        await roll_back_drafts(interrupted, self.store, self.told, tuple(record.artifacts))
 
     def crash(self, cut: Cut) -> "Life":
         """What whoever takes the task up finds."""
@@ -244,20 +244,20 @@ def cut_off(**what) -> InterruptedTurn:
 
 async def test_where_nothing_is_open_nothing_is_said() -> None:
     told = EventRecorder()
-    await reclaim(cut_off(), WaitingStore(), told, ())
+    await roll_back_drafts(cut_off(), WaitingStore(), told, ())
     assert told.events == []
 
 
 async def test_an_open_model_call_is_over_with_an_error() -> None:
     told = EventRecorder()
-    await reclaim(cut_off(round=3), WaitingStore(), told, ())
+    await roll_back_drafts(cut_off(round=3), WaitingStore(), told, ())
     assert told.events == [LlmCallCompleted(3, "error", Usage())]
 
 
 async def test_an_unfinished_call_is_taken_back_and_watchers_get_the_artifact_as_the_last_one_left_it() -> None:
     store, told = await store_of(replacing("Hello"), delta(appending(" Wor"))), EventRecorder()
     assert await open_drafts(store, "context", "task") == ("doc",)
-    await reclaim(cut_off(drafts=("doc",)), store, told, ["doc"])
+    await roll_back_drafts(cut_off(drafts=("doc",)), store, told, ["doc"])
     [back] = told.of(ArtifactChanged)
     assert (back.append, back.parts[0].text, back.last_chunk, back.version) == (False, "Hello", False, 1)
     assert await open_drafts(store, "context", "task") == ("doc",)
@@ -265,7 +265,7 @@ async def test_an_unfinished_call_is_taken_back_and_watchers_get_the_artifact_as
 
 async def test_without_a_completed_call_the_artifact_goes_back_to_its_version() -> None:
     store, told = await store_of(replacing("Hello", last_chunk=True), delta(replacing("Wor"))), EventRecorder()
-    await reclaim(cut_off(drafts=("doc",)), store, told, ["doc"])
+    await roll_back_drafts(cut_off(drafts=("doc",)), store, told, ["doc"])
     [back] = told.of(ArtifactChanged)
     assert (back.append, back.parts[0].text, back.last_chunk, back.version) == (False, "Hello", True, 1)
     assert await open_drafts(store, "context", "task") == ()
@@ -273,7 +273,7 @@ async def test_without_a_completed_call_the_artifact_goes_back_to_its_version() 
 
 async def test_a_text_without_any_completed_call_or_version_stays_until_it_is_rewritten() -> None:
     store, told = await store_of(delta(replacing("Hel"))), EventRecorder()
-    await reclaim(cut_off(drafts=("doc",)), store, told, ["doc"])
+    await roll_back_drafts(cut_off(drafts=("doc",)), store, told, ["doc"])
     assert told.events == []
     life = Life(FakeLLM([answer(update("T1", append=True)), answer(text("Done."))]), documents=store.documents)
     await life.run()
@@ -288,7 +288,7 @@ async def test_a_draft_of_another_task_is_not_this_ones() -> None:
 async def test_an_open_edit_is_aborted_and_its_artifact_shown() -> None:
     store, told = await store_of(replacing("Hello", last_chunk=True), task="another-task"), EventRecorder()
     here = Selection(0, 2)
-    await reclaim(cut_off(open_edits=(("e", "doc", here), ("f", "gone", here))), store, told, ())
+    await roll_back_drafts(cut_off(open_edits=(("e", "doc", here), ("f", "gone", here))), store, told, ())
     aborted, shown, other = told.events
     assert (aborted, other) == (EditAborted("e", "doc", here), EditAborted("f", "gone", here))
     assert (shown.append, shown.parts[0].text, shown.version, shown.last_chunk) == (False, "Hello", 1, True)
@@ -296,7 +296,7 @@ async def test_an_open_edit_is_aborted_and_its_artifact_shown() -> None:
 
 async def test_what_is_shown_after_an_open_edit_is_what_another_call_of_the_same_task_has_written_since() -> None:
     store, told = await store_of(replacing("Hello", last_chunk=True), replacing("Bye")), EventRecorder()
-    await reclaim(cut_off(open_edits=(("e", "doc", Selection(0, 2)),), drafts=("doc",)), store, told, ["doc"])
+    await roll_back_drafts(cut_off(open_edits=(("e", "doc", Selection(0, 2)),), drafts=("doc",)), store, told, ["doc"])
     [shown] = told.of(ArtifactChanged)
     assert (shown.parts[0].text, shown.version, shown.last_chunk) == ("Bye", 2, False)
 
@@ -356,7 +356,7 @@ async def test_wherever_an_operation_is_cut_off_it_runs_anew_and_changes_the_art
         store = WaitingStore(documents=cut.documents)
         open_edits = tuple((e.edit_id, e.artifact_id, e.selection) for e in record.open_edits.values())
         open_round = record.progress.round if record.call_open else None
-        await reclaim(cut_off(round=open_round, open_edits=open_edits), store, told, tuple(record.artifacts))
+        await roll_back_drafts(cut_off(round=open_round, open_edits=open_edits), store, told, tuple(record.artifacts))
         request = OperationRequest(OPERATIONS[operation], "m-1", "task", "context", folded(START, told.events).progress)
         await run_operation(request, llm=FakeLLM(reply), store=store, emit=told, new_id=ids())
         check_ended(told.events)

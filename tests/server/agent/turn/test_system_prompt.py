@@ -8,7 +8,7 @@ import pytest
 
 from a2a_canvas.server.agent.intent import Converse, Focus, SelectionRequest
 from a2a_canvas.server.agent.turn.history import note_of
-from a2a_canvas.server.agent.turn.requests import SYSTEM
+from a2a_canvas.server.agent.turn.turn_requests import SYSTEM
 from a2a_canvas.tools.registry import TOOLS
 
 WORDS = " ".join(SYSTEM.split())

@@ -39,7 +39,7 @@ class Talk:
         """Ask for a task; how it ended."""
         told = EventRecorder()
         first = (to_user_input(UserMessage("m", parts)),)
-        request = TurnRequest("task", "context", self._earlier, first, inbox=lambda closing: ())
+        request = TurnRequest("task", "context", self._earlier, first, new_messages=lambda closing: ())
         await run_turn(
             request,
             llm=self.llm,

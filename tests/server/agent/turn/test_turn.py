@@ -17,8 +17,8 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import BlockStop, ModelText, ToolResult, ToolUse
 from a2a_canvas.server.agent.turn.history import to_user_input
-from a2a_canvas.server.agent.turn.requests import SYSTEM
 from a2a_canvas.server.agent.turn.turn import INTERNAL_ERROR, NOT_ASKED, TurnLimits
+from a2a_canvas.server.agent.turn.turn_requests import SYSTEM
 from a2a_canvas.store.changes import AppendParts
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
@@ -345,7 +345,7 @@ async def test_a_message_that_comes_during_a_round_is_given_before_the_next() ->
     harness = TurnHarness(answer(tool("T1", "artifact_list"), hold), answer(text("Shorter, then.")))
     turn = harness.start()
     await hold.reached.wait()
-    harness.inbox.append(said("m-2", "Make it short"))
+    harness.new_messages.append(said("m-2", "Make it short"))
     hold.release.set()
     await turn
     last = harness.llm.requests[1].messages[-1]
@@ -358,7 +358,7 @@ async def test_a_message_that_comes_during_the_last_round_keeps_the_turn_going()
     harness = TurnHarness(answer(text("Done."), hold), answer(text("Shorter: done.")))
     turn = harness.start()
     await hold.reached.wait()
-    harness.inbox.append(said("m-2", "Make it short"))
+    harness.new_messages.append(said("m-2", "Make it short"))
     hold.release.set()
     await turn
     said_so_far = [message.content for message in harness.llm.requests[1].messages]
@@ -372,7 +372,7 @@ async def test_a_final_message_that_was_marked_before_the_user_spoke_again_is_no
     harness = TurnHarness(answer(text("Done.", final=True), hold), answer(text("Shorter.")))
     turn = harness.start()
     await hold.reached.wait()
-    harness.inbox.append(said("m-2", "Make it short"))
+    harness.new_messages.append(said("m-2", "Make it short"))
     hold.release.set()
     await turn
     assert harness.told.statuses == [("working", "Done."), ("completed", "Shorter.")]
@@ -385,7 +385,7 @@ async def test_a_message_that_comes_before_the_question_is_asked_does_not_answer
     )
     turn = harness.start()
     await hold.reached.wait()
-    harness.inbox.append(said("m-2", "yes, and hurry"))
+    harness.new_messages.append(said("m-2", "yes, and hurry"))
     hold.release.set()
     await turn
     assert harness.results() == [ToolResult("T1", NOT_ASKED)]
@@ -398,7 +398,7 @@ async def test_a_message_that_comes_too_late_for_a_round_is_remembered_for_the_n
     harness = TurnHarness(answer(decline("T1", "No."), hold))
     turn = harness.start()
     await hold.reached.wait()
-    harness.inbox.append(said("m-2", "Please"))
+    harness.new_messages.append(said("m-2", "Please"))
     hold.release.set()
     await turn
     assert harness.told.statuses == [("rejected", "No.")]

@@ -49,7 +49,7 @@ async def test_a_message_that_comes_during_the_last_round_is_remembered_in_one_s
         harness = Observed(answer(text("Done."), *asked, hold), DONE)
         running = asyncio.create_task(harness.run_to_the_end())
         await hold.reached.wait()
-        harness.inbox.append(said("m-2", "Also"))
+        harness.new_messages.append(said("m-2", "Also"))
         hold.release.set()
         await running
         assert harness.told.statuses[-1] == ("completed", "Done.")

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.events import AssistantOutput, Transcript, UserInput
 from a2a_canvas.server.agent.model import Attachment, ModelText, Thinking, ToolResult, ToolSpec, ToolUse, window_of
 from a2a_canvas.server.agent.models.claude import ClaudeModel
-from a2a_canvas.server.agent.models.demo import Rehearsal
+from a2a_canvas.server.agent.models.rehearsal import Rehearsal
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.history import to_messages
-from a2a_canvas.server.agent.turn.requests import SYSTEM
+from a2a_canvas.server.agent.turn.turn_requests import SYSTEM
 from a2a_canvas.server.agent.turn.window import (
     BLOCK_TOKENS,
     MAX_SCALE,
@@ -176,22 +176,22 @@ def test_of_the_window_there_is_room_for_what_the_prompt_and_the_tools_leave() -
 
 def test_there_is_less_room_where_tokens_are_shorter_and_after_a_refusal() -> None:
     assert token_budget(1000, 100, WindowEstimate(scale=2)) == 400
-    assert token_budget(1000, 100, WindowEstimate(scale=2, most=300)) == 200
+    assert token_budget(1000, 100, WindowEstimate(scale=2, max_tokens=300)) == 200
     assert token_budget(None, 100, WindowEstimate(scale=2)) is None
-    assert token_budget(None, 100, WindowEstimate(most=300)) == 200
+    assert token_budget(None, 100, WindowEstimate(max_tokens=300)) == 200
 
 
 # ------------------------------------------------------------------------------ sizing
 
 
 def test_a_conversation_is_taken_for_a_little_longer_than_it_was_counted() -> None:
-    assert WindowEstimate().counted(1000, 1500).scale == pytest.approx(1.5 * SAFETY_FACTOR)
+    assert WindowEstimate().after_count(1000, 1500).scale == pytest.approx(1.5 * SAFETY_FACTOR)
 
 
 @pytest.mark.parametrize("tokens", [1575, 1500, 1300, 1150])
 def test_small_changes_of_what_is_counted_change_nothing(tokens) -> None:
     sizing = WindowEstimate(scale=1.575)
-    assert sizing.counted(1000, min(tokens, 1500)) is sizing
+    assert sizing.after_count(1000, min(tokens, 1500)) is sizing
 
 
 @pytest.mark.parametrize(
@@ -199,30 +199,30 @@ def test_small_changes_of_what_is_counted_change_nothing(tokens) -> None:
     [(2000, 2 * SAFETY_FACTOR), (1000, SAFETY_FACTOR), (1, SAFETY_FACTOR), (10**9, MAX_SCALE * SAFETY_FACTOR)],
 )
 def test_great_ones_do_within_bounds(tokens, scale) -> None:
-    assert WindowEstimate(scale=1.575).counted(1000, tokens).scale == pytest.approx(scale)
+    assert WindowEstimate(scale=1.575).after_count(1000, tokens).scale == pytest.approx(scale)
 
 
 def test_what_was_refused_is_scaled_by_what_the_provider_counted() -> None:
-    sizing = WindowEstimate().refused(150_000, 210_000, 168_000)
+    sizing = WindowEstimate().after_refusal(150_000, 210_000, 168_000)
     assert sizing.scale == pytest.approx(1.4 * SAFETY_FACTOR)
     assert token_budget(168_000, 0, sizing) == int(168_000 / 1.4 / SAFETY_FACTOR)
 
 
 @pytest.mark.parametrize(("tokens", "window"), [(None, 168_000), (None, None), (100_000, 168_000)])
 def test_or_cut_by_two_fifths_if_that_does_not_help(tokens, window) -> None:
-    assert WindowEstimate().refused(100_000, tokens, window).most == 60_000
+    assert WindowEstimate().after_refusal(100_000, tokens, window).max_tokens == 60_000
 
 
 @given(st.integers(1, 10**6), st.none() | st.integers(0, 10**7), st.none() | st.integers(1, 10**6))
 def test_what_comes_after_a_refusal_has_less_room_than_it_had(estimate, counted, window) -> None:
-    sizing = WindowEstimate().refused(estimate, counted, window)
+    sizing = WindowEstimate().after_refusal(estimate, counted, window)
     assert (token_budget(window, 0, sizing) or 0) < estimate
 
 
 def test_the_sizes_of_so_many_conversations_are_kept() -> None:
     sizes = WindowEstimates()
-    for n in range(WindowEstimates.KEPT + 1):
-        sizes.keep(f"c-{n}", WindowEstimate(scale=2))
+    for n in range(WindowEstimates.MAX_ESTIMATES + 1):
+        sizes.put(f"c-{n}", WindowEstimate(scale=2))
     assert [sizes.of(name).scale for name in ("c-0", "c-1", "unknown")] == [1, 2, 1]
 
 

@@ -44,7 +44,7 @@ class TurnHarness:
         self.llm = FakeLLM(calls, thinking)
         self.told = EventRecorder()
         self.store = store or InMemoryArtifactStore(artifact_limits)
-        self.inbox: list[UserMessage] = []
+        self.new_messages: list[UserMessage] = []
         self.closed = False
         self.slept: list[float] = []
         self.sizes = WindowEstimates()
@@ -69,7 +69,7 @@ class TurnHarness:
                 context_id="context",
                 earlier=self._earlier,
                 transcript=(to_user_input(said("m-1", "Go")),),
-                inbox=self._take,
+                new_messages=self._take,
                 limits=self._limits,
             ),
             llm=self.llm,
@@ -85,7 +85,7 @@ class TurnHarness:
         self.slept.append(seconds)
 
     def _take(self, closing: bool) -> tuple[UserMessage, ...]:
-        messages, self.inbox = tuple(self.inbox), []
+        messages, self.new_messages = tuple(self.new_messages), []
         self.closed = closing and not messages
         return messages
 

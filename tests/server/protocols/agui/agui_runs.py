@@ -9,7 +9,7 @@ from typing import Any
 
 from a2a_canvas.server.agent.events import State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.model import LLM
-from a2a_canvas.server.protocols.agui.older.state import OlderState
+from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact
 from a2a_canvas.server.tasks.incoming import Incoming

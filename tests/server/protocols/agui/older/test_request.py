@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import Converse, Focus, InvalidOperation, SelectionEdit, SelectionRequest
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
+from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.older.request import (
     ARTIFACT_ID,
     MAX_CONTENTS,
@@ -26,7 +27,6 @@ from a2a_canvas.server.protocols.agui.older.request import (
     thread_artifact,
     translated,
 )
-from a2a_canvas.server.protocols.agui.older.state import OlderState
 from a2a_canvas.server.protocols.agui.state import CanvasState
 from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord
 from a2a_canvas.server.wire import CANVAS

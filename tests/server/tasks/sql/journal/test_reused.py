@@ -21,8 +21,8 @@ from a2a_canvas.store.changes import Change, EditText, Undo
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Artifact, Ref, Version
 from a2a_canvas.store.sql import artifact_lease
-from a2a_canvas.store.sql.artifacts import SqlArtifactStore
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.sql_artifact_store import SqlArtifactStore
 from a2a_canvas.store.sql.tables import versions
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url

@@ -78,7 +78,7 @@ def texts(record: TaskRecord) -> list[str]:
 async def test_a_sender_who_hangs_up_before_the_answer_has_sent_all_the_same(several) -> None:
     a = await several.start(HELLO)
     await hung_up(a, asyncio.create_task(a.send("Hi")))
-    [(_, task_id)] = a.backend.journal.owned
+    [(_, task_id)] = a.backend.journal.running
     await a.backend.commits.flushed()
     assert (await ended(a, task_id)).state is State.COMPLETED
 
@@ -86,7 +86,7 @@ async def test_a_sender_who_hangs_up_before_the_answer_has_sent_all_the_same(sev
 async def hung_up(replica: Replica, sending: asyncio.Task[object]) -> None:
     """Sending is cut off when the task is just this replica's."""
     for _ in range(100_000):
-        if replica.backend.journal.owned:
+        if replica.backend.journal.running:
             break
         await asyncio.sleep(0)
     sending.cancel()
@@ -333,7 +333,7 @@ async def test_a_message_and_the_changes_that_come_with_it_are_one_transaction(s
 
     def collected():
         work = collect()
-        written.append((len(a.backend.journal.owned), len(work._writes) if work else 0))
+        written.append((len(a.backend.journal.running), len(work._writes) if work else 0))
         return work
 
     monkeypatch.setattr(a.backend.store, "collect", collected)
@@ -347,7 +347,7 @@ async def test_a_sender_who_hangs_up_has_sent_changes_and_all(several) -> None:
     await rest(await a.send("Write"))
     incoming = Incoming(said("m", "Look"), "", "c", "", (("doc", EditText(Span(0, 3), "Mine", None)),))
     await hung_up(a, asyncio.create_task(a.runtime.send(incoming)))
-    [(_, task_id)] = a.backend.journal.owned
+    [(_, task_id)] = a.backend.journal.running
     async with asyncio.timeout(SOON):
         await a.backend.commits.flushed()
         assert (await ended(a, task_id)).state is State.COMPLETED
@@ -603,7 +603,7 @@ async def test_a_message_that_nobody_has_begun_to_write_when_it_is_refused_is_no
     a.backend.commits.start()
     await a.backend.commits.flushed()
     assert (await a.backend.journal.list(TaskQuery(""))).total == 0
-    assert a.backend.journal.owned == ()
+    assert a.backend.journal.running == ()
     assert states(await rest(await a.send("Hello")))[-1] is State.COMPLETED
     assert (await a.backend.journal.list(TaskQuery(""))).total == 1
 

@@ -25,7 +25,7 @@ from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import journal_reading as reading
 from a2a_canvas.server.tasks.sql.journal.journal_reading import FOLD_SLICE
 from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, replicas, tasks
-from a2a_canvas.server.tasks.sql.journal.logs import MIN_SNAPSHOT_CHARACTERS
+from a2a_canvas.server.tasks.sql.journal.logs import MIN_SAVED_CHARACTERS
 from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.errors import Unavailable
@@ -123,7 +123,7 @@ async def test_no_record_is_read_before_all_claims_are_committed_and_no_row_is_l
 
 async def test_long_turns_are_read_in_short_steps(several, monkeypatch) -> None:
     monkeypatch.setattr(
-        "a2a_canvas.server.tasks.sql.journal.logs.MIN_SNAPSHOT_CHARACTERS", 10**9
+        "a2a_canvas.server.tasks.sql.journal.logs.MIN_SAVED_CHARACTERS", 10**9
     )  # as if there were no snapshots
     a = await several.start()
     ids = await working(a, 3, 2 * FOLD_SLICE)
@@ -191,10 +191,10 @@ async def test_what_is_behind_the_snapshot_of_a_working_task_never_weighs_more_t
         await a.backend.journal.append("t0", *deltas(100, first))
         await a.backend.commits.flushed()
         snapshot, behind = await weights(b, "t0")
-        assert behind <= max(snapshot, MIN_SNAPSHOT_CHARACTERS)
+        assert behind <= max(snapshot, MIN_SAVED_CHARACTERS)
         snapshots += [snapshot] if snapshot != last else []
         last = snapshot
-        record = a.backend.journal._owned["t0"].newest
+        record = a.backend.journal._running["t0"].newest
         assert await b.record("t0") == record
         [shown] = (await b.backend.journal.list(TaskQuery(""))).records
         assert shown == record
@@ -210,7 +210,7 @@ async def test_what_is_behind_the_snapshot_of_a_working_task_never_weighs_more_t
 
 
 async def test_snapshots_that_are_due_at_the_same_time_are_written_one_after_the_other(several, monkeypatch) -> None:
-    monkeypatch.setattr("a2a_canvas.server.tasks.sql.journal.journal_writing.MAX_SNAPSHOT_CHARACTERS", 1)
+    monkeypatch.setattr("a2a_canvas.server.tasks.sql.journal.journal_writing.MAX_SAVED_CHARACTERS", 1)
     a = await several.start()
     ids = await working(a, 3, 1)
     taken = []
@@ -421,7 +421,7 @@ async def test_a_lease_that_is_lost_during_a_takeover_does_not_cost_the_new_one(
     b.backend._takeover.read_orphan = losing
     await take_over(b)
     renewed = b.backend._lease.id
-    assert b.backend.journal.owned == ()
+    assert b.backend.journal.running == ()
     own = await b.send("Hi", context="own")
     assert (await ended(b, own.snapshot.task_id)).state is State.COMPLETED
     await take_over(b)
@@ -444,7 +444,7 @@ async def test_a_lease_that_is_lost_while_an_answer_is_accepted_does_not_cost_th
     a.backend._takeover.acquire = losing
     assert await a.backend.ownership.acquire("t0") is None
     renewed = a.backend._lease.id
-    assert a.backend.journal.owned == ()
+    assert a.backend.journal.running == ()
     own = await a.send("Hi", context="own")
     assert (await ended(a, own.snapshot.task_id)).state is State.COMPLETED
     assert a.backend._lease.id == renewed

@@ -160,7 +160,7 @@ async def test_a_message_that_cannot_be_written_is_refused_and_leaves_nothing(se
         await a.send(POISON)
     with pytest.raises(TaskNotFound):
         await a.record(refused.value.task_id)
-    assert a.backend.journal.owned == ()
+    assert a.backend.journal.running == ()
     following = await a.send("Hello")
     await rest(following)
     assert (await a.record(following.snapshot.task_id)).state is State.COMPLETED
@@ -246,14 +246,14 @@ async def test_a_message_that_was_being_taken_when_its_context_was_given_up_is_t
     async with a.backend._database.write() as connection:
         letter = message_to_json(UserMessage("m-2", parts("And this")))
         await connection.execute(inbox_messages.insert().values(**message, message=letter))
-    await a.backend._inbox.collect(a.runtime)
+    await a.backend._inbox.deliver_pending(a.runtime)
     a.backend._on_unwritable("c", RuntimeError("of another task"))  # before what it has taken is committed
     assert a.backend._inbox._seen == {}
     hold.release.set()
     async with asyncio.timeout(SOON):
         while not await _told(a, task_id, "And this"):
             await a.backend._take_over()
-            await a.backend._inbox.collect(a.runtime)
+            await a.backend._inbox.deliver_pending(a.runtime)
             await asyncio.sleep(0)
 
 
@@ -273,7 +273,7 @@ async def test_a_message_that_cannot_be_decoded_is_removed_and_a_cancel_is_carri
     async with a.backend._database.write() as connection:
         await connection.execute(inbox_messages.insert().values(row))
         await connection.execute(tasks.update().values(cancel_requested=True))
-    await a.backend._inbox.collect(a.runtime)
+    await a.backend._inbox.deliver_pending(a.runtime)
     async with asyncio.timeout(SOON):
         await rest(following)
     assert (await a.record(task_id)).state is State.CANCELED

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent import events as ev
-from a2a_canvas.server.protocols.agui.older.state import OlderState
+from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.state import CanvasState
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.wire import CANVAS

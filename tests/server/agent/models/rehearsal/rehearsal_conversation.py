@@ -3,7 +3,7 @@
 import json
 
 from a2a_canvas.server.agent.model import ModelMessage, ModelRequest, ModelText, ToolResult, ToolSpec, ToolUse
-from a2a_canvas.server.agent.models.demo import plan
+from a2a_canvas.server.agent.models.rehearsal import plan
 from a2a_canvas.store.text.spans import Span, splice
 from a2a_canvas.tools.artifact_edit import ArtifactEditInput
 from a2a_canvas.tools.artifact_update import ArtifactUpdateInput

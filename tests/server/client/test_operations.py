@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.intent import Put, SelectionEdit, SelectionRequest, VersionStep
 from a2a_canvas.server.client.edit import message_of
-from a2a_canvas.server.client.requests import (
+from a2a_canvas.server.client.operations import (
     REDO,
     REDO_STEP,
     UNDO,

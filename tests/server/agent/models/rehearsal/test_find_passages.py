@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.models.demo.find_passages import PassageEdit, find, read_edit
+from a2a_canvas.server.agent.models.rehearsal.find_passages import PassageEdit, find, read_edit
 
 
 @pytest.mark.parametrize(

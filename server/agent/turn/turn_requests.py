@@ -20,7 +20,7 @@ from a2a_canvas.server.agent.turn.window import (
     token_budget,
     tokens,
 )
-from a2a_canvas.tools.base import Tool
+from a2a_canvas.tools.tool import Tool
 
 SYSTEM = """\
 You are an agent that writes and keeps artifacts: documents, programs, data. The people and agents who send you \
@@ -88,15 +88,15 @@ class TurnRequests:
         self._sent = fit_transcripts(transcripts, self._budget())
         return self._request()
 
-    def counted(self, tokens: int) -> None:
+    def record_token_count(self, tokens: int) -> None:
         """The provider counted so many tokens in the request that was sent; 0 if it does not tell."""
         if tokens:
-            self._learn(self._estimate.counted(self._tokens_of(self._sent), tokens))
+            self._learn(self._estimate.after_count(self._tokens_of(self._sent), tokens))
 
     def shrink(self, error: TooLong, transcripts: Sequence[Transcript]) -> bool:
         """Note that the request was too long; whether the next one will be shorter."""
         sent = self._tokens_of(self._sent)
-        self._learn(self._estimate.refused(sent, error.tokens, window_of(self._llm)))
+        self._learn(self._estimate.after_refusal(sent, error.tokens, window_of(self._llm)))
         if self._tokens_of(fit_transcripts(transcripts, self._budget())) < sent:
             return True
         request = self._request()
@@ -118,4 +118,4 @@ class TurnRequests:
         return self._estimates.of(self._context_id)
 
     def _learn(self, estimate: WindowEstimate) -> None:
-        self._estimates.keep(self._context_id, estimate)
+        self._estimates.put(self._context_id, estimate)

@@ -47,9 +47,9 @@ class ReplaceCommand:
 
 @dataclass(frozen=True, slots=True)
 class UndoCommand:
-    """Take back what was done last; `said` is the whole message."""
+    """Take back what was done last; `message` is the whole message."""
 
-    said: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,14 @@ from dataclasses import replace
 from typing import Final
 
 from a2a_canvas.server.agent.model import EditPrompt
-from a2a_canvas.server.agent.models.demo.commands import (
+from a2a_canvas.server.agent.models.rehearsal.commands import (
     AddCommand,
     DraftCommand,
     ReplaceCommand,
     read_command,
     unquoted,
 )
-from a2a_canvas.server.agent.models.demo.writing import capital, section, substituted
+from a2a_canvas.server.agent.models.rehearsal.outlines import capital, section, substituted
 from a2a_canvas.server.agent.text.language import is_markdown
 
 QUOTED: Final = re.compile(r'"([^"]*)"|“([^”]*)”|(?<!\w)\'([^\']*)\'(?!\w)|‘([^’]*)’|`([^`]*)`|«([^»]*)»')
@@ -62,9 +62,9 @@ _Edit = Callable[[EditPrompt], str | None]
 def _replaced(passage: EditPrompt) -> str:
     text = passage.selected.rstrip("\r\n")
     ends = passage.selected[len(text) :]
-    said = QUOTED.sub("", passage.instruction)
+    unquoted = QUOTED.sub("", passage.instruction)
     for words, edit in _REPLACING:
-        if words.search(said) and (new := edit(replace(passage, selected=text))) is not None:
+        if words.search(unquoted) and (new := edit(replace(passage, selected=text))) is not None:
             return new and new + ends
     return _marked(passage, text) + ends
 
@@ -158,9 +158,9 @@ def _added(passage: EditPrompt) -> str | None:
 
 
 def _marked(passage: EditPrompt, text: str) -> str:
-    said = ": ".join(filter(None, ("edited", " ".join(passage.instruction.split())[:80])))
+    remark = ": ".join(filter(None, ("edited", " ".join(passage.instruction.split())[:80])))
     mark = _COMMENT.get(passage.language)
-    note = f"{mark} {said}" if mark else f"({said})"
+    note = f"{mark} {remark}" if mark else f"({remark})"
     return f"{text}{'  ' if mark else ' '}{note}" if text else note
 
 

@@ -20,9 +20,9 @@ from a2a_canvas.server.agent.model import (
     ToolSpec,
     ToolUse,
 )
-from a2a_canvas.server.agent.models.demo import HELP, NOTICE, Rehearsal
-from a2a_canvas.server.agent.models.demo.writing import outline, section
-from tests.server.agent.models.demo.demo_conversation import TOOLS, Conversation
+from a2a_canvas.server.agent.models.rehearsal import HELP, NOTICE, Rehearsal
+from a2a_canvas.server.agent.models.rehearsal.outlines import outline, section
+from tests.server.agent.models.rehearsal.rehearsal_conversation import TOOLS, Conversation
 
 # ------------------------------------------------------------------ drafting
 

@@ -23,7 +23,8 @@ from dataclasses import replace
 from typing import Any, Literal, assert_never
 
 from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText, Thinking, ToolUse
-from a2a_canvas.server.agent.models.demo.commands import (
+from a2a_canvas.server.agent.models.playback import AssistantBlock, NewId, Sleep, answer, fresh_tool_id, paced
+from a2a_canvas.server.agent.models.rehearsal.commands import (
     AddCommand,
     AskCommand,
     ChatCommand,
@@ -34,7 +35,7 @@ from a2a_canvas.server.agent.models.demo.commands import (
     UndoCommand,
     read_command,
 )
-from a2a_canvas.server.agent.models.demo.conversation_state import (
+from a2a_canvas.server.agent.models.rehearsal.conversation_state import (
     CompletedCall,
     conversation_state,
     entries_in,
@@ -45,10 +46,9 @@ from a2a_canvas.server.agent.models.demo.conversation_state import (
     named,
     was_said,
 )
-from a2a_canvas.server.agent.models.demo.editing import edited
-from a2a_canvas.server.agent.models.demo.find_passages import PassageEdit, read_edit
-from a2a_canvas.server.agent.models.demo.revising import revise
-from a2a_canvas.server.agent.models.demo.writing import (
+from a2a_canvas.server.agent.models.rehearsal.editing import edited
+from a2a_canvas.server.agent.models.rehearsal.find_passages import PassageEdit, read_edit
+from a2a_canvas.server.agent.models.rehearsal.outlines import (
     addressed,
     call,
     listing,
@@ -59,7 +59,7 @@ from a2a_canvas.server.agent.models.demo.writing import (
     slug,
     substituted,
 )
-from a2a_canvas.server.agent.models.playback import AssistantBlock, NewId, Sleep, answer, fresh_tool_id, paced
+from a2a_canvas.server.agent.models.rehearsal.revising import revise
 
 NOTICE = (
     "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
@@ -230,9 +230,9 @@ def _undo(command: UndoCommand, focus: str, last: CompletedCall) -> tuple[Assist
     entries = entries_in(last.content)
     if not entries:
         return say("There is no document yet, so there is nothing to undo.")
-    entry = named(entries, command.said) or entry_of(entries, focus) or entries[-1]
-    said = f"I am undoing what was done last in “{name_of(entry)}”."
-    return ModelText(said), call("artifact_restore", artifact_id=entry["artifact_id"])
+    entry = named(entries, command.message) or entry_of(entries, focus) or entries[-1]
+    sentence = f"I am undoing what was done last in “{name_of(entry)}”."
+    return ModelText(sentence), call("artifact_restore", artifact_id=entry["artifact_id"])
 
 
 def _ask(command: AskCommand, last: CompletedCall | None) -> tuple[AssistantBlock, ...]:
@@ -262,6 +262,6 @@ def _with_notice(block: AssistantBlock, blocks: Sequence[AssistantBlock]) -> Ass
         case ModelText(text=text) if len(blocks) == 1:
             return ModelText(f"{text}\n\n{NOTICE}")
         case ToolUse(name="ask_user" | "decline_task"):
-            return replace(block, input={key: f"{said}\n\n{NOTICE}" for key, said in block.input.items()})
+            return replace(block, input={key: f"{text}\n\n{NOTICE}" for key, text in block.input.items()})
         case _:
             return block

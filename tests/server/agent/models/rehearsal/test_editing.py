@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.edit.edit_prompt import edit_request
 from a2a_canvas.server.agent.model import EditPrompt, MessageStop, ModelRequest, ModelText, TextDelta, ToolSpec
-from a2a_canvas.server.agent.models.demo import HELP, Rehearsal, plan
-from a2a_canvas.server.agent.models.demo.editing import edited
-from a2a_canvas.server.agent.models.demo.writing import section
+from a2a_canvas.server.agent.models.rehearsal import HELP, Rehearsal, plan
+from a2a_canvas.server.agent.models.rehearsal.editing import edited
+from a2a_canvas.server.agent.models.rehearsal.outlines import section
 
 TEA = "Tea is hot. Coffee is very hot too.\n"
 CODE = "def f(x):\n    return x\n"

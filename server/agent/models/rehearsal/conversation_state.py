@@ -31,7 +31,7 @@ def conversation_state(messages: Iterable[ModelMessage]) -> tuple[str, tuple[Com
         if message.role == "assistant":
             calls = {item.id: item for item in message.content if isinstance(item, ToolUse)}
             continue
-        said = "\n".join(item.text for item in message.content if isinstance(item, ModelText) and not item.note)
+        new_text = "\n".join(item.text for item in message.content if isinstance(item, ModelText) and not item.note)
         results = [
             CompletedCall(
                 calls[result.tool_use_id].name, calls[result.tool_use_id].input, result.content, result.is_error
@@ -40,9 +40,9 @@ def conversation_state(messages: Iterable[ModelMessage]) -> tuple[str, tuple[Com
             if isinstance(result, ToolResult) and result.tool_use_id in calls
         ]
         if any(step.name == "ask_user" and not step.is_error for step in results):
-            steps += [replace(step, content=said or looked_at(step.content)[1]) for step in results]
-        elif said:
-            text, steps = said, []
+            steps += [replace(step, content=new_text or looked_at(step.content)[1]) for step in results]
+        elif new_text:
+            text, steps = new_text, []
         else:
             steps += results
     return text, tuple(steps)
@@ -56,8 +56,8 @@ def looked_at(text: str) -> tuple[str, str]:
 
 def was_said(words: str, messages: Iterable[ModelMessage]) -> bool:
     """Whether a reply, a question or a refusal contains these words."""
-    said = (item for message in messages if message.role == "assistant" for item in message.content)
-    return any(words in _words_for_the_user(item) for item in said)
+    items = (item for message in messages if message.role == "assistant" for item in message.content)
+    return any(words in _words_for_the_user(item) for item in items)
 
 
 def _words_for_the_user(item: ModelContent) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from a2a_canvas.server.agent.model import ModelText, ToolUse
-from a2a_canvas.server.agent.models.demo.conversation_state import name_of
 from a2a_canvas.server.agent.models.playback import AssistantBlock
+from a2a_canvas.server.agent.models.rehearsal.conversation_state import name_of
 
 _SECTIONS = (
     ("What it is", ("{topic} in one plain sentence", "What belongs to it, and what does not", "A first example")),

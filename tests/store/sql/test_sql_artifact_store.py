@@ -15,7 +15,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store import mutation
-from a2a_canvas.store.base import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import (
     ArtifactBusy,
@@ -758,7 +758,7 @@ async def test_who_cannot_get_hold_is_told_so_and_lets_others_run(
         return
 
     monkeypatch.setattr(harness.store._leases, "acquire", nothing)
-    monkeypatch.setattr("a2a_canvas.store.sql.artifacts.COMMIT_TIMEOUT", 0.05)
+    monkeypatch.setattr("a2a_canvas.store.sql.sql_artifact_store.COMMIT_TIMEOUT", 0.05)
     others = asyncio.Event()
     asyncio.get_running_loop().call_soon(others.set)
     with pytest.raises(Unavailable):

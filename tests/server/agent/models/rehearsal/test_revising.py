@@ -4,9 +4,9 @@ import pytest
 
 from a2a_canvas.server.agent.intent import Converse, Focus, SelectionRequest
 from a2a_canvas.server.agent.model import ToolResult
-from a2a_canvas.server.agent.models.demo import HELP, NOTICE
+from a2a_canvas.server.agent.models.rehearsal import HELP, NOTICE
 from a2a_canvas.server.agent.turn.history import note_of
-from tests.server.agent.models.demo.demo_conversation import TOOLS, Conversation
+from tests.server.agent.models.rehearsal.rehearsal_conversation import TOOLS, Conversation
 
 TEA = "# Tea\n\nTea is hot. It is good.\n\nMilk is cold. It is white.\n"
 SHORTER = TEA.replace("Milk is cold. It is white.", "Milk is cold.")

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from a2a_canvas.server.agent.models.demo.commands import CLAUSE, COMMAND
-from a2a_canvas.server.agent.models.demo.editing import QUOTED
+from a2a_canvas.server.agent.models.rehearsal.commands import CLAUSE, COMMAND
+from a2a_canvas.server.agent.models.rehearsal.editing import QUOTED
 from a2a_canvas.store.text.spans import Span
 
 _WHICH: Final = {"first": 0, "second": 1, "third": 2, "last": -1}
@@ -40,13 +40,13 @@ class PassageEdit:
 
     Attributes:
         passage: what the message calls it, without an article: "second paragraph".
-        said: the whole message.
+        message: the whole message.
     """
 
     which: int
     passage: str
     instruction: str
-    said: str
+    message: str
 
 
 def read_edit(text: str) -> PassageEdit | None:
@@ -75,8 +75,8 @@ def _masked(quoted: re.Match[str]) -> str:
 def _paragraphs(text: str, lines: list[Span], markdown: bool) -> Iterator[Span]:
     begun: Span | None = None
     for line in lines:
-        said = line.of(text)
-        if said.strip() and not (markdown and _HEADING.match(said)):
+        line_text = line.of(text)
+        if line_text.strip() and not (markdown and _HEADING.match(line_text)):
             begun = Span(begun.start if begun else line.start, line.end)
         elif begun:
             yield Span(begun.start, len(text) - len(text[begun.end :].lstrip("\r\n")))

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from a2a_canvas.server.agent.model import EditPrompt, ModelText
-from a2a_canvas.server.agent.models.demo.conversation_state import (
+from a2a_canvas.server.agent.models.playback import AssistantBlock
+from a2a_canvas.server.agent.models.rehearsal.conversation_state import (
     CompletedCall,
     entries_in,
     entry_of,
@@ -20,10 +21,9 @@ from a2a_canvas.server.agent.models.demo.conversation_state import (
     name_of,
     named,
 )
-from a2a_canvas.server.agent.models.demo.editing import QUOTED, edited
-from a2a_canvas.server.agent.models.demo.find_passages import PassageEdit, find
-from a2a_canvas.server.agent.models.demo.writing import call, reading, say
-from a2a_canvas.server.agent.models.playback import AssistantBlock
+from a2a_canvas.server.agent.models.rehearsal.editing import QUOTED, edited
+from a2a_canvas.server.agent.models.rehearsal.find_passages import PassageEdit, find
+from a2a_canvas.server.agent.models.rehearsal.outlines import call, reading, say
 from a2a_canvas.server.agent.text.language import is_markdown, language_of
 from a2a_canvas.store.text.spans import Span
 
@@ -44,7 +44,7 @@ def revise(edit: PassageEdit, focus: str, steps: Sequence[CompletedCall]) -> tup
         case "artifact_list":
             return _choose(edit, focus, entries)
         case "ask_user":
-            entry = named(mentioned(edit.said, entries), last.content) or named(entries, last.content)
+            entry = named(mentioned(edit.message, entries), last.content) or named(entries, last.content)
             return reading(entry) if entry else say(f"I know no document of that name: {last.content[:300]}")
         case "artifact_read":
             return _edit(edit, entries, mapping(last.content))
@@ -56,14 +56,14 @@ def revise(edit: PassageEdit, focus: str, steps: Sequence[CompletedCall]) -> tup
 def _choose(edit: PassageEdit, focus: str, entries: _Entries) -> tuple[AssistantBlock, ...]:
     if not entries:
         return say(f"There is no document yet, so it has no {edit.passage}. Ask me to write one.")
-    meant = mentioned(edit.said, entries)
+    meant = mentioned(edit.message, entries)
     if len(meant) > 1:
-        which = " or ".join(f"“{name}”" for name in _told_apart(meant))
+        which = " or ".join(f"“{name}”" for name in _distinct_names(meant))
         return (call("ask_user", question=f"Which document do you mean: {which}?"),)
     return reading(meant[0] if meant else entry_of(entries, focus) or entries[-1])
 
 
-def _told_apart(entries: _Entries) -> Iterable[str]:
+def _distinct_names(entries: _Entries) -> Iterable[str]:
     names = [name_of(entry) for entry in entries]
     return names if len(set(names)) == len(names) else [str(entry["artifact_id"]) for entry in entries]
 
@@ -101,8 +101,12 @@ def mentioned(text: str, entries: _Entries) -> list[Mapping[str, Any]]:
     quotes = [Span(*quote.span()) for quote in QUOTED.finditer(text)]
     hits = [hit for hit in _mention(entries).finditer(text) if not any(q.start <= hit.start() < q.end for q in quotes)]
     labels = re.compile(rf"(?<!\w)(?:{_labels(entries)})(?!\w)", re.IGNORECASE)
-    said = [label[0] for hit in hits for label in labels.finditer(hit[0])]
-    return [entry for entry in entries if any(re.fullmatch(_labels([entry]), label, re.IGNORECASE) for label in said)]
+    named_labels = [label[0] for hit in hits for label in labels.finditer(hit[0])]
+    return [
+        entry
+        for entry in entries
+        if any(re.fullmatch(_labels([entry]), label, re.IGNORECASE) for label in named_labels)
+    ]
 
 
 def without_mentions(text: str, entries: _Entries) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.models.demo.commands import (
+from a2a_canvas.server.agent.models.rehearsal.commands import (
     AddCommand,
     AskCommand,
     DeclineCommand,
@@ -14,7 +14,7 @@ from a2a_canvas.server.agent.models.demo.commands import (
     UndoCommand,
     read_command,
 )
-from a2a_canvas.server.agent.models.demo.writing import outline, section, slug, substituted
+from a2a_canvas.server.agent.models.rehearsal.outlines import outline, section, slug, substituted
 from tests.property_examples import examples
 
 

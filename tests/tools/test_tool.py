@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from a2a_canvas.store.errors import ArtifactTooLarge
 from a2a_canvas.store.models import Ref
-from a2a_canvas.tools.base import Done, Failed, Outcome, Workspace, explain, not_json, whole_input_tool
+from a2a_canvas.tools.tool import Done, Failed, Outcome, Workspace, explain, not_json, whole_input_tool
 from tests.store.artifact_builders import JSON, result
 from tests.tools.tool_calls import call, dumped, fragments, workspace
 
