@@ -164,18 +164,25 @@ class Database:
     async def _connect(self, **options: Any) -> Any:
         from asyncpg import connect  # not needed for SQLite, and slow to import
 
-        connecting = asyncio.create_task(connect(**options))
+        made: list[Any] = []
+
+        async def make() -> None:
+            made.append(await connect(**options))
+
+        connecting = asyncio.create_task(make())
         self._connecting.add(connecting)
         connecting.add_done_callback(self._connecting.discard)
         try:
-            driver = await connecting
+            await connecting
         except asyncio.CancelledError:
+            # It may have connected in the same step: asyncio drops the result of a task that is cancelled as it ends.
+            connecting.add_done_callback(lambda _: [driver.terminate() for driver in made])
             waiting = asyncio.current_task()
             if waiting and waiting.cancelling():
                 raise
             raise ConnectionError("this server is stopping") from None  # `terminate`
-        self._drivers.add(driver)
-        return driver
+        self._drivers.add(made[0])
+        return made[0]
 
 
 def _async_url(url: URL) -> URL:

@@ -136,3 +136,23 @@ def test_a_password_is_never_shown() -> None:
     database = Database("postgresql://user:secret@127.0.0.1:1/name")
     assert "secret" not in database.name
     assert database.dialect == "postgresql"
+
+
+async def test_a_connection_that_is_made_as_its_caller_is_cancelled_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = asyncio.Event()
+
+    class Driver:
+        def terminate(self) -> None:
+            cut.set()
+
+    async def connect(**options: object) -> Driver:
+        caller.cancel()
+        return Driver()
+
+    monkeypatch.setattr("asyncpg.connect", connect)
+    database = Database("postgresql://nobody@127.0.0.1:1/none")
+    caller = asyncio.create_task(database._connect())
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await asyncio.wait_for(cut.wait(), 5)
+    await database.close()
