@@ -159,6 +159,11 @@ def unavailable(message: str) -> core.BaseEvent:
     return core.RunErrorEvent(message=message, code=UNAVAILABLE)
 
 
+def rejected(message: str) -> core.BaseEvent:
+    """The only event of a run that is refused after its stream has begun."""
+    return core.RunErrorEvent(message=message, code=ev.State.REJECTED.value)
+
+
 def _ends_text(event: ev.TurnEvent) -> bool:
     match event:
         case ev.BlockStopped() | ev.LlmCallCompleted():
