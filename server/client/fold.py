@@ -158,8 +158,6 @@ def _turn_events(event_type: object, data: dict[str, Any]) -> list[ScreenEvent]:
             return [ReplyText(content)]
         case "thinking":
             return [StatusText(content, thinking=True)]
-        case "text_block_start" if data.get("type") == "thinking":
-            return [StatusText("\n", thinking=True)]
         case "final_message_start" | "completed":
             return [StatusText("")]
         case _:

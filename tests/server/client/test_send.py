@@ -645,11 +645,6 @@ def test_turn_events_that_are_malformed_show_nothing() -> None:
     assert events(event) == []
 
 
-def test_a_new_thought_does_not_stick_to_the_one_before() -> None:
-    assert events(turn("text_block_start", type="thinking")) == [StatusText("\n", thinking=True)]
-    assert events(turn("text_block_start", type="text")) == []
-
-
 def test_closing_words_are_no_status() -> None:
     assert events(update("COMPLETED", "Done.")) == []
     assert events(update("WORKING", "Half")) == [StatusText("Half")]
