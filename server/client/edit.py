@@ -81,8 +81,8 @@ class _OperationCommand:
         operation = await _operation(self._request, reader, current)
         return message_of(operation, self._target)
 
-    def show(self, response: pb.StreamResponse, terminal: Terminal) -> None:
-        for event in events(response):
+    def show(self, response: pb.StreamResponse, seen: SeenTask, terminal: Terminal) -> None:
+        for event in events(response, seen):
             if not isinstance(event, ArtifactParts):
                 terminal.show(event)
         for step in passage_steps(response):

@@ -56,7 +56,7 @@ class MessageCommand(Protocol):
 
     # Raises what `connection.explain` explains.
     async def message(self, http: httpx.AsyncClient, card: pb.AgentCard) -> pb.Message: ...
-    def show(self, response: pb.StreamResponse, terminal: Terminal) -> None: ...
+    def show(self, response: pb.StreamResponse, seen: SeenTask, terminal: Terminal) -> None: ...
 
     # When the task is over, before its failure if it failed.
     def closing(self, seen: SeenTask) -> Sequence[ScreenEvent]: ...
@@ -146,7 +146,7 @@ class _Exchange:
         if self._command.json:
             json_line(self._out, MessageToDict(response))
         else:
-            self._command.show(response, self._terminal)
+            self._command.show(response, self.seen, self._terminal)
 
     def _say(self, text: str) -> None:
         if not self._command.json:

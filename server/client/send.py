@@ -46,8 +46,8 @@ class _Send:
             task_id=self._request.task,
         )
 
-    def show(self, response: pb.StreamResponse, terminal: Terminal) -> None:
-        for event in events(response):
+    def show(self, response: pb.StreamResponse, seen: SeenTask, terminal: Terminal) -> None:
+        for event in events(response, seen):
             terminal.show(event)
 
     def closing(self, seen: SeenTask) -> list[ScreenEvent]:
