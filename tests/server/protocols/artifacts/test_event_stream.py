@@ -81,6 +81,18 @@ async def take(stream: AsyncIterator[Event], count: int) -> list[Event]:
     return [await anext(stream) for _ in range(count)]
 
 
+async def test_the_end_of_each_version_is_an_event_before_any_of_a_later_one() -> None:
+    async with serving() as served, aclosing(events(served.http, "c-ends")) as stream:
+        await sent(served, WAY, asking("revise", context="c-ends"))
+        updates = []
+        while len([update for update in updates if update.last_chunk]) < 2:
+            event = await anext(stream)
+            updates.append(ParseDict(event.update, pb.TaskArtifactUpdateEvent()))
+    versions = [int(update.metadata[CANVAS]["artifactVersion"]) for update in updates]
+    assert versions == sorted(versions)
+    assert [version for version, update in zip(versions, updates, strict=True) if update.last_chunk] == [1, 2]
+
+
 # ------------------------------------------------------------------------- what is missed
 
 
