@@ -28,6 +28,7 @@ from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
+from a2a_canvas.server.protocols.a2a_v1.rest_streams import rest_stream_routes
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
@@ -125,8 +126,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     card = load_card(card_path, addresses, advertise_0_3=settings.advertise_0_3, note=note)
     backend = make_backend(settings, clock.now)
     runtime = build_runtime(settings, llm, clock, backend)
-    grace = settings.shutdown_grace
-    shutdown = Shutdown(runtime.close, grace)
+    shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
     handler = A2AHandler(runtime, card, limits)
@@ -135,11 +135,12 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             card_route(card, clock.now()),
             health_route(),
             ready_route(backend.ready),
-            jsonrpc_route(handler, grace),
-            *artifact_routes(backend.store, runtime.journal, grace),
+            jsonrpc_route(handler),
+            *artifact_routes(backend.store, runtime.journal),
             *agui_routes(_agui(settings, runtime, backend.store, clock)),
+            *rest_stream_routes(handler, REST_PREFIX),
             # Last, because it ends with a mount that matches every path of two or more segments.
-            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX, shutdown_grace_period=grace),
+            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX),
         ],
         middleware=[
             Middleware(HostCheck, hosts=Hosts.of(settings.host, settings.public_url, settings.hosts)),
@@ -167,7 +168,6 @@ def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clo
         clock.new_id,
         expose_thinking=settings.expose_thinking,
         cancel_on_disconnect=settings.on_disconnect == "cancel",
-        grace=settings.shutdown_grace,
     )
 
 

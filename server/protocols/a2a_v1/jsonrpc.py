@@ -3,15 +3,16 @@
 Rules:
 1. The guard runs before this (`guard/http_guard.py`): it has parsed and checked the call, and left it in the scope.
 2. An answer has HTTP status 200, the request's id, and `result` or `error`.
-3. What fails before a stream's first event has an ordinary answer. What fails later is the stream's last event, with
-   `event: error`.
+3. What fails before a stream begins has an ordinary answer (`edge/sse_response.py`, rule 2). What fails later the guard
+   makes the stream's last event, with `event: error`.
 4. Errors have the form of the SDK's `build_error_response`. The handler raises only `A2AError`; any other exception is
    a bug, and the guard answers it.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 # First, as in rpc_calls.py.
@@ -20,20 +21,19 @@ from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
 from a2a.server.jsonrpc_models import MethodNotFoundError
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.server.request_handlers.response_helpers import build_error_response
-from a2a.server.routes.common import (
-    DefaultServerCallContextBuilder,
-    create_event_source_response,
-    serialize_list_tasks_response,
-)
+from a2a.server.routes.common import DefaultServerCallContextBuilder, serialize_list_tasks_response
 from a2a.types import a2a_pb2 as pb
 from a2a.utils import json_utils
 from a2a.utils.errors import A2AError
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
+from sse_starlette import EventSourceResponse
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
+from a2a_canvas.server.protocols.edge.sse_response import SseResponse, begun, sse_event
 from a2a_canvas.server.protocols.guard.rpc_calls import RPC_CALL, RpcCall
 
 Json = dict[str, Any]
@@ -47,16 +47,15 @@ _ALTERNATIVES: Mapping[type[Message], str] = {
 """The members of `SendMessageResponse` and `StreamResponse`."""
 
 
-def jsonrpc_route(handler: RequestHandler, grace: float = 0) -> Route:
-    """`POST /`. `grace`: seconds that streams have to end when the server stops."""
-    return Route("/", _JsonRpcEndpoint(handler, grace).respond, methods=["POST"])
+def jsonrpc_route(handler: RequestHandler) -> Route:
+    """`POST /`."""
+    return Route("/", _JsonRpcEndpoint(handler).respond, methods=["POST"])
 
 
 class _JsonRpcEndpoint:
-    def __init__(self, handler: RequestHandler, grace: float) -> None:
-        self._grace = grace
+    def __init__(self, handler: RequestHandler) -> None:
         self._contexts = DefaultServerCallContextBuilder()
-        self._legacy = JSONRPC03Adapter(handler, shutdown_grace_period=grace)
+        self._legacy = JSONRPC03Adapter(handler)
         self._streams: Mapping[str, Callable[..., AsyncIterator[Any]]] = {
             "SendStreamingMessage": handler.on_message_send_stream,
             "SubscribeToTask": handler.on_subscribe_to_task,
@@ -73,10 +72,11 @@ class _JsonRpcEndpoint:
             "GetExtendedAgentCard": handler.on_get_extended_agent_card,
         }
 
-    async def respond(self, request: Request) -> Response:
+    async def respond(self, request: Request) -> ASGIApp:
         call: RpcCall = request.scope[RPC_CALL]
         if call.legacy_request is not None:
-            return await self._legacy.handle_request(call.id, call.method, call.legacy_request, request)
+            answer = await self._legacy.handle_request(call.id, call.method, call.legacy_request, request)
+            return SseResponse(_legacy_sse(answer)) if isinstance(answer, EventSourceResponse) else answer
         if call.params is None:
             return JSONResponse(build_error_response(call.id, MethodNotFoundError()))
         try:
@@ -89,19 +89,24 @@ class _JsonRpcEndpoint:
             return JSONResponse(build_error_response(call.id, error))
         return JSONResponse(_response(call, _result(call, result)))
 
-    async def _stream(self, call: RpcCall, events: AsyncIterator[Message]) -> Response:
-        first = await anext(events, None)
-        return create_event_source_response(_sse(call, first, events), shutdown_grace_period=self._grace)
+    async def _stream(self, call: RpcCall, events: AsyncIterator[Message]) -> SseResponse:
+        return SseResponse(_sse(call, await begun(anext(events, None)), events))
 
 
-async def _sse(call: RpcCall, first: Message | None, events: AsyncIterator[Message]) -> AsyncIterator[dict[str, str]]:
-    try:
-        if first is not None:
-            yield {"data": json_utils.dumps(_response(call, _alternative(first)))}
-        async for event in events:
-            yield {"data": json_utils.dumps(_response(call, _alternative(event)))}
-    except A2AError as error:
-        yield {"event": "error", "data": json_utils.dumps(build_error_response(call.id, error))}
+async def _sse(
+    call: RpcCall, first: asyncio.Future[Message | None], events: AsyncIterator[Message]
+) -> AsyncGenerator[bytes, None]:
+    event = await first
+    while event is not None:
+        yield sse_event(json_utils.dumps(_response(call, _alternative(event))))
+        event = await anext(events, None)
+
+
+async def _legacy_sse(answer: EventSourceResponse) -> AsyncGenerator[bytes, None]:
+    """The events of the SDK's adapter, errors among them."""
+    event: Any
+    async for event in answer.body_iterator:
+        yield sse_event(event["data"])
 
 
 def _response(call: RpcCall, result: Json | None) -> Json:
