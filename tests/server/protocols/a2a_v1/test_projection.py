@@ -275,9 +275,7 @@ def texts(events: Iterable[Any]) -> list[str]:
 def projected_at(activated: ActivatedExtensions, *timed: tuple[float, ev.TurnEvent]) -> list[A2AEvent]:
     """What a client is sent for events so many seconds after the snapshot."""
     projection = TaskProjection(BEGIN, activated, ends_at_pause=True)
-    given = [
-        Entry(1, number, AT + timedelta(seconds=after), event) for number, (after, event) in enumerate(timed, 2)
-    ]
+    given = [Entry(1, number, AT + timedelta(seconds=after), event) for number, (after, event) in enumerate(timed, 2)]
     return [event for each in given for event in projection.project(each)]
 
 
