@@ -88,7 +88,7 @@ NO_SUCH_PATH = (
 
 
 def artifact_routes(store: ArtifactStore, journal: Journal, grace: float = SHUTDOWN_GRACE) -> list[Route]:
-    """The routes below `/artifacts/`. They take every method, because a mount for tenants comes after them.
+    """The routes below `/artifacts/`. They take every method, and refuse a wrong one themselves.
 
     Args:
         grace: seconds that the server has to stop.
