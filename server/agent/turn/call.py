@@ -19,7 +19,7 @@ from typing import Any, Literal
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.answer import Answer, AnswerBlock
 from a2a_canvas.server.agent.blocks import Progress
-from a2a_canvas.server.agent.endings import to_tool_result
+from a2a_canvas.server.agent.endings import to_tool_result, visible_outcome
 from a2a_canvas.server.agent.model import BlockStart, ModelText, Thinking, ToolUse, Usage
 from a2a_canvas.server.agent.phases import Signal, advance
 from a2a_canvas.server.agent.text.visible import VisibleText
@@ -231,7 +231,7 @@ class ModelCall(Answer[_Block]):
 
     async def _act(self, block: _Block) -> Outcome:
         if block.tool:
-            outcome = await block.tool.finish()
+            outcome = visible_outcome(await block.tool.finish())
         else:
             outcome = Failed(f"There is no tool {block.name!r}. The tools are: {', '.join(self._tools)}.")
         for other in self._open.values():

@@ -19,10 +19,8 @@ from a2a.types import a2a_pb2 as pb
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     ArtifactChanged,
-    MessageStarted,
     State,
     StatusChanged,
-    TextAdded,
 )
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
@@ -160,8 +158,7 @@ class TaskProjection:
 
     def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[turn_ext.TurnEventJson]:
         event = entry.event
-        if not isinstance(event, TextAdded | MessageStarted):
-            yield from self._reply.send_if_due()
+        yield from self._reply.send_before(event)
         own = turn_ext.to_turn_event(event)
         if own:
             yield own

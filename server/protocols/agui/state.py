@@ -32,9 +32,6 @@ from a2a_canvas.store.models import Artifact, Author, Content, DataPart, FilePar
 VersionsByArtifact = Mapping[str, Sequence[Version]]
 """The closed versions of artifacts, by artifact id, oldest first."""
 
-RESEND_GROWTH = 1 / 8
-"""A text that a client cannot append to is sent again once it has grown by this part: in sum at most ten times."""
-
 
 class RunState(Protocol):
     """AG-UI's state as one subscriber of a task knows it; `apply` returns the patch (RFC 6902), which may be empty."""

@@ -249,6 +249,12 @@ async def test_two_questions_are_asked_together() -> None:
     assert told.statuses == [("input-required", "Which colour?\nWhich size?")]
 
 
+@pytest.mark.parametrize(("give_back", "state"), [(ask, "input-required"), (decline, "rejected")])
+async def test_the_user_sees_neither_thinking_nor_tags_in_a_question_or_a_reason(give_back, state) -> None:
+    told = await TurnHarness(answer(give_back("T1", "<think>Hm.</think>Blue?", cut=3))).run()
+    assert told.statuses == [(state, "Blue?")]
+
+
 # ----------------------------------------------------------- refusals and limits
 
 

@@ -1,7 +1,8 @@
 """The projection: from journal entries to what one subscriber is sent."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pytest
@@ -155,7 +156,14 @@ def test_working_is_no_end() -> None:
     assert kinds(projected(ev.StatusChanged(ev.State.WORKING, said("x")))) == ["TaskStatusUpdateEvent"]
 
 
-def test_the_whole_reply_follows_each_delta_and_begins_anew_with_each_round() -> None:
+def replies(events: Iterable[Any]) -> list[str]:
+    """What each `assistant` says."""
+    given = [turn_fields(event) for event in events]
+    assert all(fields["data"]["replace"] for fields in given if fields.get("event_type") == "assistant")
+    return [fields["data"]["content"] for fields in given if fields.get("event_type") == "assistant"]
+
+
+def test_the_whole_reply_follows_its_deltas_and_begins_anew_with_each_round() -> None:
     events = projected(
         ev.MessageStarted(1),
         ev.TextAdded(PLACE, "a"),
@@ -163,22 +171,33 @@ def test_the_whole_reply_follows_each_delta_and_begins_anew_with_each_round() ->
         ev.MessageStarted(2),
         ev.TextAdded(PLACE, "c"),
     )
-    replies = [turn_fields(event)["data"] for event in events if turn_fields(event)["event_type"] == "assistant"]
-    assert replies == [{"content": text, "replace": True} for text in ("a", "ab", "c")]
+    assert replies(events) == ["a", "ab", "c"]
+
+
+@pytest.mark.parametrize("joins", [0, 700])
+def test_a_long_reply_costs_in_proportion_to_its_length(joins: int) -> None:
+    pieces = [f"{number:019}\n" for number in range(1000)]
+    events = [ev.MessageStarted(1), ev.FinalMessageStarted(), *(ev.TextAdded(PLACE, piece) for piece in pieces)]
+    events.append(ev.BlockStopped(PLACE))
+    projection = TaskProjection(at(*events[:joins]), ActivatedExtensions(turn=True), ends_at_pause=True)
+    sent = [*projection.begin(), *(event for each in entries(*events)[joins:] for event in projection.project(each))]
+    assert replies(sent)[-1] == "".join(pieces)
+    assert all(len(after) > 9 / 8 * len(before) for before, after in pairwise(replies(sent)[:-1]))
+    assert sum(map(len, replies(sent))) < 11 * len("".join(pieces))
+    assert sum(event.ByteSize() for event in sent) < 500_000, "of 20 KB; sent whole after each piece it was 10 MB"
 
 
 @given(st.lists(st.text(min_size=1, max_size=3), max_size=8), st.integers(0, 8))
 def test_the_reply_is_the_same_for_who_joins_late(pieces: list[str], joins: int) -> None:
     begin = (ev.StatusChanged(ev.State.WORKING), ev.MessageStarted(1), ev.FinalMessageStarted())
-    events = [*begin, *(ev.TextAdded(PLACE, piece) for piece in pieces)]
+    events = [*begin, *(ev.TextAdded(PLACE, piece) for piece in pieces), ev.BlockStopped(PLACE)]
     joins = min(joins, len(pieces))
     seen = len(begin) + joins
     late = TaskProjection(at(*events[:seen]), ActivatedExtensions(turn=True), ends_at_pause=True)
-    shown = [turn_fields(event) for event in late.begin()]
-    shown += [turn_fields(event) for each in entries(*events)[seen:] for event in late.project(each)]
-    replies = [fields["data"]["content"] for fields in shown if fields.get("event_type") == "assistant"]
-    assert replies == list(accumulate(pieces))[max(0, joins - 1) :]
-    assert [fields.get("event_type") for fields in shown].count("final_message_start") == 1
+    shown = [*late.begin(), *(event for each in entries(*events)[seen:] for event in late.project(each))]
+    assert [*replies(shown), ""][0] == "".join(pieces[: joins or 1])
+    assert ["", *replies(shown)][-1] == "".join(pieces)
+    assert kinds(shown).count("final_message_start") == 1
 
 
 def test_everything_carries_the_epoch_and_generation_of_its_entry() -> None:
@@ -219,10 +238,9 @@ def test_who_lags_is_spared_stale_replies_but_never_the_newest(pieces: list[tupl
     for number, (text, behind) in enumerate(pieces, 2):
         events += projection.project(entry(number, ev.TextAdded(PLACE, text)), behind=behind)
     events += projection.project(entry(len(pieces) + 2, ev.BlockStopped(PLACE)))
-    replies = [turn_fields(event)["data"]["content"] for event in events if "assistant" in kinds([event])]
-    assert replies[-1] == "".join(text for text, _ in pieces)
-    assert len(replies) == sum(not behind for _, behind in pieces) + pieces[-1][1]
-    assert kinds(events)[-2:][-1] == "content_block_stop"
+    assert replies(events)[-1] == "".join(text for text, _ in pieces)
+    assert len(replies(events)) <= sum(not behind for _, behind in pieces) + 1
+    assert kinds(events)[-1] == "content_block_stop"
 
 
 def test_a_reply_that_a_new_round_overwrites_is_not_sent_any_more() -> None:
