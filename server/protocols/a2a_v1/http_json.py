@@ -28,7 +28,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from a2a_canvas.server.protocols.a2a_v1.operations import (
+from a2a_canvas.server.protocols.a2a_v1.dispatch import (
     EventStream,
     Json,
     Operations,

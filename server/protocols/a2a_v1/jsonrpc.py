@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.a2a_v1.operations import (
+from a2a_canvas.server.protocols.a2a_v1.dispatch import (
     EventStream,
     Json,
     Operations,
