@@ -125,8 +125,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     card = load_card(card_path, addresses, advertise_0_3=settings.advertise_0_3, note=note)
     backend = make_backend(settings, clock.now)
     runtime = build_runtime(settings, llm, clock, backend)
-    grace = settings.shutdown_grace
-    shutdown = Shutdown(runtime.close, grace)
+    shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
     handler = A2AHandler(runtime, card, limits)
@@ -135,10 +134,10 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             card_route(card, clock.now()),
             health_route(),
             ready_route(backend.ready),
-            jsonrpc_route(handler, grace),
-            *artifact_routes(backend.store, runtime.journal, grace),
+            jsonrpc_route(handler),
+            *artifact_routes(backend.store, runtime.journal),
             *agui_routes(_agui(settings, runtime, backend.store, clock)),
-            rest_route(handler, REST_PREFIX, grace),
+            rest_route(handler, REST_PREFIX),
         ],
         middleware=[
             Middleware(HostCheck, hosts=Hosts.of(settings.host, settings.public_url, settings.hosts)),
@@ -165,7 +164,6 @@ def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clo
         clock.new_id,
         expose_thinking=settings.expose_thinking,
         cancel_on_disconnect=settings.on_disconnect == "cancel",
-        grace=settings.shutdown_grace,
     )
 
 

@@ -20,8 +20,8 @@ from a2a.utils.errors import (
     TaskNotFoundError,
     UnsupportedOperationError,
 )
-from sse_starlette import EventSourceResponse
 
+from a2a_canvas.server.protocols.edge import sse_response
 from tests.server.app_server import WAYS, Served, Stream, asking, envelope, history_of, said, sent, serving, text_of
 
 Way = tuple[str, str]
@@ -553,7 +553,7 @@ async def test_an_sse_answer_is_one_that_proxies_leave_alone_and_ends_with_the_t
 
 
 async def test_streams_are_kept_alive_by_pings(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
-    monkeypatch.setattr(EventSourceResponse, "DEFAULT_PING_INTERVAL", 0.01)
+    monkeypatch.setattr(sse_response, "FIRST_PING_SECONDS", 0)
     body = envelope("SendStreamingMessage", {"message": {**USER, "parts": [{"text": "slowly notes"}]}})
     async with served.http.stream("POST", "/", json=body, headers={"A2A-Version": "1.0"}) as response:
         lines = response.aiter_lines()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,12 @@ from a2a.compat.v0_3.context_builders import V03ServerCallContextBuilder
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.server.routes.common import DefaultServerCallContextBuilder, serialize_list_tasks_response
 from a2a.types import a2a_pb2 as pb
+from a2a.utils import json_utils
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from starlette.requests import Request
 
+from a2a_canvas.server.protocols.edge.sse_response import begun, sse_event
 from a2a_canvas.server.protocols.guard.calls import Call
 
 Json = dict[str, Any]
@@ -22,10 +25,17 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class EventStream:
-    """The events of a streaming operation; the first one has come, unless there is none."""
+    """The events of a streaming operation. `first` is None if there are none; it may be under way (`begun`)."""
 
-    first: Message | None
+    first: asyncio.Future[Message | None]
     rest: AsyncIterator[Message]
+
+    async def encoded(self, write: Callable[[Message], Json]) -> AsyncGenerator[bytes, None]:
+        """The events of an `SseResponse`."""
+        event = await self.first
+        while event is not None:
+            yield sse_event(json_utils.dumps(write(event)))
+            event = await anext(self.rest, None)
 
 
 class Operations:
@@ -54,11 +64,11 @@ class Operations:
         return call.operation in self._streaming
 
     async def run(self, call: Call, request: Request) -> Message | EventStream | None:
-        """The answer of the operation. Errors before the first event of a stream are raised here."""
+        """The answer of the operation. What fails before a stream begins is raised here."""
         context = (self._legacy_context if call.legacy else self._context)(request)
         if self.streams(call):
             events = self._streaming[call.operation](call.params, context)
-            return EventStream(await anext(events, None), events)
+            return EventStream(await begun(anext(events, None)), events)
         answer: Message | None = await self._unary[call.operation](call.params, context)
         return answer
 

@@ -158,6 +158,11 @@ def unavailable(message: str) -> core.BaseEvent:
     return core.RunErrorEvent(message=message, code=UNAVAILABLE)
 
 
+def rejected(message: str) -> core.BaseEvent:
+    """The only event of a run that is refused after its stream has begun."""
+    return core.RunErrorEvent(message=message, code=ev.State.REJECTED.value)
+
+
 def _custom(wire: turn_ext.TurnEventJson) -> core.BaseEvent:
     return core.CustomEvent(name=wire["event_type"], value=wire["data"])
 

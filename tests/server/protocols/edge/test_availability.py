@@ -155,15 +155,15 @@ async def test_rest_says_503_and_when_to_try_again(away: Edge, method: str, path
         ("POST", "/rest/v1/message:send", {"message": REST_03}),
         ("POST", "/rest/v1/message:stream", {"message": REST_03}),
         ("GET", "/rest/v1/tasks/t", None),
-        ("GET", "/rest/v1/tasks/t:subscribe", None),
         ("POST", "/rest/v1/tasks/t:cancel", None),
+        ("GET", "/rest/v1/tasks/t:subscribe", None),
     ],
 )
 async def test_so_does_rest_03(away: Edge, method: str, path: str, body: Json | None) -> None:
     assert_503(await away.http.request(method, path, json=body))
 
 
-async def test_a_jsonrpc_03_stream_that_never_begins_has_it_as_its_only_event(away: Edge) -> None:
+async def test_a_03_jsonrpc_stream_that_never_begins_has_it_as_its_only_event(away: Edge) -> None:
     async with streaming(away.http, "POST", "/", json=rpc("message/stream", {"message": MESSAGE_03})) as events:
         ((_, answer),) = [event async for event in events]
     assert_jsonrpc_03(answer)
