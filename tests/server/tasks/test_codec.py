@@ -42,7 +42,7 @@ EVENTS: list[ev.TurnEvent] = [
     ev.ToolFailed(3, "T1", "not done"),
     ev.LlmCallCompleted(1, "tool_use", Usage(1, 2, 3, 4)),
     ev.FinalMessageStarted(),
-    ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("a", "Working…", label=True, metadata={"x": 1})),
+    ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("a", "Writing…", label=True, of_tool=True, metadata={"x": 1})),
     ev.StatusChanged(ev.State.COMPLETED),
     ev.TranscriptAppended(TRANSCRIPT),
     ev.MessageReceived(MESSAGE),
