@@ -78,12 +78,12 @@ class AgUiConfig:
     store: ArtifactStore
     limits: BodyLimits
     new_id: Callable[[], str]
-    expose_thinking: bool = False
+    expose_thinking: bool = True
     cancel_on_disconnect: bool = False
 
 
 def agui_routes(agui: AgUiConfig) -> list[Route]:
-    """The route. It takes every method, because a mount for tenants comes after it."""
+    """The route. It takes every method: a wrong one is refused in REST's form."""
     return [Route("/canvas/stream", _RunEndpoint(agui))]
 
 
