@@ -22,6 +22,7 @@ from bench import (
     joiners,
     model_pace,
     profiling,
+    provider,
     queued,
     replicas,
     sleeper,
@@ -35,7 +36,7 @@ from bench.servers import SHIPPED_FRAME_MS, end_in_order, ours, running, script,
 from bench.sse import StreamError
 
 TIMEOUT = 240
-LONGER = {"durable": 600, "takeover": 900, "crash": 3600}
+LONGER = {"provider": 900, "durable": 600, "takeover": 900, "crash": 3600}
 """Seconds that a scenario may take."""
 
 
@@ -57,6 +58,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     "start": lambda quick: start.run(start.QUICK if quick else start.FULL),
     "every-delta": every_delta,
     "frames": frames,
+    "provider": lambda quick: provider.run(provider.QUICK if quick else provider.FULL),
     "model-pace": lambda quick: (
         model_pace.run(model_pace.QUICK, (0.0, SHIPPED_FRAME_MS)) if quick else model_pace.run(model_pace.FULL)
     ),

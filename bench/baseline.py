@@ -1,15 +1,19 @@
 """The baseline: the SDK's `DefaultRequestHandler`, set up as in the SDK's samples.
 
-Run as `python -m bench.baseline PORT DATABASE`. The database is `memory` for the `InMemoryTaskStore`, otherwise an
-address as our own server takes it, for the `DatabaseTaskStore` on an engine with SQLAlchemy's defaults. The executor
-echoes the pieces that the message asks for (`pace.py`) into one artifact, the first with `append=false`, all others
-with `append=true`.
+Run as `python -m bench.baseline PORT DATABASE [provider]`. The database is `memory` for the `InMemoryTaskStore`,
+otherwise an address as our own server takes it, for the `DatabaseTaskStore` on an engine with SQLAlchemy's defaults.
+The executor writes the pieces that the message asks for (`pace.py`) into one artifact, the first with `append=false`,
+all others with `append=true`. With `provider` it reads them from the Messages API at ANTHROPIC_BASE_URL
+(`messages_api.py`), through the provider's client library.
 """
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import AsyncIterator, Callable
 
+import anthropic
 import uvicorn
 from a2a.helpers import get_message_text, new_task_from_user_message, new_text_part
 from a2a.server.agent_execution import AgentExecutor, RequestContext
@@ -22,7 +26,10 @@ from sqlalchemy import make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 from starlette.applications import Starlette
 
-from bench.pace import Order
+from bench.pace import SIZE, Order
+
+_STAMP = re.compile(rf"\d{{{SIZE}}}")
+"""A piece of the text. What stands before and after the text in the input of a call is none."""
 
 DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg"}
 
@@ -40,8 +47,31 @@ CARD = pb.AgentCard(
 )
 
 
-class Echo(AgentExecutor):
+Pieces = Callable[[str], AsyncIterator[str]]
+"""From a message to the pieces that it asks for."""
+
+
+def echoed(text: str) -> AsyncIterator[str]:
+    """The pieces, made here."""
+    return Order.read(text).pieces()
+
+
+async def provided(text: str) -> AsyncIterator[str]:
+    """The pieces, as a provider writes them into the input of a call."""
+    async with anthropic.AsyncAnthropic() as client:
+        asked: anthropic.types.MessageParam = {"role": "user", "content": text}
+        async with await client.messages.create(model="m", max_tokens=1000, messages=[asked], stream=True) as events:
+            async for event in events:
+                piece = event.delta if event.type == "content_block_delta" else None
+                if piece and piece.type == "input_json_delta" and _STAMP.fullmatch(piece.partial_json):
+                    yield piece.partial_json
+
+
+class Writer(AgentExecutor):
     """Writes what the message asks for."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._pieces = pieces
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         assert context.message is not None
@@ -51,7 +81,7 @@ class Echo(AgentExecutor):
         updater = TaskUpdater(event_queue, task.id, task.context_id)
         await updater.start_work()
         begun = False
-        async for piece in Order.read(get_message_text(context.message)).pieces():
+        async for piece in self._pieces(get_message_text(context.message)):
             await updater.add_artifact([new_text_part(piece)], artifact_id="text", append=begun)
             begun = True
         await updater.complete()
@@ -68,11 +98,12 @@ def build_store(database: str) -> TaskStore:
     return DatabaseTaskStore(create_async_engine(url.set(drivername=DRIVERS[url.get_backend_name()])))
 
 
-def build_app(database: str) -> Starlette:
+def build_app(database: str, pieces: Pieces) -> Starlette:
     """The ASGI application."""
-    handler = DefaultRequestHandler(Echo(), build_store(database), CARD)
+    handler = DefaultRequestHandler(Writer(pieces), build_store(database), CARD)
     return Starlette(routes=create_jsonrpc_routes(handler, "/"))
 
 
 if __name__ == "__main__":
-    uvicorn.run(build_app(sys.argv[2]), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
+    source = provided if sys.argv[3:] == ["provider"] else echoed
+    uvicorn.run(build_app(sys.argv[2], source), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")

@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -44,6 +44,22 @@ rules:
 
 Command = Callable[[int], Sequence[str]]
 """From a port to the arguments of the Python interpreter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """The sources that a server runs from, and what its environment has beside ours."""
+
+    folder: Path = ROOT
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def python(self) -> str:
+        """The interpreter of its virtual environment; for our own checkout the one that runs this."""
+        return sys.executable if self.folder == ROOT else str(self.folder / ".venv" / "bin" / "python")
+
+
+HERE = Checkout()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +122,9 @@ def script(text: str = SCRIPT) -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def running(command: Command, stop: signal.Signals = signal.SIGTERM) -> AsyncIterator[Server]:
+async def running(
+    command: Command, stop: signal.Signals = signal.SIGTERM, checkout: Checkout = HERE
+) -> AsyncIterator[Server]:
     """A server, from when it accepts connections until it has ended, `stop` being what it is ended with.
 
     Raises:
@@ -114,14 +132,14 @@ async def running(command: Command, stop: signal.Signals = signal.SIGTERM) -> As
     """
     port = free_port()
     with tempfile.TemporaryFile() as said:
-        process = await start(command, port, said)
+        process = await start(command, port, said, checkout)
         try:
             yield Server(port, process.pid)
         finally:
             await end(process, stop)
 
 
-async def start(command: Command, port: int, said: IO[bytes]) -> subprocess.Popen[bytes]:
+async def start(command: Command, port: int, said: IO[bytes], checkout: Checkout = HERE) -> subprocess.Popen[bytes]:
     """A server that accepts connections; what it says goes to `said`.
 
     Raises:
@@ -129,7 +147,7 @@ async def start(command: Command, port: int, said: IO[bytes]) -> subprocess.Pope
     """
     arguments = command(port)
     begun = said.tell()
-    process = _start(arguments, said)
+    process = _start(arguments, said, checkout)
     try:
         if await _accepts(process, port):
             return process
@@ -141,8 +159,9 @@ async def start(command: Command, port: int, said: IO[bytes]) -> subprocess.Pope
     raise RuntimeError(f"{' '.join(arguments)} did not start:\n{said.read().decode()}")
 
 
-def _start(arguments: Sequence[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=said, stderr=said)
+def _start(arguments: Sequence[str], said: IO[bytes], checkout: Checkout) -> subprocess.Popen[bytes]:
+    environ = {**os.environ, **checkout.environ}
+    return subprocess.Popen([checkout.python, *arguments], cwd=checkout.folder, env=environ, stdout=said, stderr=said)
 
 
 async def end(process: subprocess.Popen[bytes], stop: signal.Signals) -> None:

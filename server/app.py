@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from a2a.server.routes import create_rest_routes
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
@@ -27,6 +26,7 @@ from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
+from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
@@ -125,8 +125,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     card = load_card(card_path, addresses, advertise_0_3=settings.advertise_0_3, note=note)
     backend = make_backend(settings, clock.now)
     runtime = build_runtime(settings, llm, clock, backend)
-    grace = settings.shutdown_grace
-    shutdown = Shutdown(runtime.close, grace)
+    shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
     handler = A2AHandler(runtime, card, limits)
@@ -135,11 +134,10 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             card_route(card, clock.now()),
             health_route(),
             ready_route(backend.ready),
-            jsonrpc_route(handler, grace),
-            *artifact_routes(backend.store, runtime.journal, grace),
+            jsonrpc_route(handler),
+            *artifact_routes(backend.store, runtime.journal),
             *agui_routes(_agui(settings, runtime, backend.store, clock)),
-            # Last, because it ends with a mount that matches every path of two or more segments.
-            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX, shutdown_grace_period=grace),
+            rest_route(handler, REST_PREFIX),
         ],
         middleware=[
             Middleware(HostCheck, hosts=Hosts.of(settings.host, settings.public_url, settings.hosts)),
@@ -150,8 +148,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime),
     )
     app.state.shutdown = shutdown
-    # The REST routes' mount for tenants would redirect every unknown path to itself with a slash.
-    app.router.redirect_slashes = False
+    app.router.redirect_slashes = False  # an unknown path is 404
     return app
 
 
@@ -167,7 +164,6 @@ def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clo
         clock.new_id,
         expose_thinking=settings.expose_thinking,
         cancel_on_disconnect=settings.on_disconnect == "cancel",
-        grace=settings.shutdown_grace,
     )
 
 

@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
+from a2a_canvas.server.wire import TOKEN_VARIABLE
 
 PREFIX = "A2A_CANVAS_"
 
@@ -278,7 +279,7 @@ def load(given: Mapping[str, Any]) -> Settings:
     Raises:
         SettingsError: one of them is unknown, wrong or contradicts another.
     """
-    known = {PREFIX + field.upper() for field in Settings.model_fields}
+    known = {PREFIX + field.upper() for field in Settings.model_fields} | {TOKEN_VARIABLE}
     for name, value in os.environ.items():
         if value and name.upper().startswith(PREFIX) and name.upper() not in known:
             raise SettingsError(f"Unknown setting {name}.{_suggestion(name.upper())}")

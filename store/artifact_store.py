@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
-from a2a_canvas.store.models import Applied, Artifact, Parts, Ref, Version
+from a2a_canvas.store.changes import Change
+from a2a_canvas.store.models import Applied, Artifact, Ref, Version
 
 T = TypeVar("T")
 _Args = ParamSpec("_Args")
@@ -109,13 +109,3 @@ class StoreWrapper:
     complete_call = _forwarded(ArtifactStore.complete_call)
     close = _forwarded(ArtifactStore.close)
     discard = _forwarded(ArtifactStore.discard)
-
-
-async def replace_parts(store: ArtifactStore, ref: Ref, parts: Parts, last_chunk: bool = False) -> Applied:
-    """Shorthand for `store.apply(ref, ReplaceParts(...))`."""
-    return await store.apply(ref, ReplaceParts(parts, last_chunk=last_chunk))
-
-
-async def append_parts(store: ArtifactStore, ref: Ref, parts: Parts, last_chunk: bool = False) -> Applied:
-    """Shorthand for `store.apply(ref, AppendParts(...))`."""
-    return await store.apply(ref, AppendParts(parts, last_chunk=last_chunk))

@@ -38,7 +38,7 @@ Write `append` and `artifact.artifact_id` first, then the parts.
 - append=false replaces a kind as a whole: all text, or all files, or all data. Kinds you do not name stay.
 - To tell items of one kind apart, give them metadata such as {"partType": "summary"}, or keep a collection inside
   one data part, and write the whole collection when it changes.
-- All text of an artifact has one mimeType.
+- All text of an artifact has one mimeType. Write it, and metadata, before the text.
 - last_chunk=true says that the artifact is finished for now; it becomes a new version.
 - append=false needs the whole text: never "… rest unchanged …", never a note that a text was left out.
 To change a passage in the middle of a text, call artifact_edit instead of writing the text again.

@@ -71,12 +71,12 @@ Metadata = Annotated[dict[str, Any], AfterValidator(lambda value: require_portab
 
 
 class TextInput(StrictInput):
-    """Text. All text of an artifact is one text part."""
+    """Text. All text of an artifact is one text part. `mimeType` and `metadata` come before `text`."""
 
     kind: Literal["text"]
-    text: str
     mimeType: Encodable = Field(default="", description="For example text/markdown or text/x-python.")
     metadata: Metadata | None = None
+    text: str
 
     def part(self) -> Part:
         return text_part(self.text, self.mimeType, self.metadata)
@@ -139,7 +139,7 @@ def part_output(part: Part) -> dict[str, JsonValue]:
     shown: dict[str, JsonValue]
     match part:
         case TextPart():
-            shown = {"text": part.text, "mimeType": part.media_type or None}
+            shown = {"mimeType": part.media_type or None, "metadata": None, "text": part.text}
         case FilePart():
             file: dict[str, JsonValue] = {
                 "name": part.name or None,

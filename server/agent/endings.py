@@ -8,10 +8,13 @@ from typing import assert_never
 
 from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged, ToolFailed, ToolSucceeded
 from a2a_canvas.server.agent.model import ModelError, StopReason, ToolResult
+from a2a_canvas.server.agent.text.visible import visible
 from a2a_canvas.store.models import NO_METADATA, Applied, Metadata
 from a2a_canvas.tools.tool import Ask, Decline, Done, Failed, Outcome
 
 INTERNAL_ERROR = "Something went wrong in this server; the operator's log has the details."
+
+NOTHING_VISIBLE = "The user would see no text: all of it is in tags. Nothing was done. Call it again, with plain text."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,21 @@ def with_closing_text(ending: Ending, rounds: int, saved: Iterable[Applied]) -> 
         return ending
     written = [f"{applied.artifact.title}, version {applied.version}" for applied in saved]
     return replace(ending, text=f"Wrote {'; '.join(written)}." if written else "Done; no artifact was changed.")
+
+
+def visible_outcome(outcome: Outcome) -> Outcome:
+    """`outcome`, its text for the user free of tags (`text/visible.py`). A failure if nothing is left of it."""
+    match outcome:
+        case Ask(question=question):
+            shown = visible(question).strip()
+            return Ask(shown) if shown else Failed(NOTHING_VISIBLE)
+        case Decline(reason=reason):
+            shown = visible(reason).strip()
+            return Decline(shown) if shown else Failed(NOTHING_VISIBLE)
+        case Done() | Failed():
+            return outcome
+        case _:
+            assert_never(outcome)
 
 
 def to_tool_result(

@@ -7,6 +7,7 @@ Rule 1: nothing here imports the A2A SDK, httpx or asyncio, so that `--help` and
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Coroutine
@@ -24,11 +25,17 @@ from a2a_canvas.server.client.operations import (
     CannotBeDone,
     EditRequest,
     LineRange,
+    RequestHeader,
+    RequestHeaders,
     SendRequest,
     TextMatch,
     put,
     restore,
 )
+from a2a_canvas.server.wire import TOKEN_VARIABLE
+
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([!-~](?:[ -~]*[!-~])?)[ \t]*")
+_TOKEN = re.compile("[!-~]+")
 
 
 def add_commands(commands: Any) -> None:
@@ -45,7 +52,7 @@ def run_command(options: argparse.Namespace, program: str, out: TextIO, err: Tex
         The exit code.
 
     Raises:
-        CannotBeDone: a file cannot be read.
+        CannotBeDone: a file cannot be read, or the headers contradict one another.
     """
     import asyncio
 
@@ -55,10 +62,17 @@ def run_command(options: argparse.Namespace, program: str, out: TextIO, err: Tex
 def _command(options: argparse.Namespace, program: str, out: TextIO, err: TextIO) -> Coroutine[Any, Any, int]:
     from a2a_canvas.server.client import artifacts, send
 
+    common: dict[str, Any] = {
+        "context": options.context,
+        "url": options.url,
+        "headers": _headers(options),
+        "json": options.json,
+        "thinking": getattr(options, "thinking", False),
+        "program": program,
+    }
     if options.command == "send":
-        request = SendRequest(options.text, options.url, options.context, options.task, options.json, program)
-        return send.send(request, out, err)
-    target = ArtifactTarget(options.context, getattr(options, "artifact", ""), options.url, options.json, program)
+        return send.send(SendRequest(options.text, task=options.task, **common), out, err)
+    target = ArtifactTarget(artifact=getattr(options, "artifact", ""), **common)
     match options.command:
         case "artifacts":
             return artifacts.artifacts(target, out, err)
@@ -90,10 +104,11 @@ def _operation(options: argparse.Namespace) -> ArtifactOperation | EditRequest:
 def _add_send(commands: Any) -> None:
     send = commands.add_parser("send", help="send a task to an A2A server and watch it")
     send.add_argument("text", metavar="TEXT", help="what to ask for")
-    send.add_argument("--url", default=DEFAULT_URL, help="the server (default: %(default)s)")
     send.add_argument("--context", default="", metavar="ID", help="continue a conversation")
     send.add_argument("--task", default="", metavar="ID", help="answer a task that asked, or add to one that works")
+    _add_server(send)
     send.add_argument("--json", action="store_true", help="print each event as one line of JSON")
+    _add_thinking(send)
 
 
 def _add_operations(commands: Any) -> None:
@@ -115,6 +130,7 @@ def _add_operations(commands: Any) -> None:
         )
     edit.set_defaults(strategy="replace")
     _add_base(edit, "the version you have seen, if others may have changed it since")
+    _add_thinking(edit)
     _add_step(_add(commands, "undo", "undo everything that the newest task made of an artifact"), UNDO, UNDO_STEP)
     _add_step(_add(commands, "redo", "redo what was undone"), REDO, REDO_STEP)
     old = _add(commands, "restore", "make a new version with the content of an old one")
@@ -140,9 +156,23 @@ def _add(commands: Any, name: str, does: str, *, one: bool = True) -> argparse.A
     if one:
         added.add_argument("artifact", metavar="ARTIFACT", type=_given, help="the artifact's id")
     added.add_argument("--context", required=True, type=_given, metavar="ID", help="the conversation it belongs to")
-    added.add_argument("--url", default=DEFAULT_URL, help="the server (default: %(default)s)")
+    _add_server(added)
     added.add_argument("--json", action="store_true", help="print what the server says as JSON")
     return added
+
+
+def _add_server(command: argparse.ArgumentParser) -> None:
+    url = "the server's address, or that of its agent card (default: %(default)s)"
+    command.add_argument("--url", default=DEFAULT_URL, help=url)
+    header = "send this header with every request; may be repeated"
+    command.add_argument("--header", type=_header, action="append", default=[], metavar="'NAME: VALUE'", help=header)
+    token = f"send 'Authorization: Bearer TOKEN'; {TOKEN_VARIABLE} does the same and is not in the list of processes"
+    command.add_argument("--token", type=_token, metavar="TOKEN", help=token)
+
+
+def _add_thinking(command: argparse.ArgumentParser) -> None:
+    shown = "on a terminal, show the model's thinking in the status line"
+    command.add_argument("--thinking", action="store_true", help=shown)
 
 
 def _add_base(command: argparse.ArgumentParser, meaning: str) -> None:
@@ -152,6 +182,25 @@ def _add_base(command: argparse.ArgumentParser, meaning: str) -> None:
 def _add_step(command: argparse.ArgumentParser, group: ArtifactOperation, step: ArtifactOperation) -> None:
     help = "by one version, not by all that one task made"
     command.add_argument("--step", dest="operation", action="store_const", const=step, default=group, help=help)
+
+
+def _headers(options: argparse.Namespace) -> RequestHeaders:
+    """The headers that were typed, and the token of the environment if they have none."""
+    headers = (*options.header, *([options.token] if options.token else []))
+    names = [header.name.lower() for header in headers]
+    for name in names:
+        if names.count(name) > 1:
+            raise CannotBeDone(f"The header {name} is given twice")
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if not token or "authorization" in names:
+        return headers
+    if not _TOKEN.fullmatch(token):
+        raise CannotBeDone(f"{TOKEN_VARIABLE} must be one word of ASCII characters")
+    return (*headers, _bearer(token, ""))
+
+
+def _bearer(token: str, option: str) -> RequestHeader:
+    return RequestHeader("Authorization", f"Bearer {token}", option)
 
 
 def _text_of(file: str) -> str:
@@ -167,6 +216,22 @@ def _given(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("must not be empty")
     return text
+
+
+# The two below do not repeat what was typed: it may be a secret.
+
+
+def _header(text: str) -> RequestHeader:
+    parts = _HEADER.fullmatch(text)
+    if not parts:
+        raise argparse.ArgumentTypeError("must be a name, a colon and a value, all in ASCII")
+    return RequestHeader(parts[1], parts[2], f"--header '{parts[1]}: …'")
+
+
+def _token(text: str) -> RequestHeader:
+    if not _TOKEN.fullmatch(text):
+        raise argparse.ArgumentTypeError("must be one word of ASCII characters")
+    return _bearer(text, "--token …")
 
 
 def _match(text: str) -> TextMatch:

@@ -55,7 +55,7 @@ class NotServed(ClientError):
 def address(card: pb.AgentCard, url: str) -> str:
     """Where an agent's artifacts are: at its JSON-RPC address, to which messages go, too; else at `url`."""
     of = (each.url for each in card.supported_interfaces if each.protocol_binding == TransportProtocol.JSONRPC)
-    return next(of, url).rstrip("/")
+    return next(of, connection.card_place(url)[0]).rstrip("/")
 
 
 def resource_path(context: str, artifact: str = "", *below: str) -> str:
@@ -213,7 +213,7 @@ async def _reading(
     terminal = Terminal(out, err)
 
     async def read() -> int:
-        async with connection.connected(target.url) as (http, card):
+        async with connection.connected(target.url, target.headers) as (http, card):
             await run(ArtifactReader(http, address(card, target.url), target), terminal)
         return 0
 

@@ -20,11 +20,11 @@ from a2a.client import (
 from a2a.client.service_parameters import ServiceParametersFactory, with_a2a_extensions
 from a2a.extensions.common import find_extension_by_uri
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.constants import TransportProtocol
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, TransportProtocol
 from a2a.utils.errors import A2AError
 
-from a2a_canvas.server.client.operations import ClientError
-from a2a_canvas.server.wire import TURN
+from a2a_canvas.server.client.operations import ClientError, RequestHeaders
+from a2a_canvas.server.client.timestamps import zoned_answer
 
 CONNECT_SECONDS = 10.0
 """After so long a server that does not answer counts as absent."""
@@ -38,11 +38,26 @@ class ConnectionLost(ClientError):
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[tuple[httpx.AsyncClient, pb.AgentCard]]:
-    """A client for HTTP and the card of the agent at `url`. Raises what `explain` explains."""
-    async with httpx.AsyncClient(timeout=httpx.Timeout(CONNECT_SECONDS, read=None)) as http:
+async def connected(url: str, headers: RequestHeaders = ()) -> AsyncIterator[tuple[httpx.AsyncClient, pb.AgentCard]]:
+    """A client for HTTP, which sends the headers, and the card of the agent. Raises what `explain` explains."""
+    async with httpx.AsyncClient(
+        # `zoned_answer` reads bodies before they are decompressed.
+        headers={"Accept-Encoding": "identity", **_named(headers)},
+        timeout=httpx.Timeout(CONNECT_SECONDS, read=None),
+        event_hooks={"response": [zoned_answer]},
+    ) as http:
         kwargs = {"timeout": CONNECT_SECONDS, "follow_redirects": True}
-        yield http, await A2ACardResolver(http, url).get_agent_card(http_kwargs=kwargs)
+        yield http, await A2ACardResolver(http, *card_place(url)).get_agent_card(http_kwargs=kwargs)
+
+
+def card_place(url: str) -> tuple[str, str]:
+    """The agent's base address, and the path of its card below it; `url` is either that address or the card's own."""
+    base, well_known, name = url.rpartition("/.well-known/")
+    return (base, f".well-known/{name}") if well_known and name else (url, AGENT_CARD_WELL_KNOWN_PATH)
+
+
+def _named(headers: RequestHeaders) -> dict[str, str]:
+    return {header.name: header.value for header in headers}
 
 
 def client(http: httpx.AsyncClient, card: pb.AgentCard) -> Client:
@@ -77,11 +92,11 @@ def offers(card: pb.AgentCard, extension: str) -> bool:
     return find_extension_by_uri(card, extension) is not None
 
 
-def activation(card: pb.AgentCard, extensions: Iterable[str] = (TURN,)) -> ClientCallContext:
-    """The context of calls that activate the extensions, if the card lists them."""
+def call_context(card: pb.AgentCard, extensions: Iterable[str], headers: RequestHeaders) -> ClientCallContext:
+    """The context of calls that activate the extensions, if the card lists them, and send the headers over gRPC too."""
     wanted = [uri for uri in extensions if offers(card, uri)]
     parameters = ServiceParametersFactory.create([with_a2a_extensions(wanted)])
-    return ClientCallContext(service_parameters=parameters)
+    return ClientCallContext(service_parameters=_named(headers) | parameters)
 
 
 def lost(error: Exception) -> bool:
@@ -94,7 +109,7 @@ def lost(error: Exception) -> bool:
 def _has(data: object, mark: str) -> bool:
     """Whether `mark` is true anywhere in an error's data, which has another shape in every binding and version."""
     if isinstance(data, Mapping):
-        return data.get(mark) is True or any(_has(value, mark) for value in data.values())
+        return data.get(mark) in (True, "true") or any(_has(value, mark) for value in data.values())
     return isinstance(data, list | tuple) and any(_has(value, mark) for value in data)
 
 
@@ -105,7 +120,7 @@ def explain(error: Exception, url: str) -> str:
         case AgentCardResolutionError():
             return _explain_card(error, url)
         case A2AClientError() if isinstance(cause, httpx.HTTPStatusError):
-            return f"The server answered HTTP {cause.response.status_code}"
+            return f"The server answered {_status(cause.response.status_code)}"
         case A2AClientError() if isinstance(cause, httpx.ConnectError):
             return f"The agent's card leads to {cause.request.url}, where no server answers"
         case A2AClientError() if lost(error):
@@ -124,6 +139,11 @@ def explain(error: Exception, url: str) -> str:
             return f"The server's answer cannot be used: {type(error).__name__}: {error}"
 
 
+def _status(code: int | None) -> str:
+    wants = code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
+    return f"HTTP {code} (credentials are sent with --token or --header)" if wants else f"HTTP {code}"
+
+
 def _explain_card(error: AgentCardResolutionError, url: str) -> str:
     match error.__cause__:
         case httpx.UnsupportedProtocol():
@@ -133,6 +153,6 @@ def _explain_card(error: AgentCardResolutionError, url: str) -> str:
         case httpx.RequestError():
             return f"No A2A server answers at {url}"
         case httpx.HTTPStatusError():
-            return f"No agent card at {url}: HTTP {error.status_code}"
+            return f"No agent card at {url}: {_status(error.status_code)}"
         case cause:
             return f"The agent card at {url} is not valid: {cause}"

@@ -38,7 +38,7 @@ ScreenPart = str | FileLabel | DataLabel
 class StatusText:
     """What the agent is doing; empty when there is nothing to say.
 
-    With `thinking` it is the newest piece of the model's thinking, which is shown on a terminal only.
+    With `thinking` it is the newest piece of the model's thinking, which is shown on a terminal only, and on demand.
     """
 
     text: str
@@ -122,19 +122,6 @@ def fit(text: str, columns: int) -> str:
             break
         kept += character
     return kept + "…"
-
-
-def tail(text: str, columns: int) -> str:
-    """The end of a text, at most `columns` cells of it; what is cut begins with `…`."""
-    if cells(text) <= columns:
-        return text
-    used, start = 1, len(text)
-    while used + _cells(text[start - 1]) <= columns:
-        start -= 1
-        used += _cells(text[start])
-    while start < len(text) and not _cells(text[start]):
-        start += 1
-    return "…" + text[start:]
 
 
 def advance(column: int, text: str, columns: int) -> int:

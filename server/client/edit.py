@@ -65,7 +65,8 @@ class _OperationCommand:
     extensions: Sequence[str] = (TURN, CANVAS)
 
     def __init__(self, target: ArtifactTarget, request: ArtifactOperation | EditRequest, out: TextIO) -> None:
-        self.url, self.json = target.url, target.json
+        self.url, self.headers = target.url, target.headers
+        self.json, self.thinking = target.json, target.thinking
         self._target, self._request, self._out = target, request, out
         self._live = out.isatty()
         self._name = ""
@@ -80,8 +81,8 @@ class _OperationCommand:
         operation = await _operation(self._request, reader, current)
         return message_of(operation, self._target)
 
-    def show(self, response: pb.StreamResponse, terminal: Terminal) -> None:
-        for event in events(response):
+    def show(self, response: pb.StreamResponse, seen: SeenTask, terminal: Terminal) -> None:
+        for event in events(response, seen):
             if not isinstance(event, ArtifactParts):
                 terminal.show(event)
         for step in passage_steps(response):

@@ -24,7 +24,7 @@ from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.connection import ConnectionLost
 from a2a_canvas.server.client.display import FailureNotice, ScreenEvent, StatusText
 from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, SeenTask, asked_again, fold
-from a2a_canvas.server.client.operations import ClientError
+from a2a_canvas.server.client.operations import ClientError, RequestHeaders
 from a2a_canvas.server.client.terminal import Terminal, json_line
 
 Sleep = Callable[[float], Awaitable[object]]
@@ -42,17 +42,21 @@ class MessageCommand(Protocol):
 
     Attributes:
         url: how the user calls the server.
+        headers: sent with every request.
         json: print each response as one line of JSON; `show` and `closing` are not called.
+        thinking: show the model's thinking in the status line.
         extensions: activated if the card lists them.
     """
 
     url: str
+    headers: RequestHeaders
     json: bool
+    thinking: bool
     extensions: Sequence[str]
 
     # Raises what `connection.explain` explains.
     async def message(self, http: httpx.AsyncClient, card: pb.AgentCard) -> pb.Message: ...
-    def show(self, response: pb.StreamResponse, terminal: Terminal) -> None: ...
+    def show(self, response: pb.StreamResponse, seen: SeenTask, terminal: Terminal) -> None: ...
 
     # When the task is over, before its failure if it failed.
     def closing(self, seen: SeenTask) -> Sequence[ScreenEvent]: ...
@@ -74,7 +78,7 @@ async def carry_out(command: MessageCommand, out: TextIO, err: TextIO, *, pause:
     Returns:
         The exit code of `exit_code`; 1 also for a task that failed.
     """
-    terminal = Terminal(out, err)
+    terminal = Terminal(out, err, thinking=command.thinking)
     exchange = _Exchange(command, terminal, out, pause)
 
     def interrupted() -> FailureNotice:
@@ -122,7 +126,7 @@ class _Exchange:
         self._stale = False
 
     async def run(self) -> int:
-        async with connection.connected(self._command.url) as (http, card):
+        async with connection.connected(self._command.url, self._command.headers) as (http, card):
             message = await self._command.message(http, card)
             async with connection.client(http, card) as client:
                 await self._converse(client, card, message)
@@ -142,14 +146,14 @@ class _Exchange:
         if self._command.json:
             json_line(self._out, MessageToDict(response))
         else:
-            self._command.show(response, self._terminal)
+            self._command.show(response, self.seen, self._terminal)
 
     def _say(self, text: str) -> None:
         if not self._command.json:
             self._terminal.show(StatusText(text))
 
     async def _converse(self, client: Client, card: pb.AgentCard, message: pb.Message) -> None:
-        call = connection.activation(card, self._command.extensions)
+        call = connection.call_context(card, self._command.extensions, self._command.headers)
         streaming = card.capabilities.streaming
         # A stream that answers a question may begin with the task as it was: still asking.
         self._stale = streaming and bool(message.task_id)

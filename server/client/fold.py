@@ -37,7 +37,8 @@ OVER = {pb.TASK_STATE_COMPLETED, pb.TASK_STATE_INPUT_REQUIRED, *ENDED_BADLY}
 class SeenTask:
     """A task as the server's responses describe it. `artifacts` are pairs of id and name, oldest first.
 
-    `broke_off`: the model's answer broke off, and it has not begun another one.
+    `broke_off`: the model's answer broke off, and it has not begun another one. `reply`: the visible text of the round
+    so far, by turn:v1.
     """
 
     task_id: str = ""
@@ -47,6 +48,7 @@ class SeenTask:
     artifacts: tuple[tuple[str, str], ...] = ()
     answered: bool = False
     broke_off: bool = False
+    reply: str = ""
 
     @property
     def over(self) -> bool:
@@ -68,7 +70,7 @@ def fold(seen: SeenTask, response: pb.StreamResponse) -> SeenTask:
             seen = _with_status(_with_ids(seen, task.id, task.context_id), task.status)
             for artifact in task.artifacts:
                 seen = _with_artifact(seen, artifact)
-            seen = replace(seen, broke_off=False)  # what happened in between is not known
+            seen = replace(seen, broke_off=False, reply="")  # what happened in between is not known
         case "status_update":
             update = response.status_update
             seen = _with_status(_with_ids(seen, update.task_id, update.context_id), update.status)
@@ -102,7 +104,11 @@ def _with_turn(seen: SeenTask, turn: dict[str, Any] | None) -> SeenTask:
         case {"event_type": "llm_call_completed", "data": {"stop_reason": "error"}}:
             return replace(seen, broke_off=True)
         case {"event_type": "message_start"}:
-            return replace(seen, broke_off=False)
+            return replace(seen, broke_off=False, reply="")
+        case {"event_type": "text_delta", "data": {"text": str(text)}}:
+            return replace(seen, reply=seen.reply + text)
+        case {"event_type": "assistant", "data": {"content": str(text)}}:
+            return replace(seen, reply=text)
         case _:
             return seen
 
@@ -112,8 +118,8 @@ def asked_again(before: SeenTask, after: SeenTask, response: pb.StreamResponse) 
     return before.broke_off and not after.broke_off and response.HasField("status_update")
 
 
-def events(response: pb.StreamResponse) -> list[ScreenEvent]:
-    """What one response shows at once; the closing message is shown at the end of the task."""
+def events(response: pb.StreamResponse, seen: SeenTask) -> list[ScreenEvent]:
+    """What one response, which led to `seen`, shows at once; the closing message is shown at the end of the task."""
     match response.WhichOneof("payload"):
         case "task":
             task = response.task
@@ -123,7 +129,7 @@ def events(response: pb.StreamResponse) -> list[ScreenEvent]:
             update = response.artifact_update
             return [artifact_event(update.artifact, append=update.append)]
         case "status_update":
-            return _update_events(response.status_update)
+            return _update_events(response.status_update, seen)
         case _:
             return []
 
@@ -133,13 +139,13 @@ def _status_events(status: pb.TaskStatus) -> list[ScreenEvent]:
     return [StatusText(text)] if text and status.state not in OVER else []
 
 
-def _update_events(update: pb.TaskStatusUpdateEvent) -> list[ScreenEvent]:
+def _update_events(update: pb.TaskStatusUpdateEvent, seen: SeenTask) -> list[ScreenEvent]:
     turn = _turn(update.metadata)
     if turn is None:
         return _status_events(update.status)
     if "event_type" in turn:
         data = turn.get("data")
-        return _turn_events(turn["event_type"], data if isinstance(data, dict) else {})
+        return _turn_events(turn["event_type"], data if isinstance(data, dict) else {}, seen)
     # Without a label it is the text of a round that is over, which was shown as it came.
     return _status_events(update.status) if turn.get("label") is True else [StatusText("")]
 
@@ -151,15 +157,12 @@ def _turn(metadata: Struct) -> dict[str, Any] | None:
     return MessageToDict(turn)
 
 
-def _turn_events(event_type: object, data: dict[str, Any]) -> list[ScreenEvent]:
-    content = str(data.get("content", ""))
+def _turn_events(event_type: object, data: dict[str, Any], seen: SeenTask) -> list[ScreenEvent]:
     match event_type:
-        case "assistant":
-            return [ReplyText(content)]
+        case "text_delta" | "assistant":
+            return [ReplyText(seen.reply)]
         case "thinking":
-            return [StatusText(content, thinking=True)]
-        case "text_block_start" if data.get("type") == "thinking":
-            return [StatusText("\n", thinking=True)]
+            return [StatusText(str(data.get("content", "")), thinking=True)]
         case "final_message_start" | "completed":
             return [StatusText("")]
         case _:

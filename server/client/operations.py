@@ -5,6 +5,7 @@ Rule 1: a text to be matched is looked for in what the user saw, and must occur 
         Its line breaks match those of the text, because on a screen "\\r\\n" and "\\n" are the same.
 Rule 2: lines are sent as lines. They are those of the current version, unless the user names one.
 Rule 3: an id that comes from a server is quoted in a suggested command, because the line is copied into a shell.
+Rule 4: the value of a header may be a secret: no error, no suggested command and no `repr` has it.
 
     ClientError          the request failed; exit code 1
       CannotBeDone       it cannot be done as it was typed, and nothing was sent; exit code 2
@@ -46,11 +47,27 @@ class CannotBeDone(ClientError):
 
 
 @dataclass(frozen=True, slots=True)
+class RequestHeader:
+    """A header of every request to the server.
+
+    `option` is how it is typed, without its value; empty if it comes from the environment.
+    """
+
+    name: str
+    value: str = field(repr=False)
+    option: str = ""
+
+
+RequestHeaders = tuple[RequestHeader, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SendRequest:
     """A message to send.
 
-    `context` continues a conversation, `task` answers a task that asked, `json` prints the events as they came,
-    `program` is how this program was called, as it is to be typed into a shell.
+    `headers` go with every request, `context` continues a conversation, `task` answers a task that
+    asked, `json` prints the events as they came, `thinking` shows the model's thinking on a terminal, `program` is how
+    this program was called, as it is to be typed into a shell.
     """
 
     text: str
@@ -59,10 +76,12 @@ class SendRequest:
     task: str = ""
     json: bool = False
     program: str = "a2a-canvas"
+    thinking: bool = False
+    headers: RequestHeaders = ()
 
     def command(self, option: str, value: str) -> str:
         """The command that sends a further message to the same server."""
-        return f'{self.program} send {option} {shlex.quote(value)}{_url_option(self.url)} "…"'
+        return f'{self.program} send {option} {shlex.quote(value)}{_server_options(self)} "…"'
 
     def how_to_answer(self, task_id: str) -> str:
         """The line below a question."""
@@ -83,7 +102,7 @@ class SendRequest:
 class ArtifactTarget:
     """The artifacts of a conversation on a server, or one of them.
 
-    `json` prints what the server says as it came, `program` is as in `SendRequest`.
+    `json` prints what the server says as it came, `headers`, `thinking` and `program` are as in `SendRequest`.
     """
 
     context: str
@@ -91,15 +110,18 @@ class ArtifactTarget:
     url: str = DEFAULT_URL
     json: bool = False
     program: str = "a2a-canvas"
+    thinking: bool = False
+    headers: RequestHeaders = ()
 
     def how_to_look(self) -> str:
         """The line below the message that a task is out of sight."""
         artifact, context = shlex.quote(self.artifact), shlex.quote(self.context)
-        return f"See what became of it: {self.program} versions {artifact} --context {context}{_url_option(self.url)}"
+        return f"See what became of it: {self.program} versions {artifact} --context {context}{_server_options(self)}"
 
 
-def _url_option(url: str) -> str:
-    return "" if url == DEFAULT_URL else f" --url {shlex.quote(url)}"
+def _server_options(request: SendRequest | ArtifactTarget) -> str:
+    url = "" if request.url == DEFAULT_URL else f" --url {shlex.quote(request.url)}"
+    return url + "".join(f" {header.option}" for header in request.headers if header.option)
 
 
 # ----------------------------------------------------------------------------- operations

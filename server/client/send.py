@@ -33,7 +33,8 @@ class _Send:
     extensions: Sequence[str] = (TURN,)
 
     def __init__(self, request: SendRequest) -> None:
-        self.url, self.json = request.url, request.json
+        self.url, self.headers = request.url, request.headers
+        self.json, self.thinking = request.json, request.thinking
         self._request = request
 
     async def message(self, http: httpx.AsyncClient, card: pb.AgentCard) -> pb.Message:
@@ -45,8 +46,8 @@ class _Send:
             task_id=self._request.task,
         )
 
-    def show(self, response: pb.StreamResponse, terminal: Terminal) -> None:
-        for event in events(response):
+    def show(self, response: pb.StreamResponse, seen: SeenTask, terminal: Terminal) -> None:
+        for event in events(response, seen):
             terminal.show(event)
 
     def closing(self, seen: SeenTask) -> list[ScreenEvent]:

@@ -35,7 +35,6 @@ from a2a_canvas.server.client.display import (
     fit,
     label,
     one_line,
-    tail,
 )
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
@@ -45,8 +44,6 @@ _ERASE, _ERASE_BELOW = "\r\x1b[K", "\x1b[J"
 _RULE = 40
 """Columns of a horizontal rule."""
 _REPLY = ("reply", "")
-_MAX_THOUGHT = 2000
-"""Characters of the thinking that are kept: more than any line has."""
 
 
 def _write(stream: TextIO, text: str) -> None:
@@ -69,12 +66,18 @@ class Terminal:
         out: for text; with a status line if it is a terminal.
         err: for failures, and for statuses if `out` is no terminal.
         columns: the width of the terminal, asked whenever something is written.
+        thinking: show the model's thinking in the status line.
     """
 
     def __init__(
-        self, out: TextIO, err: TextIO, columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns
+        self,
+        out: TextIO,
+        err: TextIO,
+        columns: Callable[[], int] = lambda: shutil.get_terminal_size().columns,
+        *,
+        thinking: bool = False,
     ) -> None:
-        self._out, self._err, self._columns = out, err, columns
+        self._out, self._err, self._columns, self._thinking = out, err, columns, thinking
         self._tty = out.isatty()
         self._status = StatusLine()
         self._at_start, self._column = True, 0
@@ -113,10 +116,11 @@ class Terminal:
                 assert_never(event)
 
     def _note(self, event: StatusText) -> None:
-        if event.thinking:
-            self._status.think(event.text)
-            return
         text = one_line(event.text)
+        if event.thinking:
+            if self._thinking and text:
+                self._status.think(text)
+            return
         if text and text == one_line(self._typed):
             return
         if text and text != self._status.label and not self._tty:
@@ -210,7 +214,7 @@ def _fact_lines(facts: TaskFacts) -> list[str]:
 class StatusLine:
     """What the agent is doing, in one line. Does no IO.
 
-    A label replaces the previous text. The pieces of the thinking add up until a label comes.
+    Each label and each piece of the thinking replaces what was shown.
 
     Attributes:
         label: the newest label, in one line; may be empty.
@@ -218,15 +222,15 @@ class StatusLine:
 
     def __init__(self) -> None:
         self.label = ""
-        self._thought = self._drawn = self._erase = ""
+        self._text = self._drawn = self._erase = ""
 
     def say(self, text: str) -> None:
         """Replace everything by a line of text, or by nothing."""
-        self.label, self._thought = text, ""
+        self.label = self._text = text
 
     def think(self, piece: str) -> None:
-        """Add to the thinking. The label is shown until the thinking has a word."""
-        self._thought = (self._thought + piece)[-_MAX_THOUGHT:]
+        """Show a piece of the thinking in place of the label, until the next label."""
+        self._text = piece
 
     def around(self, body: str, column: int, columns: int, *, at_start: bool) -> str:
         """What has to be written to print a text with the status line after it.
@@ -237,9 +241,7 @@ class StatusLine:
             columns: the width of the terminal.
             at_start: whether the text ends a line.
         """
-        thought = one_line(self._thought)
-        text = tail(thought, columns - 1) if thought else fit(self.label, columns - 1)
-        line = text if column < columns else ""
+        line = fit(self._text, columns - 1) if column < columns else ""
         if not body and line == self._drawn:
             return ""
         before = self._erase if self._drawn else ""

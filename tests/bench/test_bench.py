@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench import cpu, crowd, edits, joiners, sleeper, start, versions
+from bench import cpu, crowd, edits, joiners, provider, sleeper, start, versions
 from bench.client import ClientError, Watcher
 from bench.cpu import Plan
 from bench.pace import PIECE, Order, stamp, stamps
@@ -28,6 +28,26 @@ async def test_at_full_speed_both_servers_send_the_exact_text_and_a_sleeper_of_o
     assert [row[0] for row in report.rows] == [1, 10, 40]
     assert [check.name for check in report.checks] == ["40 / 10"]
     assert result.kernel > 0
+
+
+async def test_a_delta_is_measured_from_a_provider_to_a_client_ours_and_theirs() -> None:
+    report = await provider.run(provider.Plan(crowd.Crowd(2, Order(20, 200)), 1))
+    assert [tuple(row)[:3] for row in report.rows] == [
+        ("ours", "memory", "25"),
+        ("ours", "memory", "0"),
+        ("ours", "sqlite", "25"),
+        ("ours", "sqlite", "0"),
+        ("theirs", "memory", "0"),
+    ]
+    assert [check.name for check in report.checks] == ["SQLite / memory, 25 ms", "SQLite / memory, 0 ms"]
+
+
+def test_a_delta_costs_less_than_in_another_checkout() -> None:
+    plan = provider.Plan(crowd.Crowd(2, Order(20, 200)), 1)
+    costs = {"ours": 2.0, "before": 4.0, "theirs": 8.0}
+    results = {case: provider.Result([costs[case.whose]], [1.0]) for case in provider.cases(costs)}
+    checks = {check.name: check.value for check in provider.report(plan, results).checks}
+    assert checks["ours / before, in memory, 25 ms"] == 0.5
 
 
 async def test_joiners_of_our_server_have_the_exact_text_and_generations_in_order() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from a2a_canvas.server.cli import Parser, parser
 from a2a_canvas.server.settings import PREFIX, Settings, option_name
+from a2a_canvas.server.wire import TOKEN_VARIABLE
 from tests.docs.pages import PAGES, ROOT, anchors, prose
 
 ALL = "\n".join(PAGES.values())
@@ -36,8 +37,8 @@ def test_every_option_exists() -> None:
     assert set(re.findall(r"(?<=[\s`\"])--[a-z][\w.-]*\w", ALL)) <= options | FOREIGN_OPTIONS
 
 
-def test_every_variable_is_a_setting() -> None:
-    variables = {PREFIX + field.upper() for field in Settings.model_fields}
+def test_every_variable_exists() -> None:
+    variables = {PREFIX + field.upper() for field in Settings.model_fields} | {TOKEN_VARIABLE}
     assert set(re.findall(rf"{PREFIX}[A-Z0-9_]+", ALL)) <= variables
 
 

@@ -295,4 +295,5 @@ def test_an_unknown_variable_is_refused_with_the_nearest_known_one(
 def test_other_variables_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_PORT", "x")
     monkeypatch.setenv("PORT", "x")
+    monkeypatch.setenv("A2A_CANVAS_TOKEN", "the client's")
     assert loaded().port == 8000

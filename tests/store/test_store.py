@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from a2a_canvas.store.artifact_store import ArtifactStore, append_parts, replace_parts
+from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Step, Undo
 from a2a_canvas.store.errors import (
     ArtifactBusy,
@@ -26,7 +26,7 @@ from a2a_canvas.store.errors import (
 )
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Applied, Artifact, DataPart, FilePart, Limits, Ref, Version
+from a2a_canvas.store.models import Artifact, DataPart, FilePart, Limits, Ref, Version
 from a2a_canvas.store.text.spans import Span
 from tests.store.artifact_builders import StockClient, appending, by, delta, replacing, text
 from tests.store.sql.sql_fixtures import FakeReplica, open_store, postgresql_database, sqlite_database
@@ -409,32 +409,3 @@ async def test_at_the_first_version_there_is_nothing_to_undo(store: ArtifactStor
     with pytest.raises(NothingToUndo, match="nothing to undo"):
         await store.apply(by("t1"), Undo())
     assert (await store.get(by("t1"))).version == 1
-
-
-# --------------------------------------------------------------------------------------------- shorthands
-
-
-async def test_replace_parts_and_append_parts_are_short_for_apply(store: ArtifactStore) -> None:
-    await replace_parts(store, by("t1"), (text("Hello "),))
-    applied = await append_parts(store, by("t1"), (text("World"), FILE), last_chunk=True)
-    assert applied.last_chunk
-    assert (await store.get(by("t1"))).parts == (text("Hello World"), FILE)
-    await replace_parts(store, by("t1"), (text("Goodbye"),), last_chunk=True)
-    assert [version.content.parts for version in await store.versions(by("t1"))] == [
-        (text("Hello World"), FILE),
-        (text("Goodbye"), FILE),
-    ]
-
-
-@pytest.mark.parametrize("last_chunk", [False, True])
-@pytest.mark.parametrize("shorthand", [replace_parts, append_parts])
-async def test_on_an_evented_store_one_call_tells_one_change(
-    store: ArtifactStore, shorthand: Callable[..., Awaitable[Applied]], last_chunk: bool
-) -> None:
-    client = StockClient()
-    telling = EventedArtifactStore(store, client.listen)
-    await telling.apply(by("t1"), replacing("A"))
-    applied = await shorthand(telling, by("t1"), (text("B"), FILE, FILE), last_chunk=last_chunk)
-    assert client.told[1:] == [applied]
-    assert applied.last_chunk == last_chunk
-    assert client.reads("a") == (await store.get(by("t1"))).content

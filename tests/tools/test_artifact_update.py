@@ -319,6 +319,24 @@ async def test_text_that_arrives_before_the_store_can_know_what_it_is_for_is_hel
     assert isinstance(await watched.stream.finish(), Done)
 
 
+async def test_in_the_schemas_order_the_first_change_has_the_type_and_the_metadata_of_the_text() -> None:
+    watched = Watched()
+    first = {"kind": "text", "mimeType": "text/markdown", "metadata": {"a": 1}, "text": "Hello"}
+    for character in json.dumps(update(first)).partition("lo")[0]:
+        await watched.feed(character)
+    assert watched.client.told[0].parts == (text("H", media_type="text/markdown", metadata={"a": 1}),)
+
+
+async def test_a_type_and_metadata_after_the_text_are_taken_with_the_end_of_the_part() -> None:
+    watched = Watched()
+    late = {"kind": "text", "text": "Hello", "mimeType": "text/markdown", "metadata": {"a": 1}}
+    for character in json.dumps(update(late)):
+        await watched.feed(character)
+    await watched.stream.finish()
+    assert watched.client.told[0].parts == (text("H"),)
+    assert (await watched.store.get(by("t1"))).parts == (text("Hello", media_type="text/markdown", metadata={"a": 1}),)
+
+
 async def test_a_file_reaches_the_store_when_the_next_part_begins_or_the_call_ends() -> None:
     watched = Watched()
     first, second = json.dumps(update(*PICTURES, name="n")).split(', {"kind": "file"')
@@ -647,7 +665,7 @@ def test_the_schema_has_the_properties_in_the_order_in_which_they_are_to_be_writ
     artifact = schema["$defs"]["ArtifactInput"]
     assert list(artifact["properties"]) == ["artifact_id", "name", "description", "parts"]
     assert artifact["required"] == ["artifact_id", "parts"]
-    assert list(schema["$defs"]["TextInput"]["properties"])[:2] == ["kind", "text"]
+    assert list(schema["$defs"]["TextInput"]["properties"]) == ["kind", "mimeType", "metadata", "text"]
     assert {"name", "mimeType", "bytes", "uri"} == set(schema["$defs"]["FileContent"]["properties"])
     json.dumps(schema)
 

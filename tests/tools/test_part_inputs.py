@@ -43,6 +43,11 @@ def test_a_part_is_read_as_it_was_written(written: dict[str, Any], part: Part) -
     assert read(written) == part
 
 
+def test_a_text_is_shown_in_the_order_in_which_it_is_to_be_written() -> None:
+    shown = part_output(text("x", media_type="text/plain", metadata={"a": 1}))
+    assert list(shown) == ["kind", "mimeType", "metadata", "text"]
+
+
 def test_a_lone_surrogate_in_a_text_becomes_the_replacement_character() -> None:
     assert read({"kind": "text", "text": "a\ud83db"}) == text("a\ufffdb")
 

@@ -36,17 +36,19 @@ def completed(content: str) -> TurnEventJson:
 STREAM_END = turn_event("stream_end")
 
 
+RESEND_GROWTH = 1 / 8
+"""A text that a client cannot append to is sent again once it has grown by this part: in sum at most ten times."""
+
+
 class ReplySoFar:
     """The visible text of a round as one subscriber follows it, and when `assistant` sends it whole again.
 
     Args:
         text: the reply where the subscriber's stream begins.
-        growth: the part by which the reply has to grow until it is sent again; 0 sends it after every piece.
     """
 
-    def __init__(self, text: Rope, growth: float = 0) -> None:
+    def __init__(self, text: Rope) -> None:
         self._text = text
-        self._growth = growth
         self._sent_length = 0
         self._due = False
 
@@ -56,9 +58,9 @@ class ReplySoFar:
         if self._text:
             yield assistant(str(self._text))
 
-    def send_if_due(self) -> Iterator[TurnEventJson]:
-        """The reply, if it has grown since it was sent."""
-        return self.send() if self._due else iter(())
+    def send_before(self, event: ev.TurnEvent) -> Iterator[TurnEventJson]:
+        """The reply, if it has grown since it was sent and `event` ends its text."""
+        return self.send() if self._due and _ends_text(event) else iter(())
 
     def follow(self, event: ev.TurnEvent, *, behind: bool) -> Iterator[TurnEventJson]:
         """The reply after `event`, if it has grown enough.
@@ -72,11 +74,20 @@ class ReplySoFar:
             case ev.TextAdded():
                 self._text += Rope(event.text)
                 self._due = True
-                grown = not self._growth or len(self._text) > self._sent_length * (1 + self._growth)
-                if grown and not behind:
+                if len(self._text) > self._sent_length * (1 + RESEND_GROWTH) and not behind:
                     yield from self.send()
             case _:
                 pass
+
+
+def _ends_text(event: ev.TurnEvent) -> bool:
+    match event:
+        case ev.BlockStopped() | ev.LlmCallCompleted():
+            return True
+        case ev.StatusChanged():
+            return event.state.settled or not (event.message and event.message.label)
+        case _:
+            return False
 
 
 def to_turn_event(event: ev.TurnEvent) -> TurnEventJson | None:

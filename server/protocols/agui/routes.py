@@ -12,14 +12,15 @@ Rule 5: the older request is translated here (older/), its run is one like any o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from a2a.utils.errors import InvalidParamsError
 from starlette.requests import Request
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from a2a_canvas.server.agent.events import State, UserMessage
 from a2a_canvas.server.agent.intent import Converse, InvalidOperation
@@ -39,9 +40,10 @@ from a2a_canvas.server.protocols.agui.older.request import (
 )
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact
-from a2a_canvas.server.protocols.agui.stream import run_response
+from a2a_canvas.server.protocols.agui.stream import OpenedRun, run_response
 from a2a_canvas.server.protocols.edge.http_requests import owner_of
-from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE, final_event_of
+from a2a_canvas.server.protocols.edge.shutdown import final_event_of
+from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskNotCancelable
@@ -70,7 +72,6 @@ class AgUiConfig:
         new_id: makes the run ids of older requests.
         expose_thinking: clients may see the model's thinking.
         cancel_on_disconnect: when the last client of a task disconnects, the task is cancelled.
-        grace: seconds that the server has to stop.
     """
 
     runtime: Runtime
@@ -79,11 +80,10 @@ class AgUiConfig:
     new_id: Callable[[], str]
     expose_thinking: bool = False
     cancel_on_disconnect: bool = False
-    grace: float = SHUTDOWN_GRACE
 
 
 def agui_routes(agui: AgUiConfig) -> list[Route]:
-    """The route. It takes every method, because a mount for tenants comes after it."""
+    """The route. It takes every method: a wrong one is refused in REST's form."""
     return [Route("/canvas/stream", _RunEndpoint(agui))]
 
 
@@ -99,23 +99,23 @@ class _RunEndpoint:
         if request.method != "POST":
             await rest_response(router_error(405, request.method), {"Allow": "POST"})(scope, receive, send)
             return
+        watch = _Watch(self._watching)
         try:
-            run, following = await self._open(request)
+            opened = await begun(self._open(request, watch))
         except Exception as error:
             await rest_response(_refusal(error))(scope, receive, send)
             return
-        task_id = following.snapshot.task_id
-        self._watching.setdefault(task_id, set()).add(run)
         try:
-            on_disconnect = self._on_disconnect(run, following.snapshot)
-            response = run_response(run, following, final_event_of(scope), on_disconnect, self._agui.grace)
-            await response(scope, receive, send)
+            on_disconnect = partial(self._leave, watch) if self._agui.cancel_on_disconnect else None
+            await run_response(opened, final_event_of(scope), on_disconnect)(scope, receive, send)
         finally:
-            self._stop_watching(run, task_id)
+            watch.stop()
 
-    async def _open(self, request: Request) -> tuple[RunProjection, TaskSubscription]:
+    async def _open(self, request: Request, watch: _Watch) -> OpenedRun:
         body, owner = await self._body(request), owner_of(request)
-        return await (self._open_older(body, owner) if is_older(body) else self._open_run(body, owner))
+        run, following = await (self._open_older(body, owner) if is_older(body) else self._open_run(body, owner))
+        watch.start(run, following.snapshot)
+        return run, following
 
     async def _body(self, request: Request) -> Mapping[str, JsonValue]:
         if refusal := check_content_type(request.headers.get("content-type")):
@@ -208,23 +208,38 @@ class _RunEndpoint:
             expose_thinking=self._agui.expose_thinking,
         )
 
-    def _on_disconnect(self, run: RunProjection, record: TaskRecord) -> Callable[[Message], Awaitable[None]] | None:
+    async def _leave(self, watch: _Watch) -> None:
         """Rule 2."""
+        if watch.stop() and watch.record and watch.run and not watch.run.ended:
+            # Nobody is connected any more who could be sent these errors.
+            with suppress(TaskNotCancelable, Unavailable):
+                await self._runtime.cancel(watch.record.task_id, watch.record.owner)
 
-        async def cancel(message: Message) -> None:
-            if self._stop_watching(run, record.task_id) and not run.ended:
-                # Nobody is connected any more who could be sent these errors.
-                with suppress(TaskNotCancelable, Unavailable):
-                    await self._runtime.cancel(record.task_id, record.owner)
 
-        return cancel if self._agui.cancel_on_disconnect else None
+class _Watch:
+    """That one client follows a task, from the moment in which its run is open.
 
-    def _stop_watching(self, run: RunProjection, task_id: str) -> bool:
+    Args:
+        watching: the runs that are followed, by task; of all clients.
+    """
+
+    def __init__(self, watching: dict[str, set[RunProjection]]) -> None:
+        self._watching = watching
+        self.run: RunProjection | None = None
+        self.record: TaskRecord | None = None
+
+    def start(self, run: RunProjection, record: TaskRecord) -> None:
+        self.run, self.record = run, record
+        self._watching.setdefault(record.task_id, set()).add(run)
+
+    def stop(self) -> bool:
         """Returns whether no client follows the task any more."""
-        watching = self._watching.get(task_id, set())
-        watching.discard(run)
+        if self.run is None or self.record is None:
+            return False
+        watching = self._watching.get(self.record.task_id, set())
+        watching.discard(self.run)
         if not watching:
-            self._watching.pop(task_id, None)
+            self._watching.pop(self.record.task_id, None)
         return not watching
 
 

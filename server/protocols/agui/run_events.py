@@ -23,7 +23,7 @@ from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1 import turn_ext
 from a2a_canvas.server.protocols.agui.messages import MessageEvents
-from a2a_canvas.server.protocols.agui.state import RESEND_GROWTH, RunState
+from a2a_canvas.server.protocols.agui.state import RunState
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import EditChunk, EditStarted
@@ -54,7 +54,7 @@ class RunProjection:
         self._thread_id, self._run_id = thread_id, run_id
         self._expose_thinking = expose_thinking
         self._messages = MessageEvents(snapshot.task_id, expose_thinking=expose_thinking)
-        self._reply = turn_ext.ReplySoFar(snapshot.reply, RESEND_GROWTH)
+        self._reply = turn_ext.ReplySoFar(snapshot.reply)
         self._seen: set[int] = set()
 
     def begin(self) -> Iterator[core.BaseEvent]:
@@ -90,8 +90,7 @@ class RunProjection:
             behind: the next entry is there already, so that the reply so far would be stale at once.
         """
         event = entry.event
-        if _ends_text(event):
-            yield from map(_custom, self._reply.send_if_due())
+        yield from map(_custom, self._reply.send_before(event))
         yield from self._messages.project(event)
         if self._shows(event):
             yield from _turn_event(event)
@@ -159,14 +158,9 @@ def unavailable(message: str) -> core.BaseEvent:
     return core.RunErrorEvent(message=message, code=UNAVAILABLE)
 
 
-def _ends_text(event: ev.TurnEvent) -> bool:
-    match event:
-        case ev.BlockStopped() | ev.LlmCallCompleted():
-            return True
-        case ev.StatusChanged():
-            return event.state.settled or not (event.message and event.message.label)
-        case _:
-            return False
+def rejected(message: str) -> core.BaseEvent:
+    """The only event of a run that is refused after its stream has begun."""
+    return core.RunErrorEvent(message=message, code=ev.State.REJECTED.value)
 
 
 def _custom(wire: turn_ext.TurnEventJson) -> core.BaseEvent:

@@ -2,55 +2,59 @@
 
 Rule 1: a stream that cannot continue ends with RUN_ERROR and the code `unavailable`: its task runs on, and the client
         rejoins it by sending the run again. A stream that is cut when the server stops ends the same way.
+Rule 2: a run that is refused after its stream has begun (edge/sse_response.py, rule 2) is one RUN_ERROR, with the code
+        `rejected` unless it may be sent again.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import TypeAlias
 
 from ag_ui.core import BaseEvent
-from sse_starlette import EventSourceResponse, ServerSentEvent
-from starlette.responses import Response
-from starlette.types import Message
 
-from a2a_canvas.server.protocols.agui.run_events import RunProjection, unavailable
-from a2a_canvas.server.protocols.edge.availability import unavailable_error
+from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
+from a2a_canvas.server.protocols.agui.run_events import RunProjection, rejected, unavailable
+from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.shutdown import FinalEvent
+from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.tasks.errors import StreamLost
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.store.errors import Unavailable
 
-SEPARATOR = "\n"
-"""AG-UI's own client accepts no other line end."""
+LINE_END = "\n"
+"""AG-UI's own client accepts no other one."""
+
+OpenedRun: TypeAlias = tuple[RunProjection, TaskSubscription]
 
 
 def run_response(
-    run: RunProjection,
-    following: TaskSubscription,
-    final_event: FinalEvent,
-    on_disconnect: Callable[[Message], Awaitable[None]] | None,
-    grace: float,
-) -> Response:
-    """The SSE response for `run`.
+    opened: asyncio.Future[OpenedRun], final_event: FinalEvent, on_disconnect: Callable[[], Awaitable[None]] | None
+) -> SseResponse:
+    """The SSE response for a run, which may still be opened.
 
     Args:
         on_disconnect: called when the client disconnects.
-        grace: seconds that the server has to stop.
     """
-    return EventSourceResponse(
-        _events(run, following, final_event),
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        sep=SEPARATOR,
-        client_close_handler_callable=on_disconnect,
-        shutdown_grace_period=grace,
-    )
+    return SseResponse(_events(opened, final_event), line_end=LINE_END, on_disconnect=on_disconnect)
 
 
-async def _events(
-    run: RunProjection, following: TaskSubscription, final_event: FinalEvent
-) -> AsyncIterator[ServerSentEvent]:
+async def _events(opened: asyncio.Future[OpenedRun], final_event: FinalEvent) -> AsyncGenerator[bytes, None]:
     stopping = "The server is stopping. Send the run again in a moment to join its task."
-    final_event.text = _sse(unavailable(stopping)).encode()
+    final_event.text = _sse(unavailable(stopping))
+    try:
+        run, following = await opened
+    except Exception as error:
+        yield _sse(_refused(error))
+    else:
+        async for event in _run(run, following):
+            yield event
+    # The generator resumes after its last event has been sent.
+    final_event.text = b""
+
+
+async def _run(run: RunProjection, following: TaskSubscription) -> AsyncGenerator[bytes, None]:
     try:
         for event in run.begin():
             yield _sse(event)
@@ -64,10 +68,13 @@ async def _events(
         yield _sse(unavailable("The connection to the task was lost. Send the run again to join it."))
     except Unavailable as error:
         yield _sse(unavailable(unavailable_error(error).message))
-    # The generator resumes after its last event has been sent.
-    final_event.text = b""
 
 
-def _sse(event: BaseEvent) -> ServerSentEvent:
+def _refused(error: Exception) -> BaseEvent:
+    known = to_a2a_error(error)
+    return unavailable(known.message) if isinstance(known, UnavailableError) else rejected(known.message)
+
+
+def _sse(event: BaseEvent) -> bytes:
     # Nulls are kept, because a patch may set a value to null. The models omit fields that are not given.
-    return ServerSentEvent(event.model_dump_json(by_alias=True), sep=SEPARATOR)
+    return sse_event(event.model_dump_json(by_alias=True), line_end=LINE_END)

@@ -10,26 +10,26 @@ Rule 2: a stream begins with the artifacts that have changed after `Last-Event-I
 Rule 3: an id that cannot be parsed, is of a removed context, or is newer than the context, counts as none. An id
         without an incarnation is from a server without incarnations (0).
 Rule 4: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), and
-        when the journal cannot be read on, for example because the context was removed. The client reconnects with the
-        last id that it has.
+        when the journal cannot be read or read on, for example because the context was removed. The client reconnects
+        with the last id that it has.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from typing import Any
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
-from sse_starlette import EventSourceResponse, ServerSentEvent
-from starlette.responses import Response
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_update
 from a2a_canvas.server.protocols.artifacts.raw_content import NO_SNIFF
+from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.tasks.errors import StreamLost
 from a2a_canvas.server.tasks.journal.context_log import (
     ContextArtifact,
@@ -42,28 +42,37 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Author
 
 
-def event_stream(context_id: str, following: ContextSubscription, last_event_id: str | None, grace: float) -> Response:
+def event_stream(
+    context_id: str, followed: asyncio.Future[ContextSubscription], last_event_id: str | None
+) -> SseResponse:
     """The response to a client that has everything up to `last_event_id`.
 
     Args:
-        grace: seconds that the server has to stop.
+        followed: the subscription, which may still be opened.
     """
-    incarnation = following.snapshot.incarnation
-    begin = ((_id(incarnation, each.position), each) for each in changed_since(following.snapshot, last_event_id))
-    events = _events(context_id, begin, aiter(following))
-    return EventSourceResponse(events, headers=NO_SNIFF, shutdown_grace_period=grace)
+    return SseResponse(_events(context_id, followed, last_event_id), headers=NO_SNIFF)
 
 
 async def _events(
-    context_id: str, begin: Iterator[tuple[str, ContextArtifact]], changes: AsyncIterator[ContextEntry]
-) -> AsyncIterator[ServerSentEvent]:
+    context_id: str, followed: asyncio.Future[ContextSubscription], last_event_id: str | None
+) -> AsyncGenerator[bytes, None]:
+    try:
+        following = await followed
+    except Exception:
+        return  # the client reconnects, and is told why
+    begin, changes = _begin(following.snapshot, last_event_id), aiter(following)
+    del following, followed  # a stream that waits must not hold what it has sent
     for event_id, artifact in begin:
         yield _sse(event_id, snapshot_json(context_id, artifact))
-        del artifact  # a stream that waits must not hold what it has sent
+        del artifact
     with suppress(StreamLost, Unavailable):
         async for change in changes:
             yield _sse(_id(change.incarnation, change.position), change_json(context_id, change))
             del change
+
+
+def _begin(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[tuple[str, ContextArtifact]]:
+    return ((_id(snapshot.incarnation, each.position), each) for each in changed_since(snapshot, last_event_id))
 
 
 def changed_since(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[ContextArtifact]:
@@ -100,5 +109,5 @@ def _id(incarnation: int | None, position: int) -> str:
     return f"{incarnation}-{position}"
 
 
-def _sse(event_id: str, data: dict[str, Any]) -> ServerSentEvent:
-    return ServerSentEvent(json.dumps(data, ensure_ascii=False), id=event_id)
+def _sse(event_id: str, data: dict[str, Any]) -> bytes:
+    return sse_event(json.dumps(data, ensure_ascii=False), event_id=event_id)

@@ -30,7 +30,7 @@ from a2a.utils.errors import (
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
@@ -62,9 +62,10 @@ from a2a_canvas.server.protocols.artifacts.raw_content import (
 )
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, conditional_response, owner_of
-from a2a_canvas.server.protocols.edge.shutdown import SHUTDOWN_GRACE
+from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
+from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.wire import artifact_path, context_path
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -87,13 +88,9 @@ NO_SUCH_PATH = (
 )
 
 
-def artifact_routes(store: ArtifactStore, journal: Journal, grace: float = SHUTDOWN_GRACE) -> list[Route]:
-    """The routes below `/artifacts/`. They take every method, because a mount for tenants comes after them.
-
-    Args:
-        grace: seconds that the server has to stop.
-    """
-    return [Route(f"/artifacts/{{rest:{ANYTHING}}}", _ArtifactsEndpoint(store, journal, grace))]
+def artifact_routes(store: ArtifactStore, journal: Journal) -> list[Route]:
+    """The routes below `/artifacts/`. They take every method, and refuse a wrong one themselves."""
+    return [Route(f"/artifacts/{{rest:{ANYTHING}}}", _ArtifactsEndpoint(store, journal))]
 
 
 def _not_found(what: str) -> type[A2AError]:
@@ -116,12 +113,12 @@ class _HttpError(Exception):
 
 
 class _ArtifactsEndpoint:
-    def __init__(self, store: ArtifactStore, journal: Journal, grace: float) -> None:
+    def __init__(self, store: ArtifactStore, journal: Journal) -> None:
         self._store = store
         self._journal = journal
-        self._grace = grace
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response: ASGIApp
         try:
             response = await self._answer(Request(scope, receive))
         except _HttpError as error:
@@ -134,7 +131,7 @@ class _ArtifactsEndpoint:
             response = rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
         await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, request: Request) -> ASGIApp:
         if request.method not in ("GET", "HEAD"):
             raise _HttpError(router_error(405, request.method), {"Allow": "GET, HEAD"})
         prefix, rest = _raw_path(request)
@@ -142,13 +139,13 @@ class _ArtifactsEndpoint:
         if resource is None:
             raise _HttpError(Refusal(_PATH_NOT_FOUND, NO_SUCH_PATH))
         _check_ids(resource)
+        if isinstance(resource, ContextEvents):
+            followed = await begun(self._follow(resource.context_id, owner_of(request)))
+            return event_stream(resource.context_id, followed, request.headers.get("last-event-id"))
         await self._check_context(resource.context_id, owner_of(request))
         match resource:
             case ArtifactList():
                 return _json(request, await self._listing(resource.context_id, prefix))
-            case ContextEvents():
-                following = await self._journal.follow_context(resource.context_id)
-                return event_stream(resource.context_id, following, request.headers.get("last-event-id"), self._grace)
             case CurrentArtifact():
                 artifact = await self._store.get(_ref(resource))
                 return await _document(request, artifact, current_json)
@@ -162,6 +159,10 @@ class _ArtifactsEndpoint:
                 return await self._diff(request, resource)
             case _:
                 assert_never(resource)
+
+    async def _follow(self, context_id: str, owner: str) -> ContextSubscription:
+        await self._check_context(context_id, owner)
+        return await self._journal.follow_context(context_id)
 
     async def _check_context(self, context_id: str, owner: str) -> None:
         if not await self._journal.has_context(context_id, owner):

@@ -88,11 +88,11 @@ def card(
     }
 
 
-def card_route(content: Any, status: int = 200) -> Route:
+def card_route(content: Any, status: int = 200, path: str = "") -> Route:
     async def answer(_: Request) -> Response:
         return JSONResponse(content, status_code=status)
 
-    return Route("/.well-known/agent-card.json", answer)
+    return Route(f"{path}/.well-known/agent-card.json", answer)
 
 
 @dataclass
@@ -106,9 +106,9 @@ class Script:
 
     def app(self, url: str) -> ASGIApp:
         content = card(url, streaming=self.streaming, extension=self.extension)
-        return Starlette(routes=[card_route(content), Route("/", self._answer, methods=["POST"])])
+        return Starlette(routes=[card_route(content), Route("/", self.answer, methods=["POST"])])
 
-    async def _answer(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
         call = await request.json()
         self.calls.append((call["method"], call["params"], request.headers.get("a2a-extensions", "")))
         answer = self.answers[len(self.calls) - 1]

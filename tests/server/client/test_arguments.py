@@ -18,10 +18,14 @@ from a2a_canvas.server.client.operations import (
     ArtifactTarget,
     EditRequest,
     LineRange,
+    RequestHeader,
+    RequestHeaders,
+    SendRequest,
     TextMatch,
     put,
     restore,
 )
+from a2a_canvas.server.wire import TOKEN_VARIABLE
 
 C = ["--context", "c"]
 
@@ -39,9 +43,11 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         return run
 
     monkeypatch.setattr("a2a_canvas.server.client.edit.operate", record("operate"))
+    monkeypatch.setattr("a2a_canvas.server.client.send.send", record("send"))
     for name in ("artifacts", "show", "versions", "diff"):
         monkeypatch.setattr(f"a2a_canvas.server.client.artifacts.{name}", record(name))
     monkeypatch.setattr("sys.argv", ["./a2a-canvas"])
+    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
 
     def typed(*arguments: str) -> tuple[Any, ...]:
         assert main(arguments) == 0
@@ -116,13 +122,85 @@ def test_reading_is_understood(typed: Callable[..., Any], arguments: list[str], 
     assert typed(*arguments, *C) == call
 
 
-@pytest.mark.parametrize(
-    "command", ["edit x --lines 1", "undo", "restore 1", "put /dev/null", "show", "versions", "diff"]
-)
-def test_every_command_takes_the_server_and_json(typed: Callable[..., Any], command: str) -> None:
+COMMANDS = [
+    "send",
+    "edit doc --lines 1 x",
+    "undo doc",
+    "redo doc",
+    "restore doc 1",
+    "put doc /dev/null",
+    "artifacts",
+    "show doc",
+    "versions doc",
+    "diff doc",
+]
+TOKEN = RequestHeader("Authorization", "Bearer abc", "--token …")
+KEY = RequestHeader("X-Api-Key", "a: b", "--header 'X-Api-Key: …'")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_the_server_headers_and_json(typed: Callable[..., Any], command: str) -> None:
     name, *rest = command.split()
-    _, where, *_ = typed(name, "doc", *C, "--url", "http://h", "--json", *rest)
-    assert where == ArtifactTarget("c", "doc", "http://h", True, "./a2a-canvas")
+    words = ["hello"] if name == "send" else []
+    server = ["--url", "http://h", "--header", "X-Api-Key:  a: b ", "--token", "abc", "--json"]
+    _, request, *_ = typed(name, *C, *server, *rest, *words)
+    expected = {"context": "c", "url": "http://h", "json": True, "program": "./a2a-canvas", "headers": (KEY, TOKEN)}
+    if words:
+        assert request == SendRequest("hello", **expected)
+    else:
+        assert request == ArtifactTarget(artifact="" if name == "artifacts" else "doc", **expected)
+
+
+@pytest.mark.parametrize("command", ["send hello", "edit doc x --lines 1 --context c"])
+def test_thinking_is_shown_on_demand(typed: Callable[..., Any], command: str) -> None:
+    assert [typed(*command.split(), *option)[1].thinking for option in ([], ["--thinking"])] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("options", "headers"),
+    [
+        ([], (RequestHeader("Authorization", "Bearer fromenv"),)),
+        (["--token", "abc"], (TOKEN,)),
+        (
+            ["--header", "authorization: Basic eDp5"],
+            (RequestHeader("authorization", "Basic eDp5", "--header 'authorization: …'"),),
+        ),
+        (["--header", "X-Api-Key:a: b"], (KEY, RequestHeader("Authorization", "Bearer fromenv"))),
+    ],
+)
+def test_the_token_of_the_environment_is_sent_unless_another_one_is_typed(
+    typed: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, options: list[str], headers: RequestHeaders
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, " fromenv\n")
+    assert typed("versions", "doc", *C, *options)[1].headers == headers
+
+
+@pytest.mark.parametrize(
+    ("options", "token", "line"),
+    [
+        (["--header", "s3cr3t"], "", "argument --header: must be a name, a colon and a value, all in ASCII."),
+        (["--header", "X-Key: "], "", "argument --header: must be a name, a colon and a value, all in ASCII."),
+        (["--header", "X-Key: s3cr3t\r\nX: y"], "", "argument --header: must be a name, a colon and a value"),
+        (["--header", "X-Key: s3cr3té"], "", "argument --header: must be a name, a colon and a value"),
+        (["--token", "s3cr3t more"], "", "argument --token: must be one word of ASCII characters."),
+        (["--token", ""], "", "argument --token: must be one word of ASCII characters."),
+        (["--token", "s3cr3t", "--header", "authorization: s3cr3t"], "", "The header authorization is given twice"),
+        (["--header", "X-Key: s3cr3t", "--header", "x-key: s3cr3t"], "", "The header x-key is given twice"),
+        ([], "s3cr3t\nmore", f"{TOKEN_VARIABLE} must be one word of ASCII characters"),
+    ],
+)
+def test_headers_that_cannot_be_sent_are_refused_without_repeating_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: list[str], token: str, line: str
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, token)
+    try:
+        code = main(["artifacts", *C, *options])
+    except SystemExit as stopped:
+        code = int(stopped.code or 0)
+    said = capsys.readouterr()
+    assert (code, said.out, said.err.count("\n")) == (2, "", 1)
+    assert line in said.err
+    assert "s3cr3t" not in said.err
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from a2a_canvas.server.client.display import ArtifactParts, DataLabel, FileLabel, ReplyText, StatusText
+from a2a_canvas.server.client.display import ArtifactParts, DataLabel, FileLabel, ReplyText, ScreenEvent, StatusText
 from a2a_canvas.server.client.fold import SeenTask, events, fold
 from a2a_canvas.server.client.operations import SendRequest
 from a2a_canvas.server.client.send import send
@@ -420,7 +420,7 @@ async def test_a_broken_stream_is_taken_up_again_where_it_broke() -> None:
 
 
 INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "INTERNAL_ERROR", "domain": "a2a-protocol.org"}
-AWAY = {"error": {"code": -32603, "message": "Lost.", "data": [{**INFO, "metadata": {"retryable": True}}]}}
+AWAY = {"error": {"code": -32603, "message": "Lost.", "data": [{**INFO, "metadata": {"retryable": "true"}}]}}
 
 
 async def test_a_stream_that_ends_with_an_error_that_may_pass_is_taken_up_again() -> None:
@@ -624,6 +624,30 @@ async def test_answers_that_are_no_a2a_are_one_line() -> None:
 # -------------------------------------------------------------------- pure pieces
 
 
+def shown(*responses: pb.StreamResponse) -> list[ScreenEvent]:
+    seen, events_shown = SeenTask(), []
+    for response in responses:
+        seen = fold(seen, response)
+        events_shown += events(response, seen)
+    return events_shown
+
+
+def test_the_reply_adds_up_from_its_pieces_and_begins_anew_with_every_answer() -> None:
+    pieces = [
+        task(),
+        turn("assistant", content="I am", replace=True),  # what was said before this client came
+        turn("text_delta", text=" writ"),
+        turn("message_start", round=1),  # it broke off
+        turn("text_delta", text="I am writ"),
+        turn("text_delta", text="ing."),
+        turn("assistant", content="I am writing.", replace=True),
+        turn("message_start", round=2),
+        turn("text_delta", text="Written."),
+    ]
+    texts = ["I am", "I am writ", "I am writ", "I am writing.", "I am writing.", "Written."]
+    assert shown(*pieces) == [ReplyText(text) for text in texts]
+
+
 def test_every_kind_of_part_is_told() -> None:
     parts = [
         pb.Part(text="a"),
@@ -633,27 +657,22 @@ def test_every_kind_of_part_is_told() -> None:
     ]
     change = pb.TaskArtifactUpdateEvent(artifact=pb.Artifact(artifact_id="r", parts=parts), append=True)
     told = ("a", FileLabel("f", "image/png", 3), FileLabel(url="http://x/f"), DataLabel('{"k":"é"}'))
-    assert events(pb.StreamResponse(artifact_update=change)) == [ArtifactParts("r", told, append=True)]
+    assert shown(pb.StreamResponse(artifact_update=change)) == [ArtifactParts("r", told, append=True)]
 
 
 def test_turn_events_that_are_malformed_show_nothing() -> None:
     for value in ({}, {"event_type": "assistant"}, {"event_type": 7, "data": 1}):
         event = update("WORKING")
         event.status_update.metadata.update({TURN: value})
-        assert events(event) in ([], [ReplyText("")], [StatusText("")])
+        assert shown(event) in ([], [ReplyText("")], [StatusText("")])
     event.status_update.metadata.update({TURN: "text"})
-    assert events(event) == []
-
-
-def test_a_new_thought_does_not_stick_to_the_one_before() -> None:
-    assert events(turn("text_block_start", type="thinking")) == [StatusText("\n", thinking=True)]
-    assert events(turn("text_block_start", type="text")) == []
+    assert shown(event) == []
 
 
 def test_closing_words_are_no_status() -> None:
-    assert events(update("COMPLETED", "Done.")) == []
-    assert events(update("WORKING", "Half")) == [StatusText("Half")]
-    assert events(task("INPUT_REQUIRED", "Which?")) == []
+    assert shown(update("COMPLETED", "Done.")) == []
+    assert shown(update("WORKING", "Half")) == [StatusText("Half")]
+    assert shown(task("INPUT_REQUIRED", "Which?")) == []
 
 
 @given(st.lists(st.sampled_from([task(), update("WORKING", "x"), written("a"), written("b", append=True)])))

@@ -26,7 +26,6 @@ from a2a_canvas.server.client.display import (
     fit,
     label,
     one_line,
-    tail,
 )
 from a2a_canvas.server.client.terminal import Terminal
 from tests.property_examples import examples
@@ -45,9 +44,9 @@ class FakeTTY(StringIO):
         return True
 
 
-def on_terminal(*events: ScreenEvent, columns: int = 80) -> str:
+def on_terminal(*events: ScreenEvent, columns: int = 80, thinking: bool = False) -> str:
     out = FakeTTY()
-    terminal = Terminal(out, StringIO(), lambda: columns)
+    terminal = Terminal(out, StringIO(), lambda: columns, thinking=thinking)
     for event in events:
         terminal.show(event)
     return out.getvalue()
@@ -65,16 +64,16 @@ class Fed(FakeTTY):
         return super().write(text)
 
 
-def screen(*events: ScreenEvent, columns: int = 80, rows: int = 24) -> list[str]:
+def screen(*events: ScreenEvent, columns: int = 80, rows: int = 24, thinking: bool = False) -> list[str]:
     """The rows that a person sees, with what has scrolled away."""
     emulator = Emulator(columns, rows)
-    emulator.feed(on_terminal(*events, columns=columns))
+    emulator.feed(on_terminal(*events, columns=columns, thinking=thinking))
     return emulator.lines()
 
 
 def in_file(*events: ScreenEvent) -> tuple[str, str]:
     out, err = StringIO(), StringIO()
-    terminal = Terminal(out, err, lambda: 80)
+    terminal = Terminal(out, err, lambda: 80, thinking=True)
     for event in events:
         terminal.show(event)
     return out.getvalue(), err.getvalue()
@@ -143,34 +142,30 @@ def test_a_status_that_is_over_leaves_nothing_below_the_text() -> None:
     assert shown == f"Hi{BELOW}{DIM}Writing…{PLAIN}{BACK}{WIPE_BELOW}"
 
 
-def test_pieces_of_thinking_add_up_and_the_end_of_them_is_shown() -> None:
-    pieces = ["Plan", "ning an", " outline\non ", "tide pools."]
-    events = [StatusText(piece, thinking=True) for piece in pieces]
-    assert screen(*events[:2]) == ["Planning an"]
-    assert screen(*events) == ["Planning an outline on tide pools."]
-    assert screen(*events, columns=16) == ["…on tide pools."]
+def test_thinking_is_not_shown_unless_it_is_asked_for() -> None:
+    label, thought = StatusText("Working…"), StatusText("hmm", thinking=True)
+    assert on_terminal(label, thought) == on_terminal(label)
 
 
-@pytest.mark.parametrize(
-    "clear", [StatusText(""), StatusText("Writing…"), StatusText("Working…"), ReplyText(""), ReplyText("Hi\n")]
-)
-def test_a_thought_ends_with_the_next_thing_that_is_said(clear: ScreenEvent) -> None:
-    first, second = StatusText("first", thinking=True), StatusText("second", thinking=True)
-    assert screen(StatusText("Working…"), first, clear, second)[-1] == "second"
+def test_a_piece_of_thinking_replaces_the_label_and_the_piece_before() -> None:
+    events = [StatusText("Working…"), *(StatusText(piece, thinking=True) for piece in ("Planning", " an\noutline."))]
+    assert [screen(*events[:count], thinking=True) for count in (2, 3)] == [["Planning"], ["an outline."]]
+    assert screen(*events, columns=10, thinking=True) == ["an outli…"]
 
 
-def test_a_thought_without_a_word_leaves_the_status_as_it_is() -> None:
-    assert screen(StatusText("Working…"), StatusText("\n", thinking=True), StatusText("", thinking=True)) == [
-        "Working…"
-    ]
+@pytest.mark.parametrize("said", [StatusText("Writing…"), StatusText("Working…"), ReplyText("Hi")])
+def test_what_is_said_next_replaces_the_thinking(said: StatusText | ReplyText) -> None:
+    assert screen(StatusText("Working…"), StatusText("hmm", thinking=True), said, thinking=True) == [said.text]
 
 
-def test_of_a_long_thought_the_end_is_kept() -> None:
-    assert screen(*[StatusText("word " * 100, thinking=True)] * 100, columns=12) == ["… word word"]
+def test_thinking_without_a_word_leaves_the_status_as_it_is() -> None:
+    blank = [StatusText(piece, thinking=True) for piece in ("\n", "")]
+    assert screen(StatusText("Working…"), *blank, thinking=True) == ["Working…"]
 
 
 def test_thinking_is_a_status_that_the_reply_clears() -> None:
-    shown = on_terminal(StatusText("hmm", thinking=True), ReplyText("Hi"), ReplyText("Hi there\n"))
+    events = (StatusText("hmm", thinking=True), ReplyText("Hi"), ReplyText("Hi there\n"))
+    shown = on_terminal(*events, thinking=True)
     assert shown == f"{DIM}hmm{PLAIN}{WIPE}Hi there\n"
 
 
@@ -420,7 +415,8 @@ STATUSES = st.sampled_from(["Hm", "報告書", "x" * 50])
 def test_statuses_leave_no_trace_in_the_text(text: str, places: list[int], status: str, columns: int) -> None:
     pieces = [report(piece, append=True) for piece in cut(text, places)]
     among = [event for piece in pieces for event in (piece, StatusText(status), StatusText("t", thinking=True))]
-    assert screen(*among, StatusText(""), columns=columns, rows=3) == screen(*pieces, columns=columns, rows=3)
+    shown = screen(*among, StatusText(""), columns=columns, rows=3, thinking=True)
+    assert shown == screen(*pieces, columns=columns, rows=3)
     told = [ReplyText(text[:end]) for end in sorted(place % (len(text) + 1) for place in places)]
     between = [event for reply in told for event in (reply, StatusText(status))]
     assert screen(*between, StatusText(""), columns=columns, rows=3) == screen(*told, columns=columns, rows=3)
@@ -432,11 +428,3 @@ def test_the_column_is_that_of_the_cursor(text: str, columns: int, start: int) -
     emulator = Emulator(columns, 3)
     emulator.feed(" " * start + text)
     assert min(advance(start, text, columns), columns - 1) == emulator.column
-
-
-@given(ANYTHING, st.integers(1, 30))
-def test_the_end_of_a_text_fits_and_is_its_end(text: str, columns: int) -> None:
-    line = one_line(text)
-    shown = tail(line, columns)
-    assert cells(shown) <= columns
-    assert shown == line or line.endswith(shown.removeprefix("…"))

@@ -17,7 +17,6 @@ import grpc.aio
 import httpx
 import uvicorn
 from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import A2AServiceStub as Stub03
-from a2a.server.routes import create_rest_routes
 from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub as Stub10
 from starlette.applications import Starlette
@@ -26,6 +25,7 @@ from starlette.middleware import Middleware
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
+from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
@@ -61,11 +61,14 @@ class FailingJournal(InMemoryJournal):
 
     Attributes:
         error: raised by every call; None if the journal is available.
+        answers: every call waits until it is set.
     """
 
     def __init__(self) -> None:
         super().__init__(lambda: datetime(2026, 1, 1, tzinfo=UTC))
         self.error: BaseException | None = None
+        self.answers = asyncio.Event()
+        self.answers.set()
 
     def fail(self, error: Exception) -> None:
         """Whoever follows anything gets `error` when they have read everything."""
@@ -78,30 +81,31 @@ class FailingJournal(InMemoryJournal):
             log.failure = None
 
     async def find_duplicate(self, key: str) -> str:
-        self._fail()
+        await self._answer()
         return await super().find_duplicate(key)
 
     async def get(self, task_id: str) -> TaskRecord:
-        self._fail()
+        await self._answer()
         return await super().get(task_id)
 
     async def follow(self, task_id: str) -> TaskSubscription:
-        self._fail()
+        await self._answer()
         return await super().follow(task_id)
 
     async def follow_context(self, context_id: str) -> ContextSubscription:
-        self._fail()
+        await self._answer()
         return await super().follow_context(context_id)
 
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
-        self._fail()
+        await self._answer()
         return await super().context(context_id)
 
     async def list(self, query: TaskQuery) -> TaskPage:
-        self._fail()
+        await self._answer()
         return await super().list(query)
 
-    def _fail(self) -> None:
+    async def _answer(self) -> None:
+        await self.answers.wait()
         if self.error:
             raise self.error
 
@@ -130,10 +134,10 @@ def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) ->
     agui = AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"))
     return Starlette(
         routes=[
-            jsonrpc_route(handler, 5),
+            jsonrpc_route(handler),
             *artifact_routes(world.store, world.runtime.journal),
             *agui_routes(agui),
-            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix="/rest", shutdown_grace_period=5),
+            rest_route(handler, "/rest"),
         ],
         middleware=[
             Middleware(Guard, limits=BodyLimits()),

@@ -4,7 +4,9 @@ Rule 1: if the epoch of a task in the database is not that of its entries, the t
 Rule 2: a task's record is saved when it begins, when it settles, and in between when one is due (`logs.py`). Its
         entries are written once, and stay for subscribers that have still to read them.
 Rule 3: a transaction that is retried writes the same rows.
-Rule 4: a new row of a context gets a new incarnation, because the context may have been removed before.
+Rule 4: an entry that closes a version, and the saved record of a task, name the version if the store has it with just
+        this content, committed or in this transaction. Otherwise they have the content: drafts, above all.
+Rule 5: a new row of a context gets a new incarnation, because the context may have been removed before.
 """
 
 from __future__ import annotations
@@ -20,7 +22,13 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, select, tuple_, update
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.tasks.codec import artifacts_to_json, entries_to_json, record_to_json, transcript_to_json
+from a2a_canvas.server.tasks.codec import (
+    artifacts_to_json,
+    entries_to_json,
+    names_to_json,
+    record_to_json,
+    transcript_to_json,
+)
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
@@ -34,10 +42,12 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch
+from a2a_canvas.server.tasks.sql.journal.named_versions import Names, named_by_entries, named_by_records
 from a2a_canvas.store.models import new_incarnation
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import Dialect, insert, insert_on
 from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.version_contents import VersionContents
 
 MAX_SAVED_CHARACTERS = 1_000_000
 """Approximate limit of the saved records of working tasks in one transaction; the others follow in the next one."""
@@ -83,6 +93,7 @@ class JournalWork:
 
     Args:
         replica: the id of this replica when the work was collected.
+        versions: the contents of versions.
         committed: called with the batches when they are durable.
     """
 
@@ -91,15 +102,21 @@ class JournalWork:
         batches: Sequence[TaskBatch],
         replica: str,
         at: datetime,
+        versions: VersionContents,
         notify: Notify,
         committed: Callable[[Sequence[TaskBatch]], None],
     ) -> None:
         self._batches = batches
         self._replica = replica
         self._at = at
+        self._versions = versions
         self._notify = notify
         self._committed = committed
         self._incarnation = new_incarnation()
+        self._named = {
+            batch.newest.task_id: named_by_entries(batch.newest.context_id, batch.entries, versions)
+            for batch in batches
+        }
         self._page_characters: dict[str, int] = {}
         self._saved_characters: dict[str, int] = {}
 
@@ -129,7 +146,7 @@ class JournalWork:
         for batch in self._batches:
             by_context[batch.newest.context_id].append(batch)
         return {
-            context_id: JournalWork(batches, self._replica, self._at, self._notify, self._committed)
+            context_id: JournalWork(batches, self._replica, self._at, self._versions, self._notify, self._committed)
             for context_id, batches in by_context.items()
         }
 
@@ -159,7 +176,7 @@ class JournalWork:
                 "cancel_requested": False,
                 **_key(record),
                 **_status_columns(record),
-                **_record_columns(record),
+                **_record_columns(record, {}),
             }
             for each in new
             if (record := each.batch.created)
@@ -211,7 +228,8 @@ class JournalWork:
                 "last": each.batch.entries[-1].generation,
                 "epoch": each.batch.newest.epoch,
                 "position": each.position + each.changes if each.changes else None,
-                "entries": entries_to_json(each.batch.entries),
+                "entries": entries_to_json(each.batch.entries, named := self._named[each.batch.newest.task_id]),
+                "named": names_to_json(named.values()),
             }
             for each in placed
         ]
@@ -220,8 +238,10 @@ class JournalWork:
 
     def _update(self, connection: Connection, batches: Sequence[TaskBatch]) -> None:
         records = [batch.newest for batch in batches]
-        saved = {record.task_id: _record_columns(record) for record in records if record.state.settled}
-        saved |= self._due_records([batch for batch in batches if not batch.newest.state.settled])
+        settled = [record for record in records if record.state.settled]
+        names = named_by_records(connection, settled, self._versions)
+        saved = {record.task_id: _record_columns(record, names[record.task_id]) for record in settled}
+        saved |= self._due_records(connection, [batch for batch in batches if not batch.newest.state.settled])
         self._saved_characters = {task_id: _characters(columns) for task_id, columns in saved.items()}
         alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for record in records:
@@ -232,7 +252,7 @@ class JournalWork:
         for columns, rows in alike.items():
             _update_columns(columns).execute(connection, rows)
 
-    def _due_records(self, batches: Iterable[TaskBatch]) -> dict[str, dict[str, Any]]:
+    def _due_records(self, connection: Connection, batches: Iterable[TaskBatch]) -> dict[str, dict[str, Any]]:
         """The saved records of working tasks that are most overdue."""
         overdue = [(batch.log.overdue(self._page_characters[batch.newest.task_id]), batch.newest) for batch in batches]
         found: dict[str, dict[str, Any]] = {}
@@ -240,7 +260,8 @@ class JournalWork:
         for characters, record in sorted(overdue, key=itemgetter(0), reverse=True):
             if characters <= 0 or room <= 0:
                 break
-            found[record.task_id] = _record_columns(record)
+            names = named_by_records(connection, [record], self._versions)
+            found[record.task_id] = _record_columns(record, names[record.task_id])
             room -= _characters(found[record.task_id])
         return found
 
@@ -328,12 +349,13 @@ def _status_columns(record: TaskRecord) -> dict[str, Any]:
     }
 
 
-def _record_columns(record: TaskRecord) -> dict[str, Any]:
+def _record_columns(record: TaskRecord, names: Names) -> dict[str, Any]:
     return {
         "snapshot": record.generation,
         "head": record_to_json(replace(record, transcript=(), artifacts={})),
         "transcript": transcript_to_json(record.transcript),
-        "artifacts": artifacts_to_json(record.artifacts),
+        "artifacts": artifacts_to_json(record.artifacts, names),
+        "named": names_to_json(names.values()),
     }
 
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.blocks import BlockError, Progress
+from a2a_canvas.server.agent.endings import NOTHING_VISIBLE
 from a2a_canvas.server.agent.events import (
     AssistantOutput,
     BlockPosition,
@@ -47,14 +48,14 @@ from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.tools.registry import TOOLS
-from a2a_canvas.tools.tool import Ask, Decline, Workspace
+from a2a_canvas.tools.tool import Ask, Decline, Failed, Workspace
 from tests.fakes import BROKEN, EventRecorder, answer, ask, broken, decline, stop, text, thinking, tool, write
 from tests.property_examples import examples
 from tests.server.agent.turn.turn_harness import TurnHarness
 
 
 class Unlabelled(TurnOutput):
-    async def label(self, label: str) -> None: ...
+    async def label(self, label: str, *, of_tool: bool = False) -> None: ...
 
 
 def call_of(
@@ -248,6 +249,31 @@ async def test_calls_that_give_the_turn_back_wait_until_they_are_let() -> None:
         "T3",
         "T2",
     ]  # the answer to a question is its result
+
+
+TAGGED = "<think>The user wants <b>a</b> colour.</think>Which </tool_call>colour?<|im_end|>"
+
+
+@pytest.mark.parametrize("cut", [0, 1, 2, 7])
+async def test_questions_and_reasons_are_free_of_tags_wherever_their_input_is_cut(cut: int) -> None:
+    calls = [ask("T1", TAGGED, cut=cut), decline("T2", TAGGED, at=1, cut=cut)]
+    call = await play(call_of(EventRecorder()), *calls, stop())
+    assert await call.act_last() == [Ask("Which colour?"), Decline("Which colour?")]
+
+
+async def test_the_model_is_shown_the_question_as_it_wrote_it() -> None:
+    told = EventRecorder()
+    await (await play(call_of(told), ask("T1", TAGGED), stop())).act_last()
+    [appended] = told.of(TranscriptAppended)
+    assert appended.items == (AssistantOutput(1, (ToolUse("T1", "ask_user", {"question": TAGGED}),)),)
+
+
+async def test_a_question_or_a_reason_of_tags_alone_fails_and_ends_nothing() -> None:
+    told = EventRecorder()
+    hidden = "<think>Which colour?</think>\n"
+    call = await play(call_of(told), ask("T1", hidden), decline("T2", hidden, at=1), stop())
+    assert await call.act_last() == [Failed(NOTHING_VISIBLE)] * 2
+    assert [event.tool_use_id for event in told.of(ToolFailed)] == ["T1", "T2"]
 
 
 # ----------------------------------------------------------------------- the end

@@ -44,7 +44,7 @@ from tests.server.agent.turn.turn_harness import DOC, TurnHarness
 async def test_a_simple_text_is_the_message_of_the_completed_status() -> None:
     told = await TurnHarness(answer(text("Hel", "lo"))).run()
     assert told.statuses == [("completed", "Hello")]
-    assert told.labels == ["Working…", "Writing reply…"]
+    assert (told.labels, told.tool_labels) == (["Working…", "Writing reply…"], [])
     assert [event.text for event in told.of(TextAdded)] == ["Hel", "lo"]
 
 
@@ -94,6 +94,7 @@ async def test_an_artifact_grows_while_its_call_is_being_written() -> None:
     assert grown == ["H", "e", "l", "l", "o"]
     assert [event.append for event in harness.told.of(ArtifactChanged)] == [False, True, True, True, True]
     assert harness.told.labels[-1] == "Writing doc…"
+    assert harness.told.tool_labels == ["Writing doc…"]
     hold.release.set()
     await turn
 
@@ -247,6 +248,12 @@ async def test_to_decline_wins_over_to_ask(first) -> None:
 async def test_two_questions_are_asked_together() -> None:
     told = await TurnHarness(answer(ask("T1", "Which colour?"), ask("T2", "Which size?", at=1))).run()
     assert told.statuses == [("input-required", "Which colour?\nWhich size?")]
+
+
+@pytest.mark.parametrize(("give_back", "state"), [(ask, "input-required"), (decline, "rejected")])
+async def test_the_user_sees_neither_thinking_nor_tags_in_a_question_or_a_reason(give_back, state) -> None:
+    told = await TurnHarness(answer(give_back("T1", "<think>Hm.</think>Blue?", cut=3))).run()
+    assert told.statuses == [(state, "Blue?")]
 
 
 # ----------------------------------------------------------- refusals and limits

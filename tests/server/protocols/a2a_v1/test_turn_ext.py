@@ -93,19 +93,43 @@ def test_the_deepest_input_that_is_sent_survives_protobuf() -> None:
     assert pb.StreamResponse.FromString(event.SerializeToString()) == event
 
 
-def test_a_reply_is_sent_again_when_it_has_grown_enough_and_when_it_is_due() -> None:
-    reply = turn_ext.ReplySoFar(Rope("x" * 80), growth=1 / 8)
-    assert [*reply.send(), *reply.send_if_due()] == [turn_ext.assistant("x" * 80)]
+STOP = ev.BlockStopped(PLACE)
+QUESTION = ev.AgentMessage("a", "Which?")
+LABEL = ev.AgentMessage("a", "Writing reply…", label=True)
+
+
+def test_a_reply_is_sent_again_when_it_has_grown_by_an_eighth_and_when_its_text_ends() -> None:
+    reply = turn_ext.ReplySoFar(Rope("x" * 80))
+    assert [*reply.send(), *reply.send_before(STOP)] == [turn_ext.assistant("x" * 80)]
     sent = [list(reply.follow(ev.TextAdded(PLACE, "y" * 5), behind=False)) for _ in range(3)]
     assert sent == [[], [], [turn_ext.assistant("x" * 80 + "y" * 15)]]
     assert list(reply.follow(ev.TextAdded(PLACE, "z" * 50), behind=True)) == []
-    assert list(reply.send_if_due()) == [turn_ext.assistant("x" * 80 + "y" * 15 + "z" * 50)]
-    assert list(reply.send_if_due()) == []
+    assert list(reply.send_before(STOP)) == [turn_ext.assistant("x" * 80 + "y" * 15 + "z" * 50)]
+    assert list(reply.send_before(STOP)) == []
+
+
+@pytest.mark.parametrize(
+    ("event", "ends"),
+    [
+        (STOP, True),
+        (ev.LlmCallCompleted(1, "error", Usage()), True),
+        (ev.StatusChanged(ev.State.CANCELED), True),
+        (ev.StatusChanged(ev.State.WORKING, QUESTION), True),
+        (ev.StatusChanged(ev.State.WORKING, LABEL), False),
+        (ev.ThinkingAdded(PLACE, "hm"), False),
+        (ev.MessageStarted(2), False),
+    ],
+    ids=str,
+)
+def test_what_ends_a_text(event: ev.TurnEvent, ends: bool) -> None:
+    reply = turn_ext.ReplySoFar(Rope("x"))
+    list(reply.follow(ev.TextAdded(PLACE, "y"), behind=True))
+    assert list(reply.send_before(event)) == [turn_ext.assistant("xy")] * ends
 
 
 def test_a_round_that_begins_anew_owes_nothing() -> None:
     reply = turn_ext.ReplySoFar(Rope())
     assert list(reply.follow(ev.TextAdded(PLACE, "a"), behind=True)) == []
     assert list(reply.follow(ev.MessageStarted(2), behind=False)) == []
-    assert [*reply.send_if_due(), *reply.send()] == []
+    assert [*reply.send_before(STOP), *reply.send()] == []
     assert list(reply.follow(ev.TextAdded(PLACE, "b"), behind=False)) == [turn_ext.assistant("b")]

@@ -1,0 +1,132 @@
+"""Server-sent events: the answer of every route that streams, as a plain ASGI application.
+
+Rules:
+1. Clients give up after 5 s without a byte. A stream that is silent for PING_SECONDS sends a comment, the first one a
+   second after its headers; the headers wait FIRST_EVENT_SECONDS at most for the first event.
+2. What fails within these FIRST_EVENT_SECONDS has an ordinary answer (`begun`). What fails later ends the stream: the
+   route or the guard says why in its last event.
+3. A client that disconnects cancels the stream, and so does a server that stops (shutdown.py).
+4. Events arrive encoded and are sent as they are, each with one `send`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from time import monotonic
+from typing import Final, TypeVar
+
+from anyio import CancelScope
+from starlette.types import Receive, Scope, Send
+
+T = TypeVar("T")
+
+PING_SECONDS: Final = 4.0
+FIRST_PING_SECONDS: Final = 1.0
+FIRST_EVENT_SECONDS: Final = 3.0
+
+LINE_END: Final = "\r\n"
+
+HEADERS: Final = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-store",
+    "connection": "keep-alive",
+    "x-accel-buffering": "no",  # nginx shall pass events on at once
+}
+
+
+def sse_event(data: str, *, name: str = "", event_id: str = "", line_end: str = LINE_END) -> bytes:
+    """An event; none of the arguments may have a line break, and JSON has none."""
+    identified = f"id: {event_id}{line_end}" if event_id else ""
+    named = f"event: {name}{line_end}" if name else ""
+    return f"{identified}{named}data: {data}{line_end}{line_end}".encode()
+
+
+async def begun(step: Awaitable[T]) -> asyncio.Future[T]:
+    """What a stream begins with, such as its first event: done, or under way for FIRST_EVENT_SECONDS (rule 2).
+
+    Raises what `step` raises until then.
+    """
+    future = asyncio.ensure_future(step)
+    try:
+        await asyncio.wait((future,), timeout=FIRST_EVENT_SECONDS)
+    except asyncio.CancelledError:
+        future.cancel()
+        raise
+    if future.done():
+        future.result()
+    return future
+
+
+class SseResponse:
+    """An answer with status 200.
+
+    Args:
+        events: encoded events (`sse_event`); the answer ends with them.
+        headers: besides `HEADERS`.
+        line_end: that of `events`, for the comments between them.
+        on_disconnect: called when the client disconnects before the end, after `events` is closed.
+    """
+
+    def __init__(
+        self,
+        events: AsyncGenerator[bytes, None],
+        *,
+        headers: Mapping[str, str] | None = None,
+        line_end: str = LINE_END,
+        on_disconnect: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._events = events
+        self._headers = {**HEADERS, **{name.lower(): value for name, value in (headers or {}).items()}}
+        self._ping = f": ping{line_end}{line_end}".encode()
+        self._on_disconnect = on_disconnect
+        self._disconnected = False
+        self._silent_since = 0.0
+        self._one_at_a_time = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self._events):
+            headers = [(name.encode(), value.encode()) for name, value in self._headers.items()]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            if scope["method"] == "HEAD":
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            else:
+                await self._stream(receive, send)
+        if self._disconnected and self._on_disconnect:
+            await self._on_disconnect()
+
+    async def _stream(self, receive: Receive, send: Send) -> None:
+        self._silent_since = monotonic() - PING_SECONDS + FIRST_PING_SECONDS
+        with CancelScope() as stream:
+            beside = [
+                asyncio.create_task(self._cancel_at_disconnect(receive, stream)),
+                asyncio.create_task(self._keep_alive(send)),
+            ]
+            try:
+                async for event in self._events:
+                    await self._send(send, event)
+                async with self._one_at_a_time:
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+            finally:
+                for task in beside:
+                    task.cancel()
+
+    async def _send(self, send: Send, body: bytes) -> None:
+        async with self._one_at_a_time:
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+        self._silent_since = monotonic()
+
+    async def _keep_alive(self, send: Send) -> None:
+        while True:
+            left = self._silent_since + PING_SECONDS - monotonic()
+            if left > 0:
+                await asyncio.sleep(left)
+            else:
+                await self._send(send, self._ping)
+
+    async def _cancel_at_disconnect(self, receive: Receive, stream: CancelScope) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._disconnected = True
+        stream.cancel()
