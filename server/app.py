@@ -6,6 +6,7 @@ Rule 1: what only some servers need is imported when the settings ask for it: a 
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -32,7 +33,7 @@ from a2a_canvas.server.protocols.a2a_v1.rest_streams import rest_stream_routes
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
-from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware
+from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware, uvicorn_exit
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts
@@ -113,7 +114,8 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
 
     Returns:
         The application. Its `state.shutdown` is a `Shutdown`: `a2a-canvas serve` runs it before uvicorn closes the
-        connections. Under another server it runs when the lifespan ends, which is after the last stream.
+        connections, and under another uvicorn it runs soon after that is told to stop. Under any other server it runs
+        when the lifespan ends, which is after the last stream.
 
     Raises:
         SettingsError: the model cannot be used.
@@ -200,10 +202,17 @@ def _lifespan(
                 handler, settings.host, settings.grpc_port, limits, budget, settings.max_connections
             )
             await shutdown.grpc_server.start()
+        watch = asyncio.create_task(_shut_down_with_uvicorn(shutdown))
         try:
             yield
         finally:
+            watch.cancel()
             await shutdown()
             await backend.stop()
 
     return lifespan
+
+
+async def _shut_down_with_uvicorn(shutdown: Shutdown) -> None:
+    await uvicorn_exit()
+    await shutdown()

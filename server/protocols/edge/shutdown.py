@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -39,6 +40,8 @@ ANSWER_GRACE: Final = 1.0
 
 DRAIN_SHARE: Final = 0.8
 """The part of ANSWER_GRACE in which answers end by themselves. In the rest the connections close."""
+
+EXIT_POLL_SECONDS: Final = 0.5
 
 _FINAL_EVENT: Final = "a2a_canvas.final_event"
 
@@ -174,6 +177,16 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     text = "The server is stopping. Send it again in a moment."
     body = {"error": {"code": 503, "status": "UNAVAILABLE", "message": text}}
     await JSONResponse(body, 503, {**RETRY_AFTER, "Connection": "close"})(scope, receive, send)
+
+
+async def uvicorn_exit() -> None:
+    """Wait until the uvicorn that runs here is told to stop; under any other server, for ever.
+
+    uvicorn tells an application of it only after its last answer, which may be a stream without end. `GracefulServer`
+    does not need this.
+    """
+    while not getattr(getattr(signal.getsignal(signal.SIGTERM), "__self__", None), "should_exit", False):  # noqa: ASYNC110
+        await asyncio.sleep(EXIT_POLL_SECONDS)
 
 
 class GracefulServer(uvicorn.Server):
