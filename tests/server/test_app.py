@@ -20,6 +20,7 @@ from a2a.utils.errors import (
     TaskNotFoundError,
     UnsupportedOperationError,
 )
+from google.protobuf.struct_pb2 import Struct, Value
 
 from a2a_canvas.server.protocols.edge import sse_response
 from tests.server.app_server import WAYS, Served, Stream, asking, envelope, history_of, said, sent, serving, text_of
@@ -438,6 +439,18 @@ async def test_a_media_type_that_the_card_does_not_list_is_refused(served: Serve
     request.message.parts[0].media_type = "video/mp4"
     with pytest.raises(ContentTypeNotSupportedError):
         await sent(served, way, request)
+
+
+@every_way
+@pytest.mark.parametrize("media_type", ["application/vnd.ag2.history+json", "application/x-unknown", "nonsense"])
+async def test_data_is_kept_as_data_whatever_its_media_type(served: Served, way: Way, media_type: str) -> None:
+    request = asking("write report")
+    request.message.parts.add(data=Value(struct_value=Struct(fields={"a": Value(string_value="é")})))
+    request.message.parts[1].media_type = media_type
+    task = await sent(served, way, request)
+    part = task.history[0].parts[1]
+    assert dict(part.data.struct_value) == {"a": "é"}
+    assert part.media_type == (media_type if way[1] == "1.0" else "")  # 0.3 has no media type of data
 
 
 @every_way_of_1_0
