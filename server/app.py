@@ -18,6 +18,7 @@ from uuid import uuid4
 from a2a.server.routes import create_rest_routes
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.claude_params import available
@@ -33,10 +34,10 @@ from a2a_canvas.server.protocols.a2a_v1.rest_streams import rest_stream_routes
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
-from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware, uvicorn_exit
+from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware, exit_of_plain_uvicorn
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
-from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts
+from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_options
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.settings import Settings, SettingsError
 from a2a_canvas.server.tasks.runtime.admission import Admission
@@ -123,7 +124,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
     note = NOTICE if isinstance(llm, Rehearsal) else ""
-    addresses = Addresses.of(settings.url, settings.grpc_port)
+    addresses = Addresses.of(settings.url, settings.grpc_port if settings.advertise_grpc else None)
     card_path = settings.agent_card or PACKAGED_CARD
     card = load_card(card_path, addresses, advertise_0_3=settings.advertise_0_3, note=note)
     backend = make_backend(settings, clock.now)
@@ -145,7 +146,8 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX),
         ],
         middleware=[
-            Middleware(HostCheck, hosts=Hosts.of(settings.host, settings.public_url, settings.hosts)),
+            *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
+            Middleware(HostCheck, hosts=hosts_of(settings)),
             Middleware(Guard, limits=limits, budget=budget, rest_prefix=REST_PREFIX),
             Middleware(ShutdownMiddleware, shutdown=shutdown),
             Middleware(ExtensionsEcho),
@@ -156,6 +158,10 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     # The REST routes' mount for tenants would redirect every unknown path to itself with a slash.
     app.router.redirect_slashes = False
     return app
+
+
+def hosts_of(settings: Settings) -> Hosts:
+    return Hosts.of(settings.host, settings.public_url, settings.hosts, settings.cors_origins)
 
 
 def body_limits(settings: Settings) -> BodyLimits:
@@ -214,5 +220,5 @@ def _lifespan(
 
 
 async def _shut_down_with_uvicorn(shutdown: Shutdown) -> None:
-    await uvicorn_exit()
+    await exit_of_plain_uvicorn()
     await shutdown()

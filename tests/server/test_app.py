@@ -608,6 +608,13 @@ async def test_a_server_that_stops_tells_the_watchers_of_its_tasks() -> None:
     assert said(stream.task.status) == "The server was stopped before the task was done. Send it again."
 
 
+async def test_grpc_can_be_served_without_being_in_the_card() -> None:
+    async with serving(advertise_grpc=False) as served:
+        card = (await served.http.get("/.well-known/agent-card.json")).json()
+        assert {interface["protocolBinding"] for interface in card["supportedInterfaces"]} == {"JSONRPC", "HTTP+JSON"}
+        assert text_of(await sent(served, ("GRPC", "1.0"), asking("write report"))) == WRITTEN
+
+
 async def test_without_a_grpc_port_there_is_no_grpc() -> None:
     async with serving(grpc=False) as served:
         card = (await served.http.get("/.well-known/agent-card.json")).json()

@@ -179,16 +179,6 @@ async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     await JSONResponse(body, 503, {**RETRY_AFTER, "Connection": "close"})(scope, receive, send)
 
 
-async def uvicorn_exit() -> None:
-    """Wait until the uvicorn that runs here is told to stop; under any other server, for ever.
-
-    uvicorn tells an application of it only after its last answer, which may be a stream without end. `GracefulServer`
-    does not need this.
-    """
-    while not getattr(getattr(signal.getsignal(signal.SIGTERM), "__self__", None), "should_exit", False):  # noqa: ASYNC110
-        await asyncio.sleep(EXIT_POLL_SECONDS)
-
-
 class GracefulServer(uvicorn.Server):
     """uvicorn, except that the application shuts down while uvicorn waits for the answers, not after it.
 
@@ -208,3 +198,14 @@ class GracefulServer(uvicorn.Server):
             await super().shutdown(sockets)
         finally:
             await stopping
+
+
+async def exit_of_plain_uvicorn() -> None:
+    """Wait until the uvicorn that starts this application is told to stop; for ever under any other server.
+
+    uvicorn tells an application only after its last answer, which may be a stream without end.
+    """
+    server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    plain = isinstance(server, uvicorn.Server) and not isinstance(server, GracefulServer)
+    while not (plain and server.should_exit):  # noqa: ASYNC110 - uvicorn has no event for it
+        await asyncio.sleep(EXIT_POLL_SECONDS)
