@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from a2a.server.routes import create_rest_routes
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -29,8 +28,8 @@ from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
+from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
-from a2a_canvas.server.protocols.a2a_v1.rest_streams import rest_stream_routes
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
@@ -141,9 +140,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             jsonrpc_route(handler),
             *artifact_routes(backend.store, runtime.journal),
             *agui_routes(_agui(settings, runtime, backend.store, clock)),
-            *rest_stream_routes(handler, REST_PREFIX),
-            # Last, because it ends with a mount that matches every path of two or more segments.
-            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix=REST_PREFIX),
+            rest_route(handler, REST_PREFIX),
         ],
         middleware=[
             *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
@@ -155,8 +152,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime),
     )
     app.state.shutdown = shutdown
-    # The REST routes' mount for tenants would redirect every unknown path to itself with a slash.
-    app.router.redirect_slashes = False
+    app.router.redirect_slashes = False  # an unknown path is 404
     return app
 
 

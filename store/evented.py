@@ -54,7 +54,7 @@ class EventedArtifactStore(StoreWrapper):
             self._known[artifact_id] = (version,)
 
     async def apply(self, ref: Ref, change: Change) -> Applied:
-        applied = await self._store.apply(ref, change)
+        applied = await self._apply(ref, change)
         self._drafts[ref.artifact_id] = ref
         return await self._changed(applied)
 
@@ -82,7 +82,7 @@ class EventedArtifactStore(StoreWrapper):
         Raises:
             StoreError: nothing has changed, and nothing was reported.
         """
-        applied = await self._store.apply(ref, change)
+        applied = await self._apply(ref, change)
         await self._listen(completed)
         return await self._changed(applied)
 
@@ -117,6 +117,13 @@ class EventedArtifactStore(StoreWrapper):
         for ref in tuple(self._drafts.values()):
             await self.discard(ref)
             await self.close(ref)
+
+    async def _apply(self, ref: Ref, change: Change) -> Applied:
+        """Apply a change, and report the draft that it closed."""
+        applied = await self._store.apply(ref, change)
+        if applied.closed:
+            await self._changed(applied.closed)
+        return applied
 
     async def _changed(self, applied: Applied) -> Applied:
         """Report a change by the model. A change on top of a version the model has not seen leaves `known` alone."""

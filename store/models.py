@@ -98,6 +98,11 @@ class Content:
         part = text_of(self.parts)
         return part.text if part else ""
 
+    @property
+    def size(self) -> int:
+        """Bytes of its parts."""
+        return sum(part.size for part in self.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
@@ -283,6 +288,7 @@ class Applied:
         version: the number of the version that this change belongs to, closed or still a draft.
         author: who wrote that version.
         parent: the number of the version it was made from; 0 for none.
+        closed: the end of the draft that became a version before this change; subscribers are told of it first.
     """
 
     artifact: Artifact
@@ -292,6 +298,7 @@ class Applied:
     version: int
     author: Author
     parent: int
+    closed: Applied | None = None
 
     @property
     def parts(self) -> Parts:

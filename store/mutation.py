@@ -3,6 +3,7 @@
 Rule 1: a draft has one writer, a task. Other tasks get `ArtifactBusy` while it is open.
 Rule 2: a draft closes into a version at `last_chunk`, before a replace by a later call, and when its turn closes it.
         The deltas of one call never close it: a replace closes the draft only if the call before it was complete.
+        Whatever closes it, subscribers are told so before they are told of a later version.
 Rule 3: a call that is cut off leaves nothing: the draft returns to its state after the last completed call.
 Rule 4: a stock client cannot delete an artifact. So if no call was complete and there is no version, the partial
         content stays visible. The next change starts from an empty artifact; if none follows, the partial content
@@ -74,8 +75,9 @@ def apply_change(document: Document, ref: Ref, change: Change, limits: Limits) -
 def _update_draft(document: Document, ref: Ref, change: Update, limits: Limits) -> tuple[Document, Applied]:
     if isinstance(change, ReplaceParts):
         _check_base(document, change)
+    closed = None
     if document.draft and not document.draft.dirty and not document.draft.never_completed and _replaces(change):
-        document = _with_draft_closed(document, document.draft)
+        document, closed = _closed(document)
     draft = document.draft
     base = document.current_content if draft is None or draft.never_completed else draft.shown
     content = _content(base, change)
@@ -85,8 +87,8 @@ def _update_draft(document: Document, ref: Ref, change: Update, limits: Limits) 
     draft = Draft(ref.task_id, ref.author, kept, content, dirty=not change.done)
     shown = replace(document, draft=draft, changed_by=ref.task_id)
     if change.last_chunk:
-        return _close(shown, append, group(change.parts))
-    return shown, _applied(shown, append, group(change.parts))
+        shown = _with_draft_closed(shown, draft)
+    return shown, _applied(shown, append, group(change.parts), closed)
 
 
 def _step(document: Document, ref: Ref, change: Step, limits: Limits) -> tuple[Document, Applied]:
@@ -94,12 +96,13 @@ def _step(document: Document, ref: Ref, change: Step, limits: Limits) -> tuple[D
         raise ArtifactNotFound(document.artifact_id)
     if document.draft and document.draft.dirty:
         raise ArtifactBusy(document.artifact_id, document.draft.task_id)
+    closed = None
     if document.draft:
-        document = _with_draft_closed(document, document.draft)
+        document, closed = _closed(document)
     _check_base(document, change)
     document = replace(_step_result(document, ref, change), changed_by=ref.task_id)
     check(document.current_content.parts, limits)
-    return document, _applied(document, append=False)
+    return document, _applied(document, append=False, closed=closed)
 
 
 def _step_result(document: Document, ref: Ref, change: Step) -> Document:
@@ -166,9 +169,7 @@ def close_draft(document: Document, ref: Ref) -> tuple[Document, Applied | None]
     """Close the draft into a version. None if `ref`'s task has no draft."""
     if document.draft is None or document.draft.task_id != ref.task_id:
         return document, None
-    has_text = text_of(document.artifact.parts) is not None
-    # A2A requires at least one part in every artifact event; an empty text adds nothing to the existing text.
-    return _close(document, append=has_text, new=(text_part(""),) if has_text else ())
+    return _closed(document)
 
 
 def _extends(document: Document, content: Content, ref: Ref) -> bool:
@@ -219,10 +220,13 @@ def _content(base: Content, change: Update) -> Content:
     )
 
 
-def _close(document: Document, append: bool, new: Parts) -> tuple[Document, Applied]:
+def _closed(document: Document) -> tuple[Document, Applied]:
+    """The draft as a version, and what subscribers are told, who have all of it."""
     assert document.draft is not None
     document = _with_draft_closed(document, document.draft)
-    return document, _applied(document, append, new)
+    has_text = text_of(document.artifact.parts) is not None
+    # A2A requires at least one part in every artifact event; an empty text adds nothing to the existing text.
+    return document, _applied(document, append=has_text, new=(text_part(""),) if has_text else ())
 
 
 def _with_draft_closed(document: Document, draft: Draft) -> Document:
@@ -244,9 +248,10 @@ def _with_version(
     return replace(document, versions=(*document.versions, version), draft=None, current=number)
 
 
-def _applied(document: Document, append: bool, new: Parts = ()) -> Applied:
+def _applied(document: Document, append: bool, new: Parts = (), closed: Applied | None = None) -> Applied:
     draft = document.draft
     writer = draft or document.versions[document.current - 1]
     version = len(document.versions) + 1 if draft else document.current
     parent = document.current if draft else document.parent(version)
-    return Applied(document.artifact, append, new if append else (), draft is None, version, writer.author, parent)
+    new = new if append else ()
+    return Applied(document.artifact, append, new, draft is None, version, writer.author, parent, closed)

@@ -115,6 +115,10 @@ class EventRecorder:
         return [event.message.text for event in self.of(StatusChanged) if event.message and event.message.label]
 
     @property
+    def tool_labels(self) -> list[str]:
+        return [event.message.text for event in self.of(StatusChanged) if event.message and event.message.of_tool]
+
+    @property
     def stop_reasons(self) -> list[str]:
         return [event.stop_reason for event in self.of(LlmCallCompleted)]
 

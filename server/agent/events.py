@@ -65,11 +65,17 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True)
 class AgentMessage:
-    """A message of the agent. A `label` describes the current activity and is not part of the history."""
+    """A message of the agent. A `label` describes the current activity and is not part of the history.
+
+    Attributes:
+        of_tool: a label that tells what is being written, or how far a tool is; other labels tell only that the turn
+            goes on.
+    """
 
     message_id: str
     text: str
     label: bool = False
+    of_tool: bool = False
     metadata: Metadata = field(default_factory=lambda: NO_METADATA)
 
 

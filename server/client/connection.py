@@ -109,7 +109,7 @@ def lost(error: Exception) -> bool:
 def _has(data: object, mark: str) -> bool:
     """Whether `mark` is true anywhere in an error's data, which has another shape in every binding and version."""
     if isinstance(data, Mapping):
-        return data.get(mark) is True or any(_has(value, mark) for value in data.values())
+        return data.get(mark) in (True, "true") or any(_has(value, mark) for value in data.values())
     return isinstance(data, list | tuple) and any(_has(value, mark) for value in data)
 
 

@@ -23,7 +23,19 @@ from a2a.utils.errors import (
 from google.protobuf.struct_pb2 import Struct, Value
 
 from a2a_canvas.server.protocols.edge import sse_response
-from tests.server.app_server import WAYS, Served, Stream, asking, envelope, history_of, said, sent, serving, text_of
+from tests.server.app_server import (
+    WAYS,
+    Served,
+    Stream,
+    asking,
+    envelope,
+    history_of,
+    said,
+    sent,
+    serving,
+    text_of,
+    with_turn_events,
+)
 
 Way = tuple[str, str]
 every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
@@ -104,9 +116,31 @@ async def test_a_stream_is_the_task_then_the_artifact_as_it_grows_then_the_final
     assert [update.append for update in updates] == [False] + [True] * (len(updates) - 1)
     assert all(len(update.artifact.parts) == 1 for update in updates)
     assert "".join(update.artifact.parts[0].text for update in updates) == text_of(stream.task) == SLOW
-    labels = [said(update.status) for update in stream.statuses()]
-    assert labels == ["Working…", "Writing notes…", "Writing reply…", "Slowly done."]
+    assert [said(update.status) for update in stream.statuses()] == ["", "Writing notes…", "", "Slowly done."]
     assert stream.seen[-1].status_update.status.state == pb.TASK_STATE_COMPLETED
+
+
+@every_way
+async def test_a_task_that_works_is_read_without_labels_that_do_not_name_what_is_written(
+    served: Served, way: Way
+) -> None:
+    client = served.client(*way)
+    task = await sent(served, way, asking("think and hang", now=True))
+    await served.gate.reached.wait()
+    assert await label_of(client, task.id) == ""
+    assert await label_of(client, task.id, context=with_turn_events()) == "Working…"
+    await client.cancel_task(pb.CancelTaskRequest(id=task.id))
+    stream = sending(served, way, "slowly notes")
+    await half_way(served, stream)
+    assert await label_of(client, stream.task.id) == "Writing notes…"
+    served.gate.open()
+    await stream.rest()
+
+
+async def label_of(client: Client, task_id: str, **options: Any) -> str:
+    task = await client.get_task(pb.GetTaskRequest(id=task_id), **options)
+    assert task.status.state == pb.TASK_STATE_WORKING
+    return said(task.status)
 
 
 @every_way

@@ -1,7 +1,7 @@
 """What an evented store tells.
 
 The law (docs/a2a.md, "How parts are combined"): fold it as a stock client does, group it by kind, and you have the
-store's artifact.
+store's artifact. And the end of every version is told, before anything of a later one.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Watched(RuleBasedStateMachine):
         try:
             if announced and isinstance(change, EditText):
                 applied = result(store.complete(ref, change, COMPLETED))
-                assert client.heard[heard:] == [COMPLETED, applied]
+                assert client.heard[heard:] == [*closed_by(applied), COMPLETED, applied]
             else:
                 applied = result(store.apply(ref, change))
         except StoreError:
@@ -141,7 +141,7 @@ class Watched(RuleBasedStateMachine):
 
     def check(self, task: str, applied: Applied | None, told: int) -> None:
         client = self.clients[task]
-        assert client.told[told:] == ([applied] if applied else [])
+        assert client.told[told:] == ([*closed_by(applied), applied] if applied else [])
         if applied:
             artifact = applied.artifact
             assert artifact == result(self.store.get(by(task, artifact.artifact_id)))
@@ -157,6 +157,23 @@ class Watched(RuleBasedStateMachine):
             for artifact in result(self.store.list("c")):
                 if artifact.artifact_id in before and not artifact.open:
                     assert self.clients[task].reads(artifact.artifact_id) == artifact.content
+                self.check_ends(task, artifact.artifact_id)
+
+    def check_ends(self, task: str, artifact_id: str) -> None:
+        """The task's client is told the end of each version that the task made, before anything of a later one."""
+        told = [each for each in self.clients[task].told if each.artifact.artifact_id == artifact_id]
+        for version in result(self.store.versions(by(task, artifact_id))):
+            if version.task_id == task:
+                newer = [n for n, each in enumerate(told) if each.version > version.number]
+                ends = [n for n, each in enumerate(told) if each.version == version.number and each.last_chunk]
+                assert ends
+                assert ends[0] < min(newer, default=len(told))
+                assert told[ends[0]].artifact.content == version.content
+
+
+def closed_by(applied: Applied) -> list[Applied]:
+    """The end of a draft that a change has closed is told first."""
+    return [applied.closed] if applied.closed else []
 
 
 TestWatched = Watched.TestCase
@@ -204,11 +221,40 @@ async def test_an_append_tells_only_the_new_parts_and_a_replacement_all_as_they_
     await telling.apply(by("t1"), ReplaceParts((text("A"), FILE)))
     await telling.apply(by("t1"), AppendParts((FILE, text("B"))))
     await telling.apply(by("t1"), replacing("C"))
-    assert [(told.append, told.parts) for told in client.told] == [
-        (False, (text("A"), FILE)),
-        (True, (FILE, text("B"))),
-        (False, (text("C"), FILE, FILE)),
+    assert [(told.append, told.parts, told.last_chunk) for told in client.told] == [
+        (False, (text("A"), FILE), False),
+        (True, (FILE, text("B")), False),
+        (True, (text(""),), True),
+        (False, (text("C"), FILE, FILE), False),
     ]
+
+
+@pytest.mark.parametrize("draft", [replacing("A"), ReplaceParts((FILE,))], ids=["a text", "a file"])
+@pytest.mark.parametrize(
+    "change", [replacing("B"), replacing("B", last_chunk=True), Restore(1), EditText(Span(0, 0), "B", 2)], ids=str
+)
+async def test_a_change_that_closes_a_draft_tells_its_end_first(
+    store: InMemoryArtifactStore, client: StockClient, draft: Change, change: Change
+) -> None:
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1"), replacing("First", last_chunk=True))
+    before = await telling.apply(by("t1"), draft)
+    applied = await telling.apply(by("t1"), change)
+    end, after = client.told[-2:]
+    assert (end.version, end.last_chunk, end.parent) == (2, True, 1)
+    assert end.parts in ((text(""),), before.artifact.parts)
+    assert (after, after.version, after.parent) == (applied, 3, 2)
+    assert telling.known("a") in (2, 3)
+
+
+async def test_a_change_that_is_refused_closes_nothing(store: InMemoryArtifactStore, client: StockClient) -> None:
+    telling = EventedArtifactStore(store, client.listen)
+    await telling.apply(by("t1"), replacing("A"))
+    for refused in (ReplaceParts(()), Restore(7), EditText(Span(5, 9), "", 1)):
+        with pytest.raises(StoreError):
+            await telling.apply(by("t1"), refused)
+    assert len(client.told) == 1
+    assert (await store.get(by("t1"))).open
 
 
 async def test_a_turn_that_goes_on_after_a_pause_appends_to_what_its_task_has_told(

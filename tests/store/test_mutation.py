@@ -57,6 +57,11 @@ class Open:
     def cut_off(self) -> bool:
         return not self.mid_call and self.completed is None
 
+    @property
+    def replaceable(self) -> bool:
+        """Whether a replace makes it a version first."""
+        return not self.mid_call and not self.cut_off
+
 
 @dataclass(frozen=True)
 class Model:
@@ -93,7 +98,7 @@ class Model:
         if self.open and self.open.task != task:
             return ArtifactBusy("a", self.open.task)
         model = self
-        if self.open and not self.open.mid_call and isinstance(change, ReplaceParts) and not self.open.cut_off:
+        if self.open and self.open.replaceable and isinstance(change, ReplaceParts):
             model = self.save()
         start = "" if isinstance(change, ReplaceParts) or (model.open and model.open.cut_off) else model.shown
         shown = start + new
@@ -222,12 +227,22 @@ class Drafts(RuleBasedStateMachine):
                 result(self.store.apply(by(task), change))
             assert (str(caught.value), vars(caught.value)) == (str(after), vars(after))
             return None
-        self.model = after
+        before, self.model = self.model, after
         applied = result(self.store.apply(by(task), change))
+        self.check_closed(before, change, applied.closed)
         assert applied.last_chunk == (after.open is None)
         assert applied.version == (len(after.saved) + 1 if after.open else after.current)
         self.check_told(applied)
         return applied
+
+    def check_closed(self, before: Model, change: Change, closed: Applied | None) -> None:
+        """The end of a draft is told, if the change is one that closes it."""
+        draft = before.open
+        closes = draft and (isinstance(change, Step) or (draft.replaceable and isinstance(change, ReplaceParts)))
+        assert bool(closed) == bool(closes)
+        if closed:
+            assert (closed.version, closed.parent, closed.last_chunk) == (len(before.saved) + 1, before.current, True)
+            assert closed.artifact.text == before.shown
 
     @rule(task=TASKS)
     def delta_beyond_the_limit(self, task: str) -> None:

@@ -185,7 +185,7 @@ class _OperationRun:
     async def _edit(self, edit: SelectionEdit) -> Ending:
         artifact = await self._without_draft()
         target = await _target(edit, artifact, self.request.ref, self.store)
-        label = AgentMessage(self.new_id(), f"Editing {artifact.title}…", label=True)
+        label = AgentMessage(self.new_id(), f"Editing {artifact.title}…", label=True, of_tool=True)
         await self.context.emit(StatusChanged(State.WORKING, label))
         return await rewrite(edit, artifact, target, self.request.message_id, self.context, self.request.progress)
 

@@ -56,16 +56,16 @@ class TurnOutput:
         self._new_id = new_id
         self._label = ""
 
-    async def label(self, label: str) -> None:
-        """Emit what the turn is doing, unless that was the last label."""
+    async def label(self, label: str, *, of_tool: bool = False) -> None:
+        """Emit what the turn is doing, or one of its tools, unless that was the last label."""
         if label and label != self._label:
             self._label = label
-            await self._emit_message(label, label=True)
+            await self._say(ev.AgentMessage(self._new_id(), label, label=True, of_tool=of_tool))
 
     async def text(self, text: str) -> None:
         """Emit the text of a round that is not the turn's last message."""
         if text:
-            await self._emit_message(text)
+            await self._say(ev.AgentMessage(self._new_id(), text))
             self._label = ""
 
     async def append_transcript(self, items: ev.Transcript) -> None:
@@ -74,8 +74,8 @@ class TurnOutput:
             self.transcript += items
             await self.emit(ev.TranscriptAppended(items))
 
-    async def _emit_message(self, text: str, *, label: bool = False) -> None:
-        await self.emit(ev.StatusChanged(ev.State.WORKING, ev.AgentMessage(self._new_id(), text, label=label)))
+    async def _say(self, message: ev.AgentMessage) -> None:
+        await self.emit(ev.StatusChanged(ev.State.WORKING, message))
 
 
 class ModelCall(Answer[_Block]):
@@ -193,7 +193,7 @@ class ModelCall(Answer[_Block]):
         await self._emit(ev.ToolInputAdded(block.place, block.tool_use_id, fragment))
         if block.tool:
             await block.tool.feed(fragment)
-            await self._output.label(block.tool.label)
+            await self._output.label(block.tool.label, of_tool=True)
 
     async def _end_block(self, block: _Block) -> None:
         await self._show(block, block.visible.finish())

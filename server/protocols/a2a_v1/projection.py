@@ -5,13 +5,16 @@ Rule 2: with `urn:a2a-canvas:turn:v1` it also gets every turn event, in order, a
         `generation` of its entry.
 Rule 3: with `urn:a2a-canvas:canvas:v1` it gets edits while they are written, and the versions of artifacts; without
         it an edit is one replacement of the artifact.
-Rule 4: `assistant`, `completed` and `stream_end` are made here: the journal keeps deltas. Every end of a turn has
+Rule 4: a client without turn events cannot tell a label from what the agent says. It gets a label only if it is of a
+        tool, and not within a second after another one; all others are statuses without a message.
+Rule 5: `assistant`, `completed` and `stream_end` are made here: the journal keeps deltas. Every end of a turn has
         one `completed`; `stream_end` is the last turn event of a stream.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from a2a.types import a2a_pb2 as pb
@@ -30,6 +33,9 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS, TURN
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
 
+LABEL_INTERVAL = timedelta(seconds=1)
+"""The time between two labels for a client without turn events."""
+
 A2AEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
 
 STATES = {
@@ -47,7 +53,8 @@ def to_task(record: TaskRecord, activated: ActivatedExtensions | None = None, *,
     """The task in its current state."""
     ids = (record.task_id, record.context_id)
     task = pb.Task(id=record.task_id, context_id=record.context_id)
-    task.status.CopyFrom(_status(record.state, record.message, ids))
+    turn = activated is not None and activated.turn
+    task.status.CopyFrom(_status(record.state, _shown(record.message, turn=turn), ids))
     task.status.timestamp.FromDatetime(record.changed_at)
     task.history.extend(to_message(message, *ids) for message in record.history)
     if artifacts:
@@ -65,6 +72,11 @@ def _of_snapshot(activated: ActivatedExtensions, record: TaskRecord) -> dict[str
     turn = {"openEdits": edits} if edits else {}
     canvas = canvas_ext.snapshot_metadata(record) if activated.canvas else {}
     return _metadata(activated, record, turn=turn, canvas=canvas)
+
+
+def _shown(message: AgentMessage | None, *, turn: bool) -> AgentMessage | None:
+    """What a client is shown of the message of a status (rule 4)."""
+    return message if message and (turn or message.of_tool or not message.label) else None
 
 
 def _status(state: State, message: AgentMessage | None, ids: tuple[str, str]) -> pb.TaskStatus:
@@ -89,6 +101,8 @@ class TaskProjection:
         self._activated = activated
         self._ends_at_pause = ends_at_pause
         self._reply = turn_ext.ReplySoFar(snapshot.reply)
+        labelled = snapshot.message is not None and snapshot.message.of_tool
+        self._labelled_at = snapshot.changed_at if labelled else None
 
     def begin(self) -> Iterator[A2AEvent]:
         """The snapshot; with turn events also the reply so far.
@@ -119,7 +133,7 @@ class TaskProjection:
             case ArtifactChanged():
                 yield self._changed(event, entry)
             case StatusChanged():
-                yield self._status_update(event.state, event.message, entry)
+                yield self._status_update(event.state, self._due(event.message, entry.at), entry)
             case EditStarted() | EditChunk() | EditCompleted() | EditAborted() if self._activated.canvas:
                 yield self._event(entry, canvas=canvas_ext.edit_metadata(event))
             case _:
@@ -129,6 +143,16 @@ class TaskProjection:
         update = to_update(event, *self._ids)
         update.metadata.update(_metadata(self._activated, entry, canvas=canvas_ext.change_metadata(event)))
         return update
+
+    def _due(self, message: AgentMessage | None, at: datetime) -> AgentMessage | None:
+        """The message of a status, unless the client is not shown it (rule 4)."""
+        message = _shown(message, turn=self._activated.turn)
+        if self._activated.turn or message is None or not message.label:
+            return message
+        if self._labelled_at and abs(at - self._labelled_at) < LABEL_INTERVAL:
+            return None
+        self._labelled_at = at
+        return message
 
     def _status_update(self, state: State, message: AgentMessage | None, entry: Entry) -> pb.TaskStatusUpdateEvent:
         update = pb.TaskStatusUpdateEvent(task_id=self._ids[0], context_id=self._ids[1])

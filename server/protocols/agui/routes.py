@@ -83,7 +83,7 @@ class AgUiConfig:
 
 
 def agui_routes(agui: AgUiConfig) -> list[Route]:
-    """The route. It takes every method, because a mount for tenants comes after it."""
+    """The route. It takes every method: a wrong one is refused in REST's form."""
     return [Route("/canvas/stream", _RunEndpoint(agui))]
 
 

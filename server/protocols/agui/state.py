@@ -64,7 +64,6 @@ class ArtifactView:
     """An artifact as the state shows it.
 
     Attributes:
-        parent: of the version that is being written; 0 for none.
         versions: `{number, author, parent}` by number, in order.
         pieces: the text is more than one element of `parts`.
         overtaken: the parts as the task had left them, if others have changed them since (rule 6). Entries from before
@@ -76,7 +75,6 @@ class ArtifactView:
     version: int = 0
     author: Author = "agent"
     open: bool = False
-    parent: int = 0
     versions: dict[int, Json] = field(default_factory=dict)
     pieces: bool = False
     overtaken: Parts | None = None
@@ -88,7 +86,7 @@ class ArtifactView:
         """The view at the snapshot (rule 6)."""
         known = {version.number: version for version in versions}
         listed = {number: _version_json(number, version.author, version.parent) for number, version in known.items()}
-        view = cls(artifact_id, parent=stored.version if stored else max(known, default=0), versions=listed)
+        view = cls(artifact_id, versions=listed)
         changed = record.artifacts.get(artifact_id)
         if changed and stored and stored.changed_by != record.task_id:
             view.overtaken, changed = changed.content.parts, None
@@ -124,19 +122,10 @@ class ArtifactView:
 
     def _closed_by(self, event: ArtifactChanged) -> list[Json]:
         """The versions that a change adds to the list."""
-        closed = []
-        if self.open and event.version > self.version:  # a replacement closes the draft before it without an event
-            closed += self._close(self.version, self.author)
-        self.parent = event.parent
-        if event.last_chunk:
-            closed += self._close(event.version, event.author)
-        return closed
-
-    def _close(self, number: int, author: Author) -> list[Json]:
-        if number in self.versions:  # undo and redo, or rule 4
+        if not event.last_chunk or event.version in self.versions:  # undo and redo, or rule 4
             return []
-        self.versions[number] = _version_json(number, author, self.parent)
-        return [self.versions[number]]
+        self.versions[event.version] = _version_json(event.version, event.author, event.parent)
+        return [self.versions[event.version]]
 
     def _apply_parts(self, event: ArtifactChanged) -> list[Op]:
         overtaken, self.overtaken = self.overtaken, None

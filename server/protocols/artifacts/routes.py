@@ -89,7 +89,7 @@ NO_SUCH_PATH = (
 
 
 def artifact_routes(store: ArtifactStore, journal: Journal) -> list[Route]:
-    """The routes below `/artifacts/`. They take every method, because a mount for tenants comes after them."""
+    """The routes below `/artifacts/`. They take every method, and refuse a wrong one themselves."""
     return [Route(f"/artifacts/{{rest:{ANYTHING}}}", _ArtifactsEndpoint(store, journal))]
 
 

@@ -1,7 +1,7 @@
 """What the server's own HTTP routes read of a request: the caller, a conditional header, the rest of a path.
 
 Rules:
-1. An anonymous caller has the empty name. A tenant is a claim of the client and decides nothing.
+1. An anonymous caller has the empty name.
 2. A body has a strong ETag, over its bytes and its media type; an ETag beats a date (RFC 9110, section 13.2.2).
 """
 

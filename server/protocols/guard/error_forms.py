@@ -1,7 +1,12 @@
-"""The form of a refusal in each HTTP binding, made by the SDK's own builders to look like the SDK's errors. Pure."""
+"""The form of an error in each HTTP binding, by the SDK's own builders. Pure.
+
+Rule 1: `ErrorInfo.metadata` holds strings only, as `google.rpc.ErrorInfo` defines it. Fields at fault are in
+        `BadRequest`.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,6 +16,7 @@ from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.utils.error_handlers import build_rest_error_payload
 from a2a.utils.errors import (
     JSON_RPC_ERROR_CODE_MAP,
+    A2AError,
     InternalError,
     InvalidRequestError,
     JSONParseError,
@@ -19,8 +25,8 @@ from a2a.utils.errors import (
 from starlette.responses import JSONResponse
 
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError
+from a2a_canvas.server.protocols.guard.calls import RequestId
 from a2a_canvas.server.protocols.guard.checks import Refusal
-from a2a_canvas.server.protocols.guard.rpc_calls import RequestId
 
 INTERNAL_REFUSAL = Refusal(InternalError, "Internal error")
 
@@ -36,11 +42,18 @@ class JsonRpcForm:
         return 200
 
     def payload(self, refusal: Refusal) -> dict[str, Any]:
-        if self.legacy:
-            return {"jsonrpc": "2.0", "id": self.id, "error": _legacy_error(refusal)}
         if refusal.kind is JSONParseError:
             return build_error_response(self.id, JsonRpcParseError(message=refusal.message))
-        return build_error_response(self.id, refusal.error())
+        return self.error_payload(refusal.error())
+
+    def error_payload(self, error: A2AError) -> dict[str, Any]:
+        if self.legacy:
+            code = JSON_RPC_ERROR_CODE_MAP.get(type(error), JSON_RPC_ERROR_CODE_MAP[InternalError])
+            answer = {"code": code, "message": error.message, "data": error.data}
+            return {"jsonrpc": "2.0", "id": self.id, "error": answer}
+        payload = build_error_response(self.id, error)
+        _write_strings_only(payload["error"]["data"])
+        return payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +66,7 @@ class RestForm:
     def payload(self, refusal: Refusal) -> dict[str, Any]:
         error = refusal.error()
         # A2A has no HTTP status for a parse error; the SDK's REST routes answer it so.
-        payload = build_rest_error_payload(
-            InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error
-        )
+        payload = rest_error_payload(InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error)
         if refusal.http_status is not None:
             payload["error"]["code"] = refusal.http_status
         return payload
@@ -70,16 +81,18 @@ def rest_response(refusal: Refusal, headers: Mapping[str, str] | None = None) ->
     return JSONResponse(RestForm().payload(refusal), RestForm().status(refusal), {**(headers or {}), **retry})
 
 
-# The codes of 1.0 that 0.3 does not have: its adapter answers InternalError instead.
-_NOT_IN_LEGACY = (-32008, -32009)
+def rest_error_payload(error: A2AError) -> dict[str, Any]:
+    """An error in REST's form."""
+    payload = build_rest_error_payload(error)
+    _write_strings_only(payload["error"]["details"])
+    return payload
 
 
-def _legacy_error(refusal: Refusal) -> dict[str, Any]:
-    internal = JSON_RPC_ERROR_CODE_MAP[InternalError]
-    code = JSON_RPC_ERROR_CODE_MAP.get(refusal.kind, internal)
-    fields = [{"field": path, "message": text} for path, text in refusal.fields]
-    code = internal if code in _NOT_IN_LEGACY else code
-    return {"code": code, "message": refusal.message, "data": fields or None}
+def _write_strings_only(details: list[dict[str, Any]]) -> None:
+    """Rule 1. The SDK copies all data of an error to the metadata of the first detail, which is `ErrorInfo`."""
+    info = details[0]
+    given = {name: value for name, value in info["metadata"].items() if name != "errors"}
+    info["metadata"] = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
 
 
 def router_error(status: int, method: str) -> Refusal:

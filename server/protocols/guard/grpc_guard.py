@@ -36,10 +36,10 @@ from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-unty
 
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER_SECONDS, UnavailableError
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
+from a2a_canvas.server.protocols.guard.calls import read_legacy_proto
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_version
 from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_REFUSAL
 from a2a_canvas.server.protocols.guard.proto_messages import check_message
-from a2a_canvas.server.protocols.guard.rpc_calls import check_legacy_proto
 
 logger = logging.getLogger(__name__)
 
@@ -133,9 +133,11 @@ class _GuardedCall:
         except DecodeError:
             refusal = Refusal(InvalidParamsError, "The request is not a protobuf message of this method")
             await _abort(refusal, context)
-        check = check_legacy_proto if self.version == "0.3" else check_message
-        if refusal := check(request, self.limits):
-            await _abort(refusal, context)
+        checked = (
+            read_legacy_proto(request, self.limits) if self.version == "0.3" else check_message(request, self.limits)
+        )
+        if isinstance(checked, Refusal):
+            await _abort(checked, context)
         return request
 
     def _write(self, response: Message) -> bytes:

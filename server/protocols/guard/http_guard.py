@@ -3,15 +3,14 @@
 Rules:
 1. The request body is read first (`bodies.py`) and replayed; after it the app's `receive` is the server's, so a
    disconnect still reaches the app. No answer is buffered: streams pass through unchanged.
-2. JSON-RPC is `POST /`; REST is every path below its prefix, also below a tenant. On all other paths only the size of
-   the body is checked.
+2. JSON-RPC is `POST /`; REST is every path below its prefix. On all other paths only the size of the body is checked.
 3. A refusal has the binding's form: JSON-RPC an error object with HTTP 200, REST a `google.rpc.Status` with its HTTP
-   status. A 0.3 call is answered in the form of the SDK's 0.3 adapter.
+   status. A 0.3 call over JSON-RPC is answered in its own form.
 4. An error that is not JSON (the router's 404 and 405) is replaced by the binding's, `Allow` included.
 5. An exception of the app is logged and becomes InternalError without text, or the last event of a stream that has
    begun.
 6. A 503 has `Retry-After`.
-7. A JSON-RPC call is left in the scope as it was parsed (`rpc_calls.py`).
+7. A request is left in the scope as it was parsed, a `Call` (`calls.py`).
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from a2a_canvas.server.protocols.guard.bodies import (
     read_body,
     replay_body,
 )
+from a2a_canvas.server.protocols.guard.calls import CALL
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type
 from a2a_canvas.server.protocols.guard.error_forms import (
     INTERNAL_REFUSAL,
@@ -46,13 +46,12 @@ from a2a_canvas.server.protocols.guard.error_forms import (
     router_error,
 )
 from a2a_canvas.server.protocols.guard.rest import (
-    TENANT_PATTERN,
     allowed_methods,
     check_encoding,
     check_rest,
     find_rest_route,
 )
-from a2a_canvas.server.protocols.guard.rpc_calls import RPC_CALL, RejectedCall, check_jsonrpc
+from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +61,7 @@ class Guard:
 
     Args:
         budget: of all request bodies, to be shared with gRPC; one of its own if not given.
-        rest_prefix: the `path_prefix` of `create_rest_routes`.
+        rest_prefix: that of `rest_route`.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class Guard:
         self._checking = asyncio.Lock()
         self._one_per_step = asyncio.Lock()
         self._prefix = rest_prefix
-        self._rest_path = re.compile(rf"{TENANT_PATTERN}{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
+        self._rest_path = re.compile(rf"{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -133,20 +132,22 @@ class Guard:
         posted = scope["method"] == "POST"
         not_json = check_content_type(headers.get("content-type")) if posted and body else None
         if isinstance(binding, RestForm):
-            route, query = find_rest_route(scope["method"], path, self._prefix), scope["query_string"]
-            refusal = route and (
-                not_json
-                or check_encoding(scope.get("raw_path") or b"", query)
-                or check_rest(route, QueryParams(query), body, version, self._limits)
-            )
-            return (binding, refusal) if refusal else binding
+            found, query = find_rest_route(scope["method"], path, self._prefix), scope["query_string"]
+            if found is None:
+                return binding
+            refusal = not_json or check_encoding(scope.get("raw_path") or b"", query)
+            rest_call = refusal or check_rest(*found, QueryParams(query), body, version, self._limits)
+            if isinstance(rest_call, Refusal):
+                return binding, rest_call
+            scope[CALL] = rest_call
+            return binding
         if not posted:
             return binding
         call = RejectedCall(not_json) if not_json else check_jsonrpc(body, version, self._limits)
         form = JsonRpcForm(call.id, call.legacy)
         if isinstance(call, RejectedCall):
             return form, call.refusal
-        scope[RPC_CALL] = call
+        scope[CALL] = call
         return form
 
 
@@ -196,7 +197,7 @@ class _GuardedAnswer:
 
     async def _replace(self, start: Message) -> None:
         status, allow = start["status"], Headers(raw=start["headers"]).get("allow")
-        # The SDK's mount for tenants takes every path, so its router answers 404 to a wrong method.
+        # The route behind takes every path below the prefix.
         if status == 404 and self._allowed:
             status, allow = 405, ", ".join(self._allowed)
         refusal = router_error(status, self._connection.scope["method"])

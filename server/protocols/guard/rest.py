@@ -1,9 +1,9 @@
-"""Checks of a REST request before the SDK's routes get it: their paths as a table, and what each reads. Pure.
+"""HTTP+JSON requests, from path, query and body to a `Call`: the paths of both versions as a table. Pure.
 
 Rules:
-1. A path that is in no row passes: the router answers it.
-2. A body or query that the SDK parses is parsed here first, and refused if that fails or loses something. Any other
-   body need only be one JSON object.
+1. A path that is in no row passes: the route behind answers it.
+2. Params are read from the body of a POST, otherwise from the query; the ids in the path count in any case.
+3. A body that an operation does not need may be missing. If it is there, it is one JSON object.
 """
 
 from __future__ import annotations
@@ -14,88 +14,107 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from a2a.compat.v0_3 import a2a_v0_3_pb2
-from a2a.types import a2a_pb2
+from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.utils import proto_utils
 from a2a.utils.errors import InvalidRequestError
 from google.protobuf.message import Message
 from starlette.datastructures import QueryParams
 
+from a2a_canvas.server.protocols.guard.calls import REQUESTS, Call, read_legacy_proto
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version, invalid
 from a2a_canvas.server.protocols.guard.proto_messages import parse_params
-from a2a_canvas.server.protocols.guard.rpc_calls import check_legacy_proto
 
 
 @dataclass(frozen=True, slots=True)
 class RestRoute:
-    """One of the SDK's REST routes: its path below the prefix, its version, the messages of its body and query."""
+    """One path of one version below the prefix; its groups are fields of the operation's params.
+
+    Attributes:
+        body: the message of a body that must be there.
+    """
 
     method: str
     path: str
     version: str
+    operation: str
     body: type[Message] | None = None
-    query: type[Message] | None = None
 
 
-TENANT_PATTERN = "(?:/(?!artifacts/)[^/]+)?"
-"""A tenant may stand before the prefix. `/artifacts/rest/…` is a context of that name, not a tenant."""
+_TASK = "tasks/(?P<id>[^/]+)"
+_CONFIGS = "tasks/(?P<task_id>[^/]+)/pushNotificationConfigs"
+_CONFIG = f"{_CONFIGS}/(?P<id>[^/]+)"
+_PUSH = "TaskPushNotificationConfig"
 
-_PUSH = "tasks/[^/]+/pushNotificationConfigs"
 
-# In the order in which the SDK registers them: the first that matches is taken. The field `historyLength` of the 1.0
-# request knows the range that it has in 0.3 too.
+def _routes(prefix: str, version: str, send: type[Message], push: type[Message]) -> tuple[RestRoute, ...]:
+    """What both versions have."""
+    return (
+        RestRoute("POST", f"{prefix}message:send", version, "SendMessage", send),
+        RestRoute("POST", f"{prefix}message:stream", version, "SendStreamingMessage", send),
+        RestRoute("POST", f"{prefix}{_TASK}:cancel", version, "CancelTask"),
+        RestRoute("POST", f"{prefix}{_TASK}:subscribe", version, "SubscribeToTask"),
+        RestRoute("GET", f"{prefix}{_TASK}:subscribe", version, "SubscribeToTask"),
+        RestRoute("GET", f"{prefix}{_TASK}", version, "GetTask"),
+        RestRoute("GET", f"{prefix}{_CONFIG}", version, f"Get{_PUSH}"),
+        RestRoute("POST", f"{prefix}{_CONFIGS}", version, f"Create{_PUSH}", push),
+        RestRoute("GET", f"{prefix}{_CONFIGS}", version, f"List{_PUSH}s"),
+    )
+
+
 REST_ROUTES = (
-    RestRoute("POST", "v1/message:(?:send|stream)", "0.3", body=a2a_v0_3_pb2.SendMessageRequest),
-    RestRoute("POST", "v1/tasks/[^/]+:(?:cancel|subscribe)", "0.3"),
-    RestRoute("GET", "v1/tasks/[^/]+:subscribe", "0.3"),
-    RestRoute("GET", "v1/tasks/[^/]+", "0.3", query=a2a_pb2.GetTaskRequest),
-    RestRoute("GET", f"v1/{_PUSH}(?:/[^/]+)?", "0.3"),
-    RestRoute("POST", f"v1/{_PUSH}", "0.3", body=a2a_v0_3_pb2.CreateTaskPushNotificationConfigRequest),
-    RestRoute("GET", "v1/card", "0.3"),
-    RestRoute("POST", "message:(?:send|stream)", "1.0", body=a2a_pb2.SendMessageRequest),
-    RestRoute("POST", "tasks/[^/]+:(?:cancel|subscribe)", "1.0"),
-    RestRoute("GET", "tasks/[^/]+:subscribe", "1.0"),
-    RestRoute("GET", "tasks/[^/]+", "1.0", query=a2a_pb2.GetTaskRequest),
-    RestRoute("GET", f"{_PUSH}/[^/]+", "1.0"),
-    RestRoute("DELETE", f"{_PUSH}/[^/]+", "1.0"),
-    RestRoute("POST", _PUSH, "1.0", body=a2a_pb2.TaskPushNotificationConfig),
-    RestRoute("GET", _PUSH, "1.0", query=a2a_pb2.ListTaskPushNotificationConfigsRequest),
-    RestRoute("GET", "tasks", "1.0", query=a2a_pb2.ListTasksRequest),
-    RestRoute("GET", "extendedAgentCard", "1.0"),
+    *_routes("v1/", "0.3", pb03.SendMessageRequest, pb03.CreateTaskPushNotificationConfigRequest),
+    RestRoute("GET", "v1/card", "0.3", "GetExtendedAgentCard"),
+    *_routes("", "1.0", REQUESTS["SendMessage"], REQUESTS[f"Create{_PUSH}"]),
+    RestRoute("DELETE", _CONFIG, "1.0", f"Delete{_PUSH}"),
+    RestRoute("GET", "tasks", "1.0", "ListTasks"),
+    RestRoute("GET", "extendedAgentCard", "1.0", "GetExtendedAgentCard"),
 )
+"""The first that matches is taken."""
 
 
-def find_rest_route(method: str, path: str, prefix: str) -> RestRoute | None:
-    """The route that the SDK takes. 1.0 routes also stand below a tenant: `/{tenant}{prefix}/...`."""
+def find_rest_route(method: str, path: str, prefix: str) -> tuple[RestRoute, Mapping[str, str]] | None:
+    """The route of a request, and the fields in its path. HEAD is answered as GET."""
     verb = "GET" if method == "HEAD" else method
-    return next((route for route in REST_ROUTES if route.method == verb and _matches(route, path, prefix)), None)
+    found = ((route, _match(route, path, prefix)) for route in REST_ROUTES if route.method == verb)
+    return next(((route, match.groupdict()) for route, match in found if match), None)
 
 
 def allowed_methods(path: str, prefix: str) -> tuple[str, ...]:
     """The methods that have a route at `path`, sorted; none if there is no such path."""
-    return tuple(sorted({route.method for route in REST_ROUTES if _matches(route, path, prefix)}))
+    return tuple(sorted({route.method for route in REST_ROUTES if _match(route, path, prefix)}))
 
 
-def _matches(route: RestRoute, path: str, prefix: str) -> bool:
-    tenant = TENANT_PATTERN if route.version == "1.0" else ""
-    return re.fullmatch(f"{tenant}{re.escape(prefix)}/{route.path}", path) is not None
+def _match(route: RestRoute, path: str, prefix: str) -> re.Match[str] | None:
+    return re.fullmatch(f"{re.escape(prefix)}/{route.path}", path)
 
 
 def check_rest(
-    route: RestRoute, query: QueryParams, body: bytes, version: str | None, limits: BodyLimits
-) -> Refusal | None:
-    """A REST request against its route: version, query parameters, body."""
+    route: RestRoute,
+    fields: Mapping[str, str],
+    query: QueryParams,
+    body: bytes,
+    version: str | None,
+    limits: BodyLimits,
+) -> Call | Refusal:
+    """A request against its route: version, query, body; `fields` are those in its path."""
     if refusal := check_version(version) or check_version(version, route.version):
         return refusal
-    if route.version == "0.3" and (refusal := _check_legacy_query(query)):
+    legacy = route.version == "0.3"
+    if legacy and (refusal := _check_legacy_query(query)):
         return refusal
-    if route.query is not None:
-        parsed = parse_params(query, route.query, limits, _parse_query)
-        if isinstance(parsed, Refusal):
-            return parsed
-    if route.method != "POST" or (not body and route.body is None):
-        return None
-    return _check_body(route, body, limits)
+    params = _read_body(route, body, limits) if route.method == "POST" else _read_query(route, query, limits)
+    if isinstance(params, Refusal):
+        return params
+    for name, value in fields.items():
+        setattr(params, name, value)
+    return Call(route.operation, params, legacy)
+
+
+def _read_query(route: RestRoute, query: QueryParams, limits: BodyLimits) -> Message | Refusal:
+    params = parse_params(query, REQUESTS[route.operation], limits, _parse_query)
+    if route.version == "0.3" and not isinstance(params, Refusal) and not getattr(params, "history_length", 1):
+        params.ClearField("history_length")  # in 0.3 no length and 0 mean the same
+    return params
 
 
 def _parse_query(fields: Mapping[str, Any], message: Message) -> None:
@@ -103,7 +122,7 @@ def _parse_query(fields: Mapping[str, Any], message: Message) -> None:
 
 
 def _check_legacy_query(query: QueryParams) -> Refusal | None:
-    """The SDK reads it with int(), which takes less than ProtoJSON (-0.0), and more (1_0)."""
+    """A whole number of 0.3 is less than ProtoJSON takes (-0.0)."""
     given = query.get("historyLength")
     if not given or re.fullmatch("-?[0-9]+", given, re.ASCII):
         return None
@@ -119,15 +138,15 @@ def check_encoding(raw_path: bytes, query: bytes) -> Refusal | None:
     return None
 
 
-def _check_body(route: RestRoute, body: bytes, limits: BodyLimits) -> Refusal | None:
-    value = check_json(body, limits)
+def _read_body(route: RestRoute, body: bytes, limits: BodyLimits) -> Message | Refusal:
+    value = check_json(body, limits) if body or route.body else {}
     if isinstance(value, Refusal):
         return value
     if not isinstance(value, dict):
         return Refusal(InvalidRequestError, "Send one JSON object as the body")
+    if route.version != "0.3":
+        return parse_params(value, REQUESTS[route.operation], limits)
     if route.body is None:
-        return None
-    parsed = parse_params(value, route.body, limits)
-    if isinstance(parsed, Refusal):
-        return parsed
-    return check_legacy_proto(parsed, limits) if route.version == "0.3" else None
+        return REQUESTS[route.operation]()
+    params = parse_params(value, route.body, limits)
+    return params if isinstance(params, Refusal) else read_legacy_proto(params, limits)

@@ -1,102 +1,37 @@
-"""JSON-RPC requests, from bytes to what a handler takes, and messages of A2A 0.3. Pure.
+"""JSON-RPC requests, from bytes to a `Call`. Pure.
 
 Rules:
-1. A request is parsed once. What may pass is left in the scope for the route behind (`a2a_v1/jsonrpc.py`): a 1.0 call
-   as the message of its method, a 0.3 call as its JSON, which the SDK's adapter reads.
-2. A 0.3 call is tried here with the SDK's models and converters first: what passes cannot make them raise. That parses
-   it twice, and gives errors without the text of an exception.
-3. The checks go envelope, version, params: a caller with the wrong version learns that, not what is wrong in the rest.
-4. An unknown method passes: the route answers it.
-5. Codes are the SDK's: a 0.3 request that does not fit its model is InvalidRequest, a 1.0 one is InvalidParams.
+1. The checks go envelope, version, params: a caller with the wrong version learns that, not what is wrong in the rest.
+2. An unknown method passes: the route answers it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any
 
-# First: the SDK's modules import each other in a circle that opens only from here.
-import a2a.server.routes  # noqa: F401
-from a2a.compat.v0_3 import a2a_v0_3_pb2, conversions, proto_utils
-from a2a.compat.v0_3 import types as types_v03
 from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
-from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import InvalidParamsError, InvalidRequestError
+from a2a.utils.errors import InvalidRequestError
 from google.protobuf.message import Message
 from pydantic import ValidationError
 
+from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS, Call, RequestId, convert_legacy
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version
-from a2a_canvas.server.protocols.guard.proto_messages import check_message, parse_params
-
-RequestId: TypeAlias = str | int | None
-
-RPC_CALL: Final = "a2a_canvas.rpc_call"
-"""The key of an `RpcCall` in the scope (rule 1)."""
-
-
-@dataclass(frozen=True, slots=True)
-class RpcCall:
-    """A JSON-RPC request that may pass.
-
-    Attributes:
-        params: those of a method of 1.0; None for other methods.
-        legacy_request: the whole request, if its method is one of A2A 0.3.
-    """
-
-    id: RequestId
-    method: str
-    params: Message | None = None
-    legacy_request: dict[str, Any] | None = None
-
-    @property
-    def legacy(self) -> bool:
-        return self.legacy_request is not None
+from a2a_canvas.server.protocols.guard.proto_messages import parse_params
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedCall:
-    """A JSON-RPC request that may not: the id to answer with, and whether to answer as the 0.3 adapter does."""
+    """A JSON-RPC request that may not pass: the id to answer with, and whether to answer as A2A 0.3."""
 
     refusal: Refusal
     id: RequestId = None
     legacy: bool = False
 
 
-REQUESTS: Mapping[str, type[Message]] = {
-    "SendMessage": pb.SendMessageRequest,
-    "SendStreamingMessage": pb.SendMessageRequest,
-    "GetTask": pb.GetTaskRequest,
-    "ListTasks": pb.ListTasksRequest,
-    "CancelTask": pb.CancelTaskRequest,
-    "SubscribeToTask": pb.SubscribeToTaskRequest,
-    "CreateTaskPushNotificationConfig": pb.TaskPushNotificationConfig,
-    "GetTaskPushNotificationConfig": pb.GetTaskPushNotificationConfigRequest,
-    "ListTaskPushNotificationConfigs": pb.ListTaskPushNotificationConfigsRequest,
-    "DeleteTaskPushNotificationConfig": pb.DeleteTaskPushNotificationConfigRequest,
-    "GetExtendedAgentCard": pb.GetExtendedAgentCardRequest,
-}
-"""The methods of A2A 1.0 and the messages of their params."""
-
-_PUSH: Final = "tasks/pushNotificationConfig"
-
-LEGACY_CONVERTERS: Mapping[str, Callable[[Any], Message]] = {
-    "message/send": conversions.to_core_send_message_request,
-    "message/stream": conversions.to_core_send_message_request,
-    "tasks/get": conversions.to_core_get_task_request,
-    "tasks/cancel": conversions.to_core_cancel_task_request,
-    "tasks/resubscribe": conversions.to_core_subscribe_to_task_request,
-    f"{_PUSH}/set": conversions.to_core_create_task_push_notification_config_request,
-    f"{_PUSH}/get": conversions.to_core_get_task_push_notification_config_request,
-    f"{_PUSH}/list": conversions.to_core_list_task_push_notification_config_request,
-    f"{_PUSH}/delete": conversions.to_core_delete_task_push_notification_config_request,
-    "agent/getAuthenticatedExtendedCard": conversions.to_core_get_extended_agent_card_request,
-}
-"""The methods of A2A 0.3, and what makes 1.0 of their requests. The models of these are in the adapter's table."""
-
-
-def check_jsonrpc(body: bytes, version: str | None, limits: BodyLimits) -> RpcCall | RejectedCall:
-    """A JSON-RPC request, from its bytes and its A2A-Version header to the params of its method."""
+def check_jsonrpc(body: bytes, version: str | None, limits: BodyLimits) -> Call | RejectedCall:
+    """A JSON-RPC request, from its bytes and its A2A-Version to the params of its method."""
     request = check_json(body, limits)
     if isinstance(request, Refusal):
         return RejectedCall(request)
@@ -133,19 +68,25 @@ def _not_a_call(text: str) -> Refusal:
 
 
 def _check_method(
-    request: dict[str, Any], id_: RequestId, version: str | None, limits: BodyLimits
-) -> RpcCall | RejectedCall:
+    request: Mapping[str, Any], id_: RequestId, version: str | None, limits: BodyLimits
+) -> Call | RejectedCall:
     method = request["method"]
-    if method in LEGACY_CONVERTERS:
-        refusal = check_version(version, "0.3") or _check_legacy(method, request, limits)
-        return RejectedCall(refusal, id_, legacy=True) if refusal else RpcCall(id_, method, legacy_request=request)
-    if method not in REQUESTS:
-        return RpcCall(id_, method)
-    params = check_version(version, "1.0") or parse_params(request.get("params", {}), REQUESTS[method], limits)
-    return RejectedCall(params, id_) if isinstance(params, Refusal) else RpcCall(id_, method, params)
+    legacy = method in LEGACY_METHODS
+    if not legacy and method not in REQUESTS:
+        return Call(method, None, id=id_)
+    params: Message | Refusal | None = check_version(version, "0.3" if legacy else "1.0")
+    if params is None:
+        params = _legacy_params(method, request, limits) if legacy else _params(method, request, limits)
+    if isinstance(params, Refusal):
+        return RejectedCall(params, id_, legacy)
+    return Call(LEGACY_METHODS[method][0] if legacy else method, params, legacy, id_)
 
 
-def _check_legacy(method: str, request: Mapping[str, Any], limits: BodyLimits) -> Refusal | None:
+def _params(method: str, request: Mapping[str, Any], limits: BodyLimits) -> Message | Refusal:
+    return parse_params(request.get("params", {}), REQUESTS[method], limits)
+
+
+def _legacy_params(method: str, request: Mapping[str, Any], limits: BodyLimits) -> Message | Refusal:
     model: Any = JSONRPC03Adapter.METHOD_TO_MODEL[method]
     try:
         parsed = model.model_validate(request)
@@ -153,7 +94,7 @@ def _check_legacy(method: str, request: Mapping[str, Any], limits: BodyLimits) -
         fields = _fields_at_fault(error)
         text = f"Invalid request: check {', '.join(path for path, _ in fields)}"
         return Refusal(InvalidRequestError, text, fields)
-    return _convert(lambda: LEGACY_CONVERTERS[method](parsed), limits)
+    return convert_legacy(lambda: LEGACY_METHODS[method][1](parsed), limits)
 
 
 def _fields_at_fault(error: ValidationError) -> tuple[tuple[str, str], ...]:
@@ -174,28 +115,3 @@ def _path(loc: tuple[int | str, ...]) -> tuple[str, bool]:
             return path, True
         path += f"[{step}]" if isinstance(step, int) else f".{step}".lstrip("." if not path else "")
     return path, False
-
-
-def _convert(convert: Callable[[], Message], limits: BodyLimits) -> Refusal | None:
-    """A 0.3 request on its way to 1.0. `convert` fails on base64, 32-bit ranges and the like."""
-    try:
-        core = convert()
-    # The SDK's converters raise what their calls raise: ValueError, KeyError, TypeError, protobuf's and pydantic's.
-    except Exception:
-        text = "Invalid params: cannot be read as A2A 0.3; check that file bytes are base64 and numbers fit 32 bits"
-        return Refusal(InvalidParamsError, text)
-    return check_message(core, limits, from_json=True)
-
-
-def check_legacy_proto(message: Message, limits: BodyLimits) -> Refusal | None:
-    """A protobuf message of A2A 0.3, as REST and gRPC carry it: itself, and what the SDK makes of it."""
-    if refusal := check_message(message, limits):
-        return refusal
-    if not isinstance(message, a2a_v0_3_pb2.SendMessageRequest):
-        return None
-    return _convert(lambda: _core_of(message), limits)
-
-
-def _core_of(message: a2a_v0_3_pb2.SendMessageRequest) -> Message:
-    params = proto_utils.FromProto.message_send_params(message)
-    return conversions.to_core_send_message_request(types_v03.SendMessageRequest(id="", params=params))

@@ -420,7 +420,7 @@ async def test_a_broken_stream_is_taken_up_again_where_it_broke() -> None:
 
 
 INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "INTERNAL_ERROR", "domain": "a2a-protocol.org"}
-AWAY = {"error": {"code": -32603, "message": "Lost.", "data": [{**INFO, "metadata": {"retryable": True}}]}}
+AWAY = {"error": {"code": -32603, "message": "Lost.", "data": [{**INFO, "metadata": {"retryable": "true"}}]}}
 
 
 async def test_a_stream_that_ends_with_an_error_that_may_pass_is_taken_up_again() -> None:

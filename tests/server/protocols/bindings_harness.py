@@ -17,7 +17,6 @@ import grpc.aio
 import httpx
 import uvicorn
 from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import A2AServiceStub as Stub03
-from a2a.server.routes import create_rest_routes
 from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub as Stub10
 from starlette.applications import Starlette
@@ -26,8 +25,8 @@ from starlette.middleware import Middleware
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
+from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
-from a2a_canvas.server.protocols.a2a_v1.rest_streams import rest_stream_routes
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer, Shutdown, ShutdownMiddleware
@@ -138,8 +137,7 @@ def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) ->
             jsonrpc_route(handler),
             *artifact_routes(world.store, world.runtime.journal),
             *agui_routes(agui),
-            *rest_stream_routes(handler, "/rest"),
-            *create_rest_routes(handler, enable_v0_3_compat=True, path_prefix="/rest"),
+            rest_route(handler, "/rest"),
         ],
         middleware=[
             Middleware(Guard, limits=BodyLimits()),

@@ -60,3 +60,16 @@ class Echo(RequestHandler):
 
     async def on_get_extended_agent_card(self, params: Any, context: Any) -> pb.AgentCard:
         raise UnsupportedOperationError
+
+
+class Failing(Echo):
+    """Streams `events` tasks, then raises."""
+
+    def __init__(self, events: int, error: Exception) -> None:
+        super().__init__()
+        self.events, self.error = events, error
+
+    async def on_subscribe_to_task(self, params: pb.SubscribeToTaskRequest, context: Any) -> AsyncIterator[pb.Task]:
+        for _ in range(self.events):
+            yield await self.on_get_task(pb.GetTaskRequest(id=params.id), context)
+        raise self.error

@@ -55,7 +55,7 @@ from tests.server.agent.turn.turn_harness import TurnHarness
 
 
 class Unlabelled(TurnOutput):
-    async def label(self, label: str) -> None: ...
+    async def label(self, label: str, *, of_tool: bool = False) -> None: ...
 
 
 def call_of(

@@ -44,7 +44,7 @@ from tests.server.agent.turn.turn_harness import DOC, TurnHarness
 async def test_a_simple_text_is_the_message_of_the_completed_status() -> None:
     told = await TurnHarness(answer(text("Hel", "lo"))).run()
     assert told.statuses == [("completed", "Hello")]
-    assert told.labels == ["Working…", "Writing reply…"]
+    assert (told.labels, told.tool_labels) == (["Working…", "Writing reply…"], [])
     assert [event.text for event in told.of(TextAdded)] == ["Hel", "lo"]
 
 
@@ -94,6 +94,7 @@ async def test_an_artifact_grows_while_its_call_is_being_written() -> None:
     assert grown == ["H", "e", "l", "l", "o"]
     assert [event.append for event in harness.told.of(ArtifactChanged)] == [False, True, True, True, True]
     assert harness.told.labels[-1] == "Writing doc…"
+    assert harness.told.tool_labels == ["Writing doc…"]
     hold.release.set()
     await turn
 

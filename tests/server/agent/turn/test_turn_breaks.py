@@ -111,10 +111,11 @@ async def test_a_cut_off_call_leaves_the_artifact_where_the_last_completed_call_
     cut_off = write("T2", "World", cut=4, stopped=False)
     harness = TurnHarness(broken(write("T1", "Hello"), cut_off, break_), answer(text("Done.")))
     told = await harness.run()
-    texts = [(event.append, event.parts[0].text) for event in told.of(ArtifactChanged)]
-    back = texts.index((False, "Hello"), 1)
-    assert "World".startswith(texts[1][1])
-    assert back > texts.index((False, texts[1][1]))
+    _, end, begun, *_, back = told.of(ArtifactChanged)
+    assert (end.append, end.parts[0].text, end.last_chunk, end.version) == (True, "", True, 1)
+    assert (begun.append, begun.last_chunk, begun.version) == (False, False, 2)
+    assert "World".startswith(begun.parts[0].text)
+    assert (back.append, back.parts[0].text, back.last_chunk, back.version) == (False, "Hello", True, 1)
     assert (await harness.doc()).text == "Hello"
     assert not (await harness.versions())[-1].incomplete
 

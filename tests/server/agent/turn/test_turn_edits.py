@@ -77,6 +77,7 @@ async def test_the_new_text_grows_while_the_call_is_being_written() -> None:
     assert "".join(event.chunk for event in harness.told.of(EditChunk)) == "Short."
     assert harness.told.of(ArtifactChanged) == []
     assert harness.told.labels[-1] == "Editing doc.md…"
+    assert harness.told.tool_labels == ["Editing doc.md…"]
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn

@@ -1,32 +1,17 @@
 """The JSON-RPC route behind the guard. That its answers are those of the SDK's route: test_http_guard.py."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
-from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotFoundError
 from starlette.applications import Starlette
 
 from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.http_guard import Guard
-from tests.server.protocols.echo_handler import Echo
-
-
-class Failing(Echo):
-    """Streams `events` tasks, then raises."""
-
-    def __init__(self, events: int, error: Exception) -> None:
-        super().__init__()
-        self.events, self.error = events, error
-
-    async def on_subscribe_to_task(self, params: pb.SubscribeToTaskRequest, context: Any) -> AsyncIterator[pb.Task]:
-        for _ in range(self.events):
-            yield pb.Task(id=params.id)
-        raise self.error
+from tests.server.protocols.echo_handler import Failing
 
 
 async def subscribe(handler: Failing) -> httpx.Response:
@@ -34,6 +19,9 @@ async def subscribe(handler: Failing) -> httpx.Response:
     body = {"jsonrpc": "2.0", "id": "x", "method": "SubscribeToTask", "params": {"id": "t"}}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         return await client.post("/", json=body, headers={"A2A-Version": "1.0"})
+
+
+TASK = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
 
 
 def error_of(answer: dict[str, Any]) -> tuple[str, int, str]:
@@ -55,5 +43,5 @@ async def test_a_stream_fails_as_an_answer_before_its_first_event_and_as_its_las
         dict(line.split(": ", 1) for line in event.splitlines()) for event in later.text.strip().split("\r\n\r\n")
     ]
     assert [event.get("event") for event in events] == [None, None, "error"]
-    assert json.loads(events[0]["data"]) == {"jsonrpc": "2.0", "id": "x", "result": {"task": {"id": "t"}}}
+    assert json.loads(events[0]["data"]) == {"jsonrpc": "2.0", "id": "x", "result": {"task": TASK}}
     assert error_of(json.loads(events[-1]["data"])) == ("x", code, message)

@@ -108,7 +108,7 @@ def test_without_turn_events_the_streaming_events_say_nothing() -> None:
 
 def test_a_task_shows_its_status_history_and_artifacts() -> None:
     record = at(
-        ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("l", "Working…", label=True)),
+        label("Working…"),
         grows(False, "a"),
         grows(True, "b"),
         ev.StatusChanged(ev.State.COMPLETED, said("Done.")),
@@ -251,19 +251,88 @@ def test_a_reply_that_a_new_round_overwrites_is_not_sent_any_more() -> None:
 
 
 def test_a_label_is_marked_as_one() -> None:
-    label, word = projected(
-        ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("a", "Writing…", label=True)),
-        ev.StatusChanged(ev.State.WORKING, said("I write.")),
-    )
-    assert turn_fields(label) == {"epoch": 1, "generation": 2, "label": True}
+    labelled, word = projected(label("Writing…"), ev.StatusChanged(ev.State.WORKING, said("I write.")))
+    assert turn_fields(labelled) == {"epoch": 1, "generation": 2, "label": True}
     assert turn_fields(word) == {"epoch": 1, "generation": 3}
+
+
+# ------------------------------------------------------------------------------ labels
+
+PLAIN = [ActivatedExtensions(), ActivatedExtensions(canvas=True)]
+"""Those whose clients cannot tell a label from what the agent says."""
+
+
+def label(text: str, *, of_tool: bool = False, state: ev.State = ev.State.WORKING) -> ev.StatusChanged:
+    return ev.StatusChanged(state, ev.AgentMessage(f"l-{text}", text, label=True, of_tool=of_tool))
+
+
+def texts(events: Iterable[Any]) -> list[str]:
+    """The message of each status, empty for none."""
+    statuses = [event.status for event in events if not isinstance(event, pb.TaskArtifactUpdateEvent)]
+    return ["".join(part.text for part in status.message.parts) for status in statuses]
+
+
+def projected_at(activated: ActivatedExtensions, *timed: tuple[float, ev.TurnEvent]) -> list[A2AEvent]:
+    """What a client is sent for events so many seconds after the snapshot."""
+    projection = TaskProjection(BEGIN, activated, ends_at_pause=True)
+    given = [Entry(1, number, AT + timedelta(seconds=after), event) for number, (after, event) in enumerate(timed, 2)]
+    return [event for each in given for event in projection.project(each)]
+
+
+@pytest.mark.parametrize("activated", PLAIN, ids=str)
+def test_a_client_without_turn_events_is_told_what_is_written_and_no_other_label(
+    activated: ActivatedExtensions,
+) -> None:
+    waiting = label("Waiting: number 1 in the queue…", state=ev.State.SUBMITTED)
+    told = (waiting, label("Working…"), label("Writing r.md…", of_tool=True), label("Writing reply…"))
+    events = projected_at(activated, *enumerate((*told, ev.StatusChanged(ev.State.WORKING, said("I write.")))))
+    assert texts(events) == ["", "", "Writing r.md…", "", "I write."]
+    assert [event.status.state for event in events] == [pb.TASK_STATE_SUBMITTED, *[pb.TASK_STATE_WORKING] * 4]  # type: ignore[union-attr]
+    assert not any(event.status.HasField("message") for event in events[:2])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("activated", PLAIN, ids=str)
+@pytest.mark.parametrize("since", [-0.5, 0, 0.999])
+def test_it_is_told_one_at_most_in_a_second_by_the_time_of_the_entries(
+    activated: ActivatedExtensions, since: float
+) -> None:
+    first, soon, later = (label(name, of_tool=True) for name in "abc")
+    events = projected_at(activated, (5, first), (5 + since, soon), (6, later), (6, ev.StatusChanged(ev.State.FAILED)))
+    assert texts(events) == ["a", "", "c", ""]
+    assert texts(projected_at(activated, (5, first), (5, ev.StatusChanged(ev.State.WORKING, said("x"))))) == ["a", "x"]
+
+
+@pytest.mark.parametrize("activated", PLAIN, ids=str)
+def test_a_label_of_the_snapshot_counts(activated: ActivatedExtensions) -> None:
+    record = at(label("a", of_tool=True))
+    projection = TaskProjection(record, activated, ends_at_pause=True)
+    rest = [Entry(1, 3, record.changed_at + timedelta(seconds=after), label("b", of_tool=True)) for after in (0.5, 1)]
+    assert texts([*projection.begin(), *(event for each in rest for event in projection.project(each))]) == [
+        "a",
+        "",
+        "b",
+    ]
+
+
+@pytest.mark.parametrize("activated", [None, *PLAIN], ids=str)
+def test_a_working_task_is_read_with_the_labels_that_its_stream_has(activated: ActivatedExtensions | None) -> None:
+    assert texts([to_task(at(label("Writing reply…")), activated)]) == [""]
+    assert texts([to_task(at(label("Writing r.md…", of_tool=True)), activated)]) == ["Writing r.md…"]
+    assert texts([to_task(at(ev.StatusChanged(ev.State.WORKING, said("I write."))), activated)]) == ["I write."]
+
+
+def test_with_turn_events_every_label_is_told_at_once() -> None:
+    told = [label("Working…"), *(label(name, of_tool=True) for name in "abc")]
+    events = projected_at(ActivatedExtensions(turn=True), *((0, event) for event in told))
+    assert texts(events) == ["Working…", "a", "b", "c"]
+    assert texts([to_task(at(told[0]), ActivatedExtensions(turn=True))]) == ["Working…"]
 
 
 # ------------------------------------------------------------------------------- edits
 
 WHERE = Selection(4, 7)
 EDIT = (
-    ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("l", "Editing r.md…", label=True)),
+    label("Editing r.md…", of_tool=True),
     EditStarted("e1", "r", WHERE, "replace", 1),
     EditChunk("e1", "r", WHERE, "tw"),
     EditAborted("e1", "r", WHERE),
@@ -389,6 +458,6 @@ def test_a_rejection_says_in_its_message_which_version_is_current_whatever_is_ac
 
 
 def test_canvas_alone_is_not_told_of_turn_events_nor_of_labels_as_such() -> None:
-    label = ev.StatusChanged(ev.State.WORKING, ev.AgentMessage("l", "Writing…", label=True))
-    events = seen(ActivatedExtensions(canvas=True), ev.MessageStarted(1), ev.TextAdded(PLACE, "x"), label)
+    told = (ev.MessageStarted(1), ev.TextAdded(PLACE, "x"), label("Writing…"))
+    events = seen(ActivatedExtensions(canvas=True), *told)
     assert [fields_of(event, CANVAS) for event in events[1:]] == [{"epoch": 1, "generation": 4}]

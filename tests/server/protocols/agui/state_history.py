@@ -41,6 +41,14 @@ class Moment:
         store = store or self
         return CanvasState(self.record, store.artifacts, store.versions)
 
+    def closed(self, after: "Moment", event: ev.ArtifactChanged) -> "Moment":
+        """This moment with the draft closed: a change that closes a draft first makes two events in one step."""
+        made = after.versions[event.artifact_id][event.version - 1]
+        shown = Artifact(event.artifact_id, made.content, made.number, False, after.record.task_id)
+        others = (artifact for artifact in self.artifacts if artifact.artifact_id != event.artifact_id)
+        versions = after.versions[event.artifact_id][: made.number]
+        return Moment(after.record, (*others, shown), {**self.versions, event.artifact_id: versions})
+
 
 @dataclass
 class StoreHistory:
@@ -61,11 +69,14 @@ class StoreHistory:
 
         evented = EventedArtifactStore(self.store, listener(emit))
         for step in steps:
+            begun = len(events)
             try:
                 await (step.take(self.store, "other") if step.foreign else step.take(evented, task_id))
             except StoreError:
                 continue
             moments[-1] = await self.moment(record)
+            if len(events) > begun + 1:
+                moments[begun + 1] = moments[begun].closed(moments[begun + 1], events[begun])
         await evented.close_all()
         return moments, events
 

@@ -68,7 +68,7 @@ def assert_jsonrpc_10(answer: Json, message: str = DATABASE_UNAVAILABLE) -> None
     assert (answer["error"]["code"], answer["error"]["message"]) == (-32603, message)
     (info,) = answer["error"]["data"]
     assert (info["reason"], info["domain"]) == ("INTERNAL_ERROR", "a2a-protocol.org")
-    assert info["metadata"] == {"retryable": True}
+    assert info["metadata"] == {"retryable": "true"}
 
 
 def assert_jsonrpc_03(answer: Json, message: str = DATABASE_UNAVAILABLE) -> None:
@@ -83,7 +83,7 @@ def assert_status(payload: Json, message: str = DATABASE_UNAVAILABLE, status: st
     """A `google.rpc.Status`."""
     error = payload["error"]
     assert (error["code"], error["status"], error["message"]) == (503, status, message)
-    assert error["details"][0]["metadata"] == {"retryable": True}
+    assert error["details"][0]["metadata"] == {"retryable": "true"}
 
 
 def assert_503(response: httpx.Response, message: str = DATABASE_UNAVAILABLE, status: str = "UNAVAILABLE") -> None:
@@ -164,7 +164,6 @@ async def test_so_does_rest_03(away: Edge, method: str, path: str, body: Json | 
 
 
 async def test_a_03_jsonrpc_stream_that_never_begins_has_it_as_its_only_event(away: Edge) -> None:
-    """The SDK's adapter begins its answer before it asks for the first event."""
     async with streaming(away.http, "POST", "/", json=rpc("message/stream", {"message": MESSAGE_03})) as events:
         ((_, answer),) = [event async for event in events]
     assert_jsonrpc_03(answer)

@@ -1,9 +1,8 @@
-"""JSON-RPC requests from bytes to a call or a refusal, and messages of A2A 0.3."""
+"""JSON-RPC requests from bytes to a call or a refusal."""
 
 import json
 
 import pytest
-from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import (
     InvalidParamsError,
@@ -11,31 +10,23 @@ from a2a.utils.errors import (
     VersionNotSupportedError,
 )
 
+from a2a_canvas.server.protocols.guard.calls import Call
 from a2a_canvas.server.protocols.guard.checks import (
     BodyLimits,
 )
-from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, RpcCall, check_jsonrpc, check_legacy_proto
+from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc
 
 LIMITS = BodyLimits()
 
 
-def test_a_legacy_message_is_tried_all_the_way_to_the_10_one() -> None:
-    message = pb03.Message(message_id="m", role=pb03.ROLE_USER, content=[pb03.Part(text="x")])
-    assert check_legacy_proto(pb03.SendMessageRequest(request=message), LIMITS) is None
-    message.content[0].file.file_with_bytes = b"\xff"
-    refusal = check_legacy_proto(pb03.SendMessageRequest(request=message), LIMITS)
-    assert refusal is not None
-    assert refusal.kind is InvalidParamsError
-
-
-def call(method: object = "GetTask", version: str | None = "1.0", **members: object) -> RpcCall | RejectedCall:
+def call(method: object = "GetTask", version: str | None = "1.0", **members: object) -> Call | RejectedCall:
     request = {"jsonrpc": "2.0", "id": 7, "method": method, **members}
     return check_jsonrpc(json.dumps(request).encode(), version, LIMITS)
 
 
 @pytest.mark.parametrize("id_", ["a", 7, -1, None, 10**30])
 def test_a_call_keeps_its_id(id_: object) -> None:
-    assert call(id=id_) == RpcCall(id_, "GetTask", pb.GetTaskRequest())
+    assert call(id=id_) == Call("GetTask", pb.GetTaskRequest(), id=id_)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +80,7 @@ def test_params_are_an_object(params: object) -> None:
 
 
 def test_an_unknown_method_is_left_to_the_route_and_an_unknown_version_is_not() -> None:
-    assert call("Nope") == RpcCall(7, "Nope")
+    assert call("Nope") == Call("Nope", None, id=7)
     for method in ("Nope", "GetTask", "tasks/get"):
         rejected = call(method, "9.9")
         assert isinstance(rejected, RejectedCall)
@@ -124,3 +115,8 @@ def test_a_legacy_call_that_cannot_become_a_10_one_has_invalid_params(method: st
     rejected = call(method, None, params=params)
     assert isinstance(rejected, RejectedCall)
     assert (rejected.refusal.kind, rejected.legacy) == (InvalidParamsError, True)
+
+
+def test_a_legacy_call_has_the_operation_and_the_params_of_10() -> None:
+    params = pb.GetTaskRequest(id="t", history_length=3)
+    assert call("tasks/get", None, params={"id": "t", "historyLength": 3}) == Call("GetTask", params, True, 7)

@@ -1,0 +1,112 @@
+"""Runs the operation of a `Call`, whatever its binding and version, and writes what it answers as A2A's JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from a2a.compat.v0_3 import conversions
+from a2a.compat.v0_3.context_builders import V03ServerCallContextBuilder
+from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.server.routes.common import DefaultServerCallContextBuilder, serialize_list_tasks_response
+from a2a.types import a2a_pb2 as pb
+from a2a.utils import json_utils
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from starlette.requests import Request
+
+from a2a_canvas.server.protocols.edge.sse_response import begun, sse_event
+from a2a_canvas.server.protocols.guard.calls import Call
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EventStream:
+    """The events of a streaming operation. `first` is None if there are none; it may be under way (`begun`)."""
+
+    first: asyncio.Future[Message | None]
+    rest: AsyncIterator[Message]
+
+    async def encoded(self, write: Callable[[Message], Json]) -> AsyncGenerator[bytes, None]:
+        """The events of an `SseResponse`."""
+        event = await self.first
+        while event is not None:
+            yield sse_event(json_utils.dumps(write(event)))
+            event = await anext(self.rest, None)
+
+
+class Operations:
+    """The eleven operations of a handler, by name."""
+
+    def __init__(self, handler: RequestHandler) -> None:
+        default = DefaultServerCallContextBuilder()
+        self._context, self._legacy_context = default.build, V03ServerCallContextBuilder(default).build
+        self._streaming: Mapping[str, Callable[..., AsyncIterator[Any]]] = {
+            "SendStreamingMessage": handler.on_message_send_stream,
+            "SubscribeToTask": handler.on_subscribe_to_task,
+        }
+        self._unary: Mapping[str, Callable[..., Awaitable[Any]]] = {
+            "SendMessage": handler.on_message_send,
+            "GetTask": handler.on_get_task,
+            "ListTasks": handler.on_list_tasks,
+            "CancelTask": handler.on_cancel_task,
+            "CreateTaskPushNotificationConfig": handler.on_create_task_push_notification_config,
+            "GetTaskPushNotificationConfig": handler.on_get_task_push_notification_config,
+            "ListTaskPushNotificationConfigs": handler.on_list_task_push_notification_configs,
+            "DeleteTaskPushNotificationConfig": handler.on_delete_task_push_notification_config,
+            "GetExtendedAgentCard": handler.on_get_extended_agent_card,
+        }
+
+    def streams(self, call: Call) -> bool:
+        return call.operation in self._streaming
+
+    async def run(self, call: Call, request: Request) -> Message | EventStream | None:
+        """The answer of the operation. What fails before a stream begins is raised here."""
+        context = (self._legacy_context if call.legacy else self._context)(request)
+        if self.streams(call):
+            events = self._streaming[call.operation](call.params, context)
+            return EventStream(await begun(anext(events, None)), events)
+        answer: Message | None = await self._unary[call.operation](call.params, context)
+        return answer
+
+
+# ------------------------------------------------------------------------- writing
+
+_ALTERNATIVES: Mapping[type[Message], str] = {
+    pb.Task: "task",
+    pb.Message: "message",
+    pb.TaskStatusUpdateEvent: "statusUpdate",
+    pb.TaskArtifactUpdateEvent: "artifactUpdate",
+}
+"""The members of `SendMessageResponse` and `StreamResponse`."""
+
+_LEGACY: Mapping[type[Message], Callable[[Any], Any]] = {
+    pb.Task: conversions.to_compat_task,
+    pb.Message: conversions.to_compat_message,
+    pb.TaskStatusUpdateEvent: conversions.to_compat_task_status_update_event,
+    pb.TaskArtifactUpdateEvent: conversions.to_compat_task_artifact_update_event,
+}
+
+
+def event_json(event: Message) -> Json:
+    """An event of a stream, or the answer to `SendMessage`, in 1.0."""
+    return {_ALTERNATIVES[type(event)]: MessageToDict(event)}
+
+
+def answer_json(call: Call, answer: Message) -> Json:
+    """The answer of an operation that does not stream, in 1.0."""
+    match call.params, answer:
+        case pb.SendMessageRequest(), _:
+            return event_json(answer)
+        case pb.ListTasksRequest(), pb.ListTasksResponse():
+            return serialize_list_tasks_response(answer, call.params.include_artifacts)
+        case _:
+            return MessageToDict(answer)
+
+
+def to_legacy(answer: Message) -> Any:
+    """An event or an answer as the SDK's model of it in 0.3. Push configs and cards are never answered."""
+    return _LEGACY[type(answer)](answer)
