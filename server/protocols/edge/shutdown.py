@@ -206,6 +206,6 @@ async def exit_of_plain_uvicorn() -> None:
     uvicorn tells an application only after its last answer, which may be a stream without end.
     """
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
-    plain = isinstance(server, uvicorn.Server) and not isinstance(server, GracefulServer)
-    while not (plain and server.should_exit):  # noqa: ASYNC110 - uvicorn has no event for it
+    plain = server if isinstance(server, uvicorn.Server) and not isinstance(server, GracefulServer) else None
+    while not (plain and plain.should_exit):  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(EXIT_POLL_SECONDS)
