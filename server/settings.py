@@ -112,7 +112,7 @@ class Settings(BaseSettings):
     thinking: str = Field(
         "auto", description="whether a Claude model thinks before it answers: 'auto' (if it thinks adaptively) or 'off'"
     )
-    expose_thinking: bool = Field(False, description="show the model's thinking to AG-UI clients")
+    expose_thinking: bool = Field(True, description="show the model's thinking to clients of turn:v1 and AG-UI")
     on_disconnect: str = Field(
         "continue", description="a task whose last AG-UI client disconnects: 'continue' or 'cancel'"
     )

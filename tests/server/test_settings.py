@@ -37,14 +37,14 @@ VALUES: dict[str, tuple[str, Any]] = {
     "max_output_tokens": ("800", 800),
     "context_window": ("32768", 32_768),
     "thinking": ("off", "off"),
-    "expose_thinking": ("true", True),
+    "expose_thinking": ("false", False),
     "on_disconnect": ("cancel", "cancel"),
     "shutdown_grace": ("30", 30.0),
     "log_level": ("DEBUG", "debug"),
 }
 """What is written, and what it is read as."""
 SERVER = "postgresql://USER:PASSWORD@HOST/DATABASE"
-SWITCHES = {"advertise_0_3": "--no-advertise-0.3", "expose_thinking": "--expose-thinking"}
+SWITCHES = {"advertise_0_3": "--no-advertise-0.3", "expose_thinking": "--no-expose-thinking"}
 """The options that take no value, as they must be given for what `VALUES` expects."""
 
 
@@ -129,7 +129,7 @@ def test_the_defaults_are_those_of_a_server_for_oneself() -> None:
     assert (settings.host, settings.port, settings.grpc_port) == ("127.0.0.1", 8000, None)
     assert (settings.model, settings.database, settings.advertise_0_3) == (None, "sqlite:///a2a-canvas.db", True)
     assert (settings.keep_journals, settings.keep_versions, settings.keep_contexts) == (1, None, None)
-    assert (settings.expose_thinking, settings.on_disconnect) == (False, "continue")
+    assert (settings.expose_thinking, settings.on_disconnect) == (True, "continue")
 
 
 @pytest.mark.parametrize(

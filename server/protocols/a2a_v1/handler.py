@@ -72,12 +72,16 @@ class A2AHandler(RequestHandler):
         runtime: runs the tasks.
         card: its input modes are checked.
         limits: the sizes that a message may have.
+        expose_thinking: clients of turn:v1 may see the model's thinking.
     """
 
-    def __init__(self, runtime: Runtime, card: pb.AgentCard, limits: BodyLimits | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, card: pb.AgentCard, limits: BodyLimits | None = None, *, expose_thinking: bool = True
+    ) -> None:
         self._runtime = runtime
         self._card = card
         self._limits = limits or BodyLimits()
+        self._expose_thinking = expose_thinking
 
     @_unary
     async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task:
@@ -129,7 +133,12 @@ class A2AHandler(RequestHandler):
     async def _events(
         self, following: TaskSubscription, context: ServerCallContext, *, ends_at_pause: bool
     ) -> AsyncGenerator[A2AEvent, None]:
-        projection = TaskProjection(following.snapshot, _activated(context), ends_at_pause=ends_at_pause)
+        projection = TaskProjection(
+            following.snapshot,
+            _activated(context),
+            ends_at_pause=ends_at_pause,
+            expose_thinking=self._expose_thinking,
+        )
         for event in projection.begin():
             yield event
         if projection.ends(following.snapshot.state):
