@@ -29,7 +29,7 @@ from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import without_media
 from a2a_canvas.server.agent.models.claude_events import EventMapper
 from a2a_canvas.server.agent.models.claude_params import OptionalField, ThinkingMode, to_params, without_thinking
-from a2a_canvas.server.agent.models.event_stream import EventStreamDecoder
+from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
 
 logger = logging.getLogger(__name__)
 

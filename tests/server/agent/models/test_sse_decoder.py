@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.models.event_stream import EventStreamDecoder, ServerSentEvent
+from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder, ServerSentEvent
 
 STREAM = ": a comment\nevent: one\ndata: {\ndata:  }\nid: 7\n\ndata:grüße 😀\n\nevent: none\n\nevent:two\ndata\n\n"
 EVENTS = [ServerSentEvent("one", "{\n }"), ServerSentEvent("", "grüße 😀"), ServerSentEvent("two", "")]
