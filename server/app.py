@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.agent.model import LLM, close_llm
 from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
@@ -149,7 +149,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             Middleware(ShutdownMiddleware, shutdown=shutdown),
             Middleware(ExtensionsEcho),
         ],
-        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime),
+        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm),
     )
     app.state.shutdown = shutdown
     app.router.redirect_slashes = False  # an unknown path is 404
@@ -191,7 +191,13 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, backend: Backend |
 
 
 def _lifespan(
-    settings: Settings, shutdown: Shutdown, handler: A2AHandler, budget: BodyBudget, backend: Backend, runtime: Runtime
+    settings: Settings,
+    shutdown: Shutdown,
+    handler: A2AHandler,
+    budget: BodyBudget,
+    backend: Backend,
+    runtime: Runtime,
+    llm: LLM,
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -211,6 +217,7 @@ def _lifespan(
             watch.cancel()
             await shutdown()
             await backend.stop()
+            await close_llm(llm)
 
     return lifespan
 

@@ -22,7 +22,10 @@ from a2a.utils.errors import (
 )
 from google.protobuf.struct_pb2 import Struct, Value
 
+from a2a_canvas.server.agent.models.rehearsal import Rehearsal
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.edge import sse_response
+from a2a_canvas.server.settings import Settings
 from tests.server.app_server import (
     WAYS,
     Served,
@@ -631,6 +634,19 @@ async def test_frames_change_how_many_events_come_but_not_what_they_say() -> Non
         await stream.rest()
     assert text_of(stream.task) == WRITTEN
     assert said(stream.task.status) == "I wrote report."
+
+
+async def test_a_server_that_stops_closes_the_connections_of_its_model() -> None:
+    closed = asyncio.Event()
+
+    class Connected(Rehearsal):
+        async def aclose(self) -> None:
+            closed.set()
+
+    app = create_app(Settings(database="memory"), Connected())
+    async with app.router.lifespan_context(app):
+        assert not closed.is_set()
+    assert closed.is_set()
 
 
 async def test_a_server_that_stops_tells_the_watchers_of_its_tasks() -> None:
