@@ -121,11 +121,17 @@ class A2AHandler(RequestHandler):
         return await self._runtime.send(Incoming(parsed, _owner(context), message.context_id, message.task_id))
 
     def _check_media_types(self, message: pb.Message) -> None:
-        """Raises `ContentTypeNotSupportedError`. If the card accepts plain text, any text is accepted."""
+        """Raises `ContentTypeNotSupportedError`.
+
+        If the card accepts plain text, any text is accepted; if it accepts JSON, a data part is, whatever its type: it
+        is JSON.
+        """
         taken = set(self._card.default_input_modes)
         for part in message.parts:
             bare = part.media_type.partition(";")[0].strip().lower()
-            if bare and bare not in taken and not (bare.startswith("text/") and "text/plain" in taken):
+            is_text = bare.startswith("text/") and "text/plain" in taken
+            is_json = part.HasField("data") and "application/json" in taken
+            if bare and bare not in taken and not (is_text or is_json):
                 raise ContentTypeNotSupportedError(
                     f"Media type {bare} is not supported. Send text, or one of {', '.join(sorted(taken))}."
                 )
