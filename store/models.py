@@ -98,6 +98,11 @@ class Content:
         part = text_of(self.parts)
         return part.text if part else ""
 
+    @property
+    def size(self) -> int:
+        """Bytes of its parts."""
+        return sum(part.size for part in self.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:

@@ -42,7 +42,7 @@ from a2a_canvas.server.agent.intent import Converse, Intent, Operation
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.store.changes import AppendParts, apply, compact
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
-from a2a_canvas.store.models import Author, Content, Parts
+from a2a_canvas.store.models import Author, Content, Parts, text_part
 from a2a_canvas.store.text.rope import Rope
 
 
@@ -58,12 +58,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class TaskArtifact:
-    """An artifact as a task left it, or, while the task works, as it is now."""
+    """An artifact as a task left it, or, while the task works, as it is now.
+
+    Attributes:
+        pruned: the content of the version was removed by the retention rules; `content` says so (`pruned_content`).
+    """
 
     artifact_id: str
     content: Content
     version: int
     author: Author
+    pruned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,11 @@ def fold(record: TaskRecord, entry: Entry) -> TaskRecord:
     vars(successor).update(vars(record), epoch=entry.epoch, generation=entry.generation)
     vars(successor).update(_changes(record, entry.event, entry.at))
     return successor
+
+
+def pruned_content(name: str, version: int) -> Content:
+    """What is shown in place of a version that was pruned: its name, and an empty text, which nobody takes for it."""
+    return Content(name, f"The content of version {version} is no longer stored.", (text_part(""),))
 
 
 def is_durable(state: State, event: TurnEvent) -> bool:

@@ -4,28 +4,59 @@ Rule 1: every write to a row of an artifact raises its `revision`, so a document
         is up to date. This holds within one `incarnation`: an artifact that was removed and is written again starts at
         revision 0 and version 1, and has nothing in common with the first one.
 Rule 2: if a document has grown, only the new versions are read, unless old ones were pruned meanwhile.
+Rule 3: a version that is stored as an edit is read with the versions below it, each once, however many need it.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from itertools import islice
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Select, Table, and_, select
+from sqlalchemy import ColumnElement, Select, Table, and_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.models import Artifact, Content, Document, Ref
-from a2a_canvas.store.sql.rows import ArtifactHead, Piece, StoredDocument, VersionRow, content_of, document_of
+from a2a_canvas.store.sql.rows import (
+    ArtifactHead,
+    Piece,
+    StoredDocument,
+    VersionRow,
+    content_of,
+    contents_of,
+    document_of,
+)
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 from a2a_canvas.store.text.unicode import replace_unstorable
+
+T = TypeVar("T")
 
 Key = tuple[str, str]
 """Context id and artifact id as in the rows (`key_of`)."""
 
 CACHED = 64 * 1024 * 1024
 """Bytes of documents in the cache."""
+KEYS_PER_QUERY = 100
+"""Rows that one statement names."""
+
+
+class VersionKey(NamedTuple):
+    """A version. The ids are as in the rows."""
+
+    context_id: str
+    artifact_id: str
+    number: int
+
+    @property
+    def artifact(self) -> Key:
+        return self.context_id, self.artifact_id
+
+    @staticmethod
+    def of(context_id: str, artifact_id: str, number: int) -> VersionKey:
+        return VersionKey(replace_unstorable(context_id), replace_unstorable(artifact_id), number)
 
 
 def key_of(ref: Ref) -> Key:
@@ -50,6 +81,15 @@ async def read_heads(connection: AsyncConnection, context_id: str) -> dict[str, 
     return {artifact_id: each for artifact_id, each in found.items() if each.exists}
 
 
+async def read_heads_of(connection: AsyncConnection, keys: Iterable[Key]) -> dict[Key, ArtifactHead]:
+    """The rows of some artifacts."""
+    key, found = (artifacts.c.context_id, artifacts.c.artifact_id), dict[Key, ArtifactHead]()
+    for some in _batches(keys):
+        query = select(*key, *_columns(artifacts, ArtifactHead)).where(tuple_(*key).in_(some))
+        found |= {(row[0], row[1]): ArtifactHead(*row[2:]) for row in await connection.execute(query)}
+    return found
+
+
 async def _document(
     connection: AsyncConnection, key: Key, found: ArtifactHead, known: StoredDocument | None
 ) -> StoredDocument:
@@ -68,8 +108,8 @@ async def read_artifacts(
     if not found:
         return []
     chains: dict[str, list[VersionRow]] = defaultdict(list)
-    for artifact_id, *row in await connection.execute(_chains(context_id, _current(context_id, found))):
-        chains[artifact_id].append(VersionRow(*row))
+    for key, version in await _read_chains(connection, _current(context_id, found)):
+        chains[key.artifact_id].append(version)
     pieces: dict[str, list[Piece]] = defaultdict(list)
     query = select(drafts.c.artifact_id, *_columns(drafts, Piece)).where(_among(drafts, context_id, found))
     for artifact_id, *row in await connection.execute(query.order_by(drafts.c.artifact_id, drafts.c.seq)):
@@ -86,30 +126,49 @@ def _artifact(artifact_id: str, head: ArtifactHead, chain: Sequence[VersionRow],
     return Artifact(artifact_id, shown, head.current, open, head.changed_by, never_completed)
 
 
-async def version_content(connection: AsyncConnection, key: Key, number: int) -> Content:
-    """A version's content, reading only the versions that it is stored as an edit of."""
-    begin = select(*_links()).where(_of(versions, key), versions.c.number == number)
-    rows = [VersionRow(*row) for _, *row in await connection.execute(_chains(key[0], begin))]
-    return content_of(ArtifactHead(), rows, ())
+async def version_contents(connection: AsyncConnection, keys: Iterable[VersionKey]) -> dict[VersionKey, Content]:
+    """The contents of versions, without those that were pruned."""
+    found: dict[VersionKey, Content] = {}
+    for some in _batches(keys):
+        chosen = select(*_VERSION_KEY).where(tuple_(*_VERSION_KEY).in_(some))
+        chains: dict[Key, list[VersionRow]] = defaultdict(list)
+        for key, row in await _read_chains(connection, chosen):
+            chains[key.artifact].append(row)
+        read = {artifact: contents_of(rows) for artifact, rows in chains.items()}
+        found |= {key: content for key in some if (content := read.get(key.artifact, {}).get(key.number))}
+    return found
 
 
-def _links() -> list[ColumnElement[Any]]:
-    return [versions.c.artifact_id, *_columns(versions, VersionRow)]
+_VERSION_KEY = (versions.c.context_id, versions.c.artifact_id, versions.c.number)
 
 
 def _current(context_id: str, artifact_ids: Iterable[str]) -> Select[Any]:
     current = and_(versions.c.artifact_id == artifacts.c.artifact_id, versions.c.number == artifacts.c.current)
     joined = and_(versions.c.context_id == artifacts.c.context_id, current)
-    return select(*_links()).join_from(artifacts, versions, joined).where(_among(artifacts, context_id, artifact_ids))
+    return (
+        select(*_VERSION_KEY).join_from(artifacts, versions, joined).where(_among(artifacts, context_id, artifact_ids))
+    )
 
 
-def _chains(context_id: str, chosen: Select[Any]) -> Any:
-    """The chosen versions, and for each one those that it is stored as an edit of."""
-    begin = chosen.cte("chain", recursive=True)
-    parent = and_(versions.c.artifact_id == begin.c.artifact_id, versions.c.number == begin.c.parent)
-    below = select(*_links()).join_from(begin, versions, and_(versions.c.context_id == context_id, parent))
-    chain = begin.union_all(below.where(begin.c.replacement.is_not(None)))
-    return select(chain).order_by(chain.c.artifact_id, chain.c.number)
+async def _read_chains(connection: AsyncConnection, chosen: Select[Any]) -> list[tuple[VersionKey, VersionRow]]:
+    """The chosen versions and those that they are stored as edits of, in order (rule 3)."""
+    links = chosen.cte("links", recursive=True)
+    parents = select(versions.c.context_id, versions.c.artifact_id, versions.c.parent)
+    edited = and_(_linked(links), versions.c.replacement.is_not(None))
+    links = links.union(parents.join_from(links, versions, edited))
+    query = select(*_VERSION_KEY[:2], *_columns(versions, VersionRow)).join_from(links, versions, _linked(links))
+    rows = ((row, VersionRow(*row[2:])) for row in await connection.execute(query))
+    return sorted(((VersionKey(row[0], row[1], version.number), version) for row, version in rows), key=itemgetter(0))
+
+
+def _linked(links: Any) -> ColumnElement[bool]:
+    return and_(*(column == links.c[column.name] for column in _VERSION_KEY))
+
+
+def _batches(keys: Iterable[T]) -> Iterator[list[T]]:
+    ordered = iter(keys)
+    while some := [*islice(ordered, KEYS_PER_QUERY)]:
+        yield some
 
 
 async def _pieces(connection: AsyncConnection, key: Key, found: ArtifactHead) -> list[Piece]:
@@ -144,16 +203,20 @@ class Cache:
         self._size = 0
         self._entries: OrderedDict[Key, tuple[StoredDocument, int]] = OrderedDict()
 
+    def last(self, key: Key) -> StoredDocument | None:
+        """The document as it was when it was used last."""
+        return self._entries.get(key, (None, 0))[0]
+
     def fresh(self, key: Key, found: ArtifactHead) -> StoredDocument | None:
         """The document, if it is up to date with the artifact's row."""
-        known = self._get(key, found)
+        known = self.earlier(key, found)
         return known if known and known.head.revision == found.revision else None
 
     async def read(self, connection: AsyncConnection, key: Key, found: ArtifactHead) -> StoredDocument:
         """The document, given its artifact's row."""
         read = self.fresh(key, found)
         if read is None:
-            read = await _document(connection, key, found, self._get(key, found))
+            read = await _document(connection, key, found, self.earlier(key, found))
             self.put(key, read)
         return read
 
@@ -168,8 +231,8 @@ class Cache:
         self._entries.clear()
         self._size = 0
 
-    def _get(self, key: Key, found: ArtifactHead) -> StoredDocument | None:
-        """The artifact in its present state or an earlier one."""
+    def earlier(self, key: Key, found: ArtifactHead) -> StoredDocument | None:
+        """The document in its present state or an earlier one, given its artifact's row."""
         known, _ = self._entries.get(key, (None, 0))
         if known is None or known.head.incarnation != found.incarnation or known.head.revision > found.revision:
             return None

@@ -112,9 +112,9 @@ class StoredDocument:
     def size(self) -> int:
         """Bytes in memory, approximately; text that versions share is counted once."""
         document = self.document
-        size = _size(document.draft.shown) if document.draft else 0
+        size = document.draft.shown.size if document.draft else 0
         for version, depth in zip(document.versions, self.depths, strict=True):
-            size += 500 + (version.edited.length if depth and version.edited else _size(version.content))
+            size += 500 + (version.edited.length if depth and version.edited else version.content.size)
         return size
 
 
@@ -155,6 +155,20 @@ def content_of(head: ArtifactHead, chain: Iterable[VersionRow], pieces: Sequence
     return draft.shown if draft else closed or Content()
 
 
+def contents_of(chain: Iterable[VersionRow]) -> dict[int, Content]:
+    """The contents of the versions of an artifact, without those that were pruned.
+
+    Args:
+        chain: some versions and those that they are stored as edits of, in order.
+    """
+    found: dict[int, Content] = {}
+    for row in chain:
+        content = _content(row, found.get(row.parent))
+        if content is not None:
+            found[row.number] = content
+    return found
+
+
 def _content(row: VersionRow, base: Content | None) -> Content | None:
     if row.content is not None:
         return _from_json(row.content)
@@ -183,10 +197,6 @@ def _with_piece(content: Content, piece: Piece) -> Content:
 def _from_json(text: str) -> Content:
     content: Content = decode(text, Content)
     return content
-
-
-def _size(content: Content) -> int:
-    return sum(part.size for part in content.parts)
 
 
 # -------------------------------------------------------------------------- to rows

@@ -36,6 +36,7 @@ from a2a_canvas.store.sql.commit import COMMIT_TIMEOUT, GroupCommit
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import Cache, key_of
 from a2a_canvas.store.sql.rows import ArtifactHead
+from a2a_canvas.store.sql.version_contents import VersionContents
 from a2a_canvas.store.sql.writing import Write
 from a2a_canvas.store.text.unicode import replace_unstorable
 
@@ -46,6 +47,9 @@ class SqlArtifactStore:
     Args:
         holder: this replica.
         limits: limits of one artifact.
+
+    Attributes:
+        version_contents: for rows that name versions.
     """
 
     def __init__(
@@ -57,8 +61,8 @@ class SqlArtifactStore:
         self._limits = limits or Limits()
         self._cache = Cache()
         self._leases = Leases(database, holder, self._cache, self._release_if_idle)
+        self.version_contents = VersionContents(self._leases, self._cache)
         self._touched: set[ArtifactLease] = set()
-        commits.join(self)
 
     def forget(self) -> None:
         """Drop everything in memory, and what is staged: this replica has lost its lease."""

@@ -73,12 +73,16 @@ class A2AHandler(RequestHandler):
         runtime: runs the tasks.
         card: its input modes are checked.
         limits: the sizes that a message may have.
+        expose_thinking: clients of turn:v1 may see the model's thinking.
     """
 
-    def __init__(self, runtime: Runtime, card: pb.AgentCard, limits: BodyLimits | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, card: pb.AgentCard, limits: BodyLimits | None = None, *, expose_thinking: bool = True
+    ) -> None:
         self._runtime = runtime
         self._card = card
         self._limits = limits or BodyLimits()
+        self._expose_thinking = expose_thinking
 
     @_unary
     async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task:
@@ -118,11 +122,17 @@ class A2AHandler(RequestHandler):
         return await self._runtime.send(Incoming(parsed, _owner(context), message.context_id, message.task_id))
 
     def _check_media_types(self, message: pb.Message) -> None:
-        """Raises `ContentTypeNotSupportedError`. If the card accepts plain text, any text is accepted."""
+        """Raises `ContentTypeNotSupportedError`.
+
+        If the card accepts plain text, any text is accepted; if it accepts JSON, a data part is, whatever its type: it
+        is JSON.
+        """
         taken = set(self._card.default_input_modes)
         for part in message.parts:
             bare = part.media_type.partition(";")[0].strip().lower()
-            if bare and bare not in taken and not (bare.startswith("text/") and "text/plain" in taken):
+            is_text = bare.startswith("text/") and "text/plain" in taken
+            is_json = part.HasField("data") and "application/json" in taken
+            if bare and bare not in taken and not (is_text or is_json):
                 raise ContentTypeNotSupportedError(
                     f"Media type {bare} is not supported. Send text, or one of {', '.join(sorted(taken))}."
                 )
@@ -130,7 +140,12 @@ class A2AHandler(RequestHandler):
     async def _events(
         self, following: TaskSubscription, context: ServerCallContext, *, ends_at_pause: bool
     ) -> AsyncGenerator[A2AEvent, None]:
-        projection = TaskProjection(following.snapshot, _activated(context), ends_at_pause=ends_at_pause)
+        projection = TaskProjection(
+            following.snapshot,
+            _activated(context),
+            ends_at_pause=ends_at_pause,
+            expose_thinking=self._expose_thinking,
+        )
         for event in projection.begin():
             yield event
         if projection.ends(following.snapshot.state):

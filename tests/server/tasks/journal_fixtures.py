@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -16,6 +18,7 @@ from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.commit import GroupCommit
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.sql_artifact_store import SqlArtifactStore
 from tests.database_fixtures import postgresql_url, sqlite_url
 
 Make = Callable[[Callable[[], datetime]], Awaitable[Journal]]
@@ -73,9 +76,10 @@ async def _in(url: str) -> AsyncIterator[Make]:
         await lease.register()
         commits.start()
         open_commits.append(commits)
-        return PromptJournal(
-            database, commits, lease, lambda connection, tasks, contexts: notify(connection, Notification()), now
-        )
+        versions = SqlArtifactStore(database, commits, lease).version_contents
+        journal = PromptJournal(database, commits, lease, versions, _notify, now)
+        commits.join(journal)
+        return journal
 
     async def close() -> None:
         while open_commits:
@@ -86,6 +90,10 @@ async def _in(url: str) -> AsyncIterator[Make]:
     finally:
         await close()
         await database.close()
+
+
+async def _notify(connection: AsyncConnection, tasks: object, contexts: object) -> None:
+    await notify(connection, Notification())
 
 
 def _unexpected() -> None:

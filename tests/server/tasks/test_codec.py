@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.model import ModelText, Thinking, ToolResult, ToolUse, Usage
 from a2a_canvas.server.tasks import codec
-from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskArtifact, TaskRecord
+from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskArtifact, TaskRecord, pruned_content
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_part
 from a2a_canvas.store.text.rope import Rope
@@ -90,6 +90,42 @@ def test_what_is_written_by_hand_is_what_the_library_would_write(parts, append) 
     change = ev.ArtifactChanged("doc", "d.md", "", append, parts, False, 3, "agent", 2)
     for event in (change, *EVENTS):
         assert codec.event_to_json(event) == codec._event_to_json(event)
+
+
+CONTENT = Content("d.md", "A draft.", (text_part("x", "text/plain"), DataPart({"a": 1})))
+CLOSED = Entry(2, 7, AT, ev.ArtifactChanged("doc", "d.md", "A draft.", False, CONTENT.parts, True, 3, "agent", 2))
+
+
+def test_a_change_that_names_its_version_reads_again_with_the_content_of_it() -> None:
+    page = codec.entries_to_json([CLOSED], naming={7})
+    assert "A draft." not in page
+    assert list(codec.entries_of_json(2, page, {("doc", 3): CONTENT})) == [CLOSED]
+
+
+def test_artifacts_that_name_their_versions_read_again_with_the_contents_of_them() -> None:
+    artifacts = {"doc": TaskArtifact("doc", CONTENT, 3, "agent"), "draft": TaskArtifact("draft", CONTENT, 1, "user")}
+    written = codec.artifacts_to_json(artifacts, naming={"doc"})
+    assert written.count("A draft.") == 1
+    assert codec.artifacts_of_json(written, {("doc", 3): CONTENT}) == artifacts
+
+
+def test_what_was_pruned_has_its_name_and_says_so() -> None:
+    gone = pruned_content("d.md", 3)
+    assert (gone.name, gone.description) == ("d.md", "The content of version 3 is no longer stored.")
+    assert gone.text == ""
+    written = codec.artifacts_to_json({"doc": TaskArtifact("doc", CONTENT, 3, "user")}, naming={"doc"})
+    read = codec.artifacts_of_json(written)
+    assert read == {"doc": TaskArtifact("doc", gone, 3, "user", pruned=True)}
+    assert codec.artifacts_to_json(read, naming={"doc"}) == written
+    [entry] = codec.entries_of_json(2, codec.entries_to_json([CLOSED], naming={7}))
+    assert isinstance(entry.event, ev.ArtifactChanged)
+    assert (entry.event.name, entry.event.description, entry.event.parts) == (gone.name, gone.description, gone.parts)
+
+
+def test_the_names_of_a_row_read_again_as_they_were_written() -> None:
+    named = (codec.NamedVersion("doc", 3, 12), codec.NamedVersion("é", 1, 0))
+    assert codec.names_of_json(codec.names_to_json(named)) == named
+    assert (codec.names_to_json(()), codec.names_of_json(None)) == (None, ())
 
 
 def test_a_task_reads_again_as_it_was_written() -> None:

@@ -47,6 +47,7 @@ class SqlStoreHarness:
         self.replica = replica
         self.commits = GroupCommit(database, self._lose, self._drop, spacing=0)
         self.store = SqlArtifactStore(database, self.commits, replica, limits)
+        self.commits.join(self.store)
 
     def _lose(self) -> None:
         self.lost += 1

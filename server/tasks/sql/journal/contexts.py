@@ -18,6 +18,7 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.tasks.codec import NO_CONTENTS
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.journal.context_log import (
     ContextArtifact,
@@ -30,12 +31,14 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
     decode_entries,
     fold_readable,
+    read_contents,
     read_tasks,
     tasks_in,
 )
 from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, latest_changes, pages
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.version_contents import VersionContents
 from a2a_canvas.store.text.unicode import replace_unstorable
 
 
@@ -58,10 +61,15 @@ class _Tail(Log[ContextEntry]):
 
 
 class ContextTails:
-    """The contexts that are followed here, each as long as it is referenced. Reads raise `Unavailable` if they fail."""
+    """The contexts that are followed here, each as long as it is referenced. Reads raise `Unavailable` if they fail.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        versions: the contents of versions.
+    """
+
+    def __init__(self, database: Database, versions: VersionContents) -> None:
         self._database = database
+        self._versions = versions
         self._tails: WeakValueDictionary[str, _Tail] = WeakValueDictionary()
         self._reading: set[asyncio.Task[None]] = set()
 
@@ -119,23 +127,24 @@ class ContextTails:
             await self.refresh(context_ids)
 
     async def _read_on(self, tail: _Tail) -> None:
-        ours = select(pages.c.task_id, pages.c.epoch, pages.c.position, pages.c.entries)
-        ours = ours.where(pages.c.context_id == tail.context_id).order_by(pages.c.position)
+        ours = select(pages).where(pages.c.context_id == tail.context_id).order_by(pages.c.position)
         async with tail.reading:
             async with self._database.read() as connection:
                 incarnation, newest = await _read_position(connection, tail.context_id)
                 found = (await connection.execute(ours.where(pages.c.position > tail.at.position))).all()
+                contents = await read_contents(connection, found, self._versions)
             if tail.at.incarnation not in (None, incarnation):
                 tail.fail(StreamLost())
             if incarnation is None or tail.failure:
                 return
-            position = tail.at.position
+            position, named = tail.at.position, contents.get(tail.context_id, NO_CONTENTS)
             for page in found:
                 try:
-                    changes = [entry for entry in decode_entries(page) if isinstance(entry.event, ArtifactChanged)]
+                    entries = decode_entries(page, named)
                 except Unreadable:
                     tail.fail(StreamLost())  # a new subscription begins with what can be read
                     return
+                changes = [entry for entry in entries if isinstance(entry.event, ArtifactChanged)]
                 if page.position - len(changes) != position:
                     break
                 for place, entry in enumerate(changes, position + 1):
@@ -153,7 +162,7 @@ class ContextTails:
             changed = select(latest_changes).where(latest_changes.c.context_id == context_id)
             last = (await connection.execute(changed.order_by(latest_changes.c.position))).all()
             writers = tasks_in((context_id, task_id) for task_id in {row.task_id for row in last})
-            rows = await read_tasks(connection, select(*ALL_COLUMNS).where(writers)) if last else []
+            rows = await read_tasks(connection, select(*ALL_COLUMNS).where(writers), self._versions) if last else []
         found = {record.task_id: record for record in await fold_readable(rows)}
         artifacts = {
             row.artifact_id: ContextArtifact(

@@ -3,6 +3,8 @@
 Rule 1: rows are read in a transaction and folded after it, so that the transaction is short.
 Rule 2: no step of the event loop folds more than `FOLD_SLICE` entries, so that the heartbeat is on time.
 Rule 3: a task whose rows cannot be decoded fails only the requests for it.
+Rule 4: the versions that rows name are read in the same transaction, those of all rows together; none for a list
+        without artifacts.
 """
 
 from __future__ import annotations
@@ -20,11 +22,22 @@ from sqlalchemy import Row, Select, and_, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import AgentMessage, State, Transcript
-from a2a_canvas.server.tasks.codec import artifacts_of_json, entries_of_json, record_of_json, transcript_of_json
+from a2a_canvas.server.tasks.codec import (
+    NO_CONTENTS,
+    Contents,
+    artifacts_of_json,
+    entries_of_json,
+    names_of_json,
+    record_of_json,
+    transcript_of_json,
+)
 from a2a_canvas.server.tasks.errors import TaskNotFound, Unreadable
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, task_contexts, tasks
+from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.reading import VersionKey
+from a2a_canvas.store.sql.version_contents import VersionContents
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +57,8 @@ HEAD_COLUMNS = (
     *(tasks.c.context_id, tasks.c.task_id, tasks.c.owner, tasks.c.state, tasks.c.changed_at),
     *(tasks.c.generation, tasks.c.snapshot, tasks.c.head),
 )
-"""The columns that `read_tasks` needs; `tasks.c.transcript` and `tasks.c.artifacts` may be added."""
-ALL_COLUMNS = (*HEAD_COLUMNS, tasks.c.transcript, tasks.c.artifacts)
+"""The columns that `read_tasks` needs; the rest of `ALL_COLUMNS` may be added."""
+ALL_COLUMNS = (*HEAD_COLUMNS, tasks.c.transcript, tasks.c.artifacts, tasks.c.named)
 
 
 def to_microseconds(at: datetime) -> int:
@@ -72,20 +85,38 @@ class TaskRows:
     Attributes:
         row: of `ALL_COLUMNS` or fewer.
         pages: those after its snapshot.
+        contents: of the versions that they name.
     """
 
     row: Row[Any]
     pages: Sequence[Row[Any]]
+    contents: Contents
 
 
-async def read_tasks(connection: AsyncConnection, chosen: Select[Any]) -> list[TaskRows]:
+async def read_tasks(connection: AsyncConnection, chosen: Select[Any], versions: VersionContents) -> list[TaskRows]:
     """The rows of a query for `ALL_COLUMNS` or fewer."""
     rows = (await connection.execute(chosen)).all()
     behind = await _pages(connection, [row for row in rows if row.generation > row.snapshot])
-    return [TaskRows(row, behind.get(row.task_id, ())) for row in rows]
+    naming = [each for row in rows if hasattr(row, "named") for each in (row, *behind.get(row.task_id, ()))]
+    contents = await read_contents(connection, naming, versions)
+    return [TaskRows(row, behind.get(row.task_id, ()), contents.get(row.context_id, NO_CONTENTS)) for row in rows]
 
 
-async def read_record(database: Database, task_id: str) -> TaskRecord:
+async def read_contents(
+    connection: AsyncConnection, rows: Iterable[Row[Any]], versions: VersionContents
+) -> dict[str, Contents]:
+    """The contents of the versions that rows of tasks or pages name, by context; without those that were pruned."""
+    names = {(row.context_id, each.artifact_id, each.number) for row in rows for each in names_of_json(row.named)}
+    keys = {name: VersionKey.of(*name) for name in names}
+    read = await versions.read(connection, {*keys.values()})
+    found: dict[str, dict[tuple[str, int], Content]] = defaultdict(dict)
+    for (context_id, artifact_id, number), key in keys.items():
+        if key in read:
+            found[context_id][artifact_id, number] = read[key]
+    return dict(found)
+
+
+async def read_record(database: Database, task_id: str, versions: VersionContents) -> TaskRecord:
     """The current record of a task.
 
     Raises:
@@ -95,7 +126,7 @@ async def read_record(database: Database, task_id: str) -> TaskRecord:
     async with database.read() as connection:
         context_id = await read_context_id(connection, task_id)
         ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id
-        found = await read_tasks(connection, select(*ALL_COLUMNS).where(*ours))
+        found = await read_tasks(connection, select(*ALL_COLUMNS).where(*ours), versions)
     if not found:
         raise TaskNotFound(task_id)
     return await fold_task(found[0])
@@ -108,9 +139,9 @@ async def fold_task(task: TaskRows) -> TaskRecord:
         Unreadable: its rows cannot be decoded.
     """
     try:
-        record, count = _snapshot(task.row), 0
+        record, count = _snapshot(task.row, task.contents), 0
         for page in task.pages:
-            for entry in entries_of_json(page.epoch, page.entries):
+            for entry in entries_of_json(page.epoch, page.entries, task.contents):
                 record, count = fold(record, entry), count + 1
                 if count % FOLD_SLICE == 0:
                     await asyncio.sleep(0)
@@ -157,12 +188,12 @@ def decode_transcripts(texts: Mapping[str, str]) -> tuple[Transcript, ...]:
     return tuple(found)
 
 
-def _snapshot(row: Row[Any]) -> TaskRecord:
+def _snapshot(row: Row[Any], contents: Contents) -> TaskRecord:
     parts: dict[str, Any] = {}
     if hasattr(row, "transcript"):
         parts["transcript"] = transcript_of_json(row.transcript)
     if hasattr(row, "artifacts"):
-        parts["artifacts"] = artifacts_of_json(row.artifacts)
+        parts["artifacts"] = artifacts_of_json(row.artifacts, contents)
     return replace(record_of_json(row.head), **parts)
 
 
@@ -178,25 +209,29 @@ async def _pages(connection: AsyncConnection, rows: Sequence[Row[Any]]) -> dict[
     return found
 
 
-async def entries_after(connection: AsyncConnection, record: TaskRecord) -> list[Entry]:
+async def entries_after(connection: AsyncConnection, record: TaskRecord, versions: VersionContents) -> list[Entry]:
     """The entries of a task after the last one in `record`.
 
     Raises:
         Unreadable: they cannot be decoded.
     """
     chosen = _behind(record.context_id, record.task_id, record.generation)
-    found = await connection.execute(select(pages).where(chosen).order_by(pages.c.first))
-    return [entry for page in found for entry in decode_entries(page)]
+    found = (await connection.execute(select(pages).where(chosen).order_by(pages.c.first))).all()
+    contents = (await read_contents(connection, found, versions)).get(record.context_id, NO_CONTENTS)
+    return [entry for page in found for entry in decode_entries(page, contents)]
 
 
-def decode_entries(page: Any) -> list[Entry]:
+def decode_entries(page: Any, contents: Contents) -> list[Entry]:
     """The entries of a page.
+
+    Args:
+        contents: of the versions that it names.
 
     Raises:
         Unreadable: they cannot be decoded.
     """
     try:
-        return list(entries_of_json(page.epoch, page.entries))
+        return list(entries_of_json(page.epoch, page.entries, contents))
     except Exception as error:
         raise Unreadable(page.task_id) from error
 

@@ -1,8 +1,10 @@
 """The tables of tasks. Every one is keyed by `context_id`, but for two directories: task -> context, message -> task.
 
 `tasks` has the columns that are queried, and a snapshot of the record at generation `snapshot`: `head` (all but the
-next two), `transcript` and `artifacts`. Entries after it are in `pages`: one row of entries for each commit. Times are
-microseconds since 1970, but `replicas.heartbeat_at` is seconds by the database's own clock.
+next two), `transcript` and `artifacts`. Entries after it are in `pages`: one row of entries for each commit. A closed
+version is not repeated there: the artifacts of a task, and the entries that close versions, name it (`codec.py`). The
+column `named` has all names of the row, with sizes. Times are microseconds since 1970, but `replicas.heartbeat_at` is
+seconds by the database's own clock.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ tasks = Table(
     Column("head", Text, nullable=False),
     Column("transcript", Text, nullable=False),
     Column("artifacts", Text, nullable=False),
+    Column("named", Text),  # the versions that `artifacts` names; null for none
     Index("tasks_by_owner", "owner", "changed_at", "task_id"),
     Index("tasks_by_state", "state", "replica"),
 )
@@ -53,6 +56,7 @@ pages = Table(
     Column("epoch", Integer, nullable=False),
     Column("position", BigInteger),  # in the context, of its last artifact change; null if it has none
     Column("entries", Text, nullable=False),
+    Column("named", Text),  # the versions that `entries` names; null for none
     Index("pages_by_position", "context_id", "position"),
 )
 
@@ -93,6 +97,14 @@ message_keys = Table(
     Column("accepted_at", BigInteger, nullable=False),
     Index("message_keys_by_time", "accepted_at"),
     Index("message_keys_by_context", "context_id"),
+)
+
+rewrites = Table(
+    "rewrites",  # of the rows that an older version has written, each until it is done (`rewriting.py`)
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("context_id", Text, nullable=False),  # these two: the last task that is done; empty at first
+    Column("task_id", Text, nullable=False),
 )
 
 replicas = Table(

@@ -4,7 +4,9 @@ Rule 1: if the epoch of a task in the database is not that of its entries, the t
 Rule 2: a task's record is saved when it begins, when it settles, and in between when one is due (`logs.py`). Its
         entries are written once, and stay for subscribers that have still to read them.
 Rule 3: a transaction that is retried writes the same rows.
-Rule 4: a new row of a context gets a new incarnation, because the context may have been removed before.
+Rule 4: an entry that closes a version, and the saved record of a task, name the version if the store has it with just
+        this content, committed or in this transaction. Otherwise they have the content: drafts, above all.
+Rule 5: a new row of a context gets a new incarnation, because the context may have been removed before.
 """
 
 from __future__ import annotations
@@ -21,7 +23,13 @@ from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.tasks.codec import artifacts_to_json, entries_to_json, record_to_json, transcript_to_json
+from a2a_canvas.server.tasks.codec import (
+    artifacts_to_json,
+    entries_to_json,
+    names_to_json,
+    record_to_json,
+    transcript_to_json,
+)
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_reading import tasks_in, to_microseconds
@@ -35,9 +43,11 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch
+from a2a_canvas.server.tasks.sql.journal.named_versions import Names, named_by_entries, named_by_records
 from a2a_canvas.store.models import new_incarnation
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import insert
+from a2a_canvas.store.sql.version_contents import VersionContents
 
 MAX_SAVED_CHARACTERS = 1_000_000
 """Approximate limit of the saved records of working tasks in one transaction; the others follow in the next one."""
@@ -74,6 +84,7 @@ class JournalWork:
 
     Args:
         replica: the id of this replica when the work was collected.
+        versions: the contents of versions.
         committed: called with the batches when they are durable.
     """
 
@@ -82,15 +93,21 @@ class JournalWork:
         batches: Sequence[TaskBatch],
         replica: str,
         at: datetime,
+        versions: VersionContents,
         notify: Notify,
         committed: Callable[[Sequence[TaskBatch]], None],
     ) -> None:
         self._batches = batches
         self._replica = replica
         self._at = at
+        self._versions = versions
         self._notify = notify
         self._committed = committed
         self._incarnation = new_incarnation()
+        self._named = {
+            batch.newest.task_id: named_by_entries(batch.newest.context_id, batch.entries, versions)
+            for batch in batches
+        }
         self._page_characters: dict[str, int] = {}
         self._saved_characters: dict[str, int] = {}
 
@@ -120,7 +137,7 @@ class JournalWork:
         for batch in self._batches:
             by_context[batch.newest.context_id].append(batch)
         return {
-            context_id: JournalWork(batches, self._replica, self._at, self._notify, self._committed)
+            context_id: JournalWork(batches, self._replica, self._at, self._versions, self._notify, self._committed)
             for context_id, batches in by_context.items()
         }
 
@@ -150,7 +167,7 @@ class JournalWork:
                 "cancel_requested": False,
                 **_key(record),
                 **_status_columns(record),
-                **_record_columns(record),
+                **_record_columns(record, {}),
             }
             for each in new
             if (record := each.batch.created)
@@ -215,7 +232,8 @@ class JournalWork:
                 "last": each.batch.entries[-1].generation,
                 "epoch": each.batch.newest.epoch,
                 "position": each.position + each.changes if each.changes else None,
-                "entries": entries_to_json(each.batch.entries),
+                "entries": entries_to_json(each.batch.entries, named := self._named[each.batch.newest.task_id]),
+                "named": names_to_json(named.values()),
             }
             for each in placed
         ]
@@ -225,8 +243,10 @@ class JournalWork:
 
     async def _update(self, connection: AsyncConnection, batches: Sequence[TaskBatch]) -> None:
         records = [batch.newest for batch in batches]
-        saved = {record.task_id: _record_columns(record) for record in records if record.state.settled}
-        saved |= await self._due_records([batch for batch in batches if not batch.newest.state.settled])
+        settled = [record for record in records if record.state.settled]
+        names = await named_by_records(connection, settled, self._versions)
+        saved = {record.task_id: _record_columns(record, names[record.task_id]) for record in settled}
+        saved |= await self._due_records(connection, [batch for batch in batches if not batch.newest.state.settled])
         self._saved_characters = {task_id: _characters(columns) for task_id, columns in saved.items()}
         alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for record in records:
@@ -239,7 +259,9 @@ class JournalWork:
             of_row: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
             await connection.execute(update(tasks).where(*this).values(of_row), rows)
 
-    async def _due_records(self, batches: Iterable[TaskBatch]) -> dict[str, dict[str, Any]]:
+    async def _due_records(
+        self, connection: AsyncConnection, batches: Iterable[TaskBatch]
+    ) -> dict[str, dict[str, Any]]:
         """The saved records of working tasks that are most overdue."""
         overdue = [(batch.log.overdue(self._page_characters[batch.newest.task_id]), batch.newest) for batch in batches]
         found: dict[str, dict[str, Any]] = {}
@@ -247,7 +269,8 @@ class JournalWork:
         for characters, record in sorted(overdue, key=itemgetter(0), reverse=True):
             if characters <= 0 or room <= 0:
                 break
-            found[record.task_id] = _record_columns(record)
+            names = await named_by_records(connection, [record], self._versions)
+            found[record.task_id] = _record_columns(record, names[record.task_id])
             room -= _characters(found[record.task_id])
             await asyncio.sleep(0)
         return found
@@ -311,12 +334,13 @@ def _status_columns(record: TaskRecord) -> dict[str, Any]:
     }
 
 
-def _record_columns(record: TaskRecord) -> dict[str, Any]:
+def _record_columns(record: TaskRecord, names: Names) -> dict[str, Any]:
     return {
         "snapshot": record.generation,
         "head": record_to_json(replace(record, transcript=(), artifacts={})),
         "transcript": transcript_to_json(record.transcript),
-        "artifacts": artifacts_to_json(record.artifacts),
+        "artifacts": artifacts_to_json(record.artifacts, names),
+        "named": names_to_json(names.values()),
     }
 
 

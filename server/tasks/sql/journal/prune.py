@@ -40,7 +40,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 )
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.database import Database, text_size
-from a2a_canvas.store.sql.reading import Key
+from a2a_canvas.store.sql.reading import Key, VersionKey
 from a2a_canvas.store.sql.rows import ArtifactHead, content_json
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
@@ -338,7 +338,8 @@ def _edits_of(key: Key, going: Sequence[int]) -> Select[Any]:
 
 
 async def _store_whole(connection: AsyncConnection, key: Key, number: int) -> list[int]:
-    whole = content_json(await reading.version_content(connection, key, number))
+    edit = VersionKey(*key, number)
+    whole = content_json((await reading.version_contents(connection, [edit]))[edit])
     one = update(versions).where(_of(versions, key), versions.c.number == number)
     await connection.execute(one.values(content=whole, replacement=None))
     return []

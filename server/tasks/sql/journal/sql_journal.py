@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ScalarSelect, Select, func, select, tuple_
+from sqlalchemy import ScalarSelect, Select, func, null, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import Transcript, TurnEvent
+from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
@@ -41,6 +42,7 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.commit import COMMIT_TIMEOUT, GroupCommit
 from a2a_canvas.store.sql.database import Database, text_size
+from a2a_canvas.store.sql.version_contents import VersionContents
 
 SIZE_BATCH = 4
 """Tasks whose sizes are read together to find out how many fit into an answer."""
@@ -50,6 +52,7 @@ class SqlJournal:
     """A `Journal`, and a participant of the group commit. Reads raise `Unavailable` if they fail.
 
     Args:
+        versions: the contents of versions.
         now: the clock.
     """
 
@@ -58,21 +61,22 @@ class SqlJournal:
         database: Database,
         commits: GroupCommit,
         replica: LeaseHolder,
+        versions: VersionContents,
         notify: Notify,
         now: Callable[[], datetime],
     ) -> None:
         self._database = database
         self._commits = commits
         self._replica = replica
+        self._versions = versions
         self._notify = notify
         self._now = now
         self._running: dict[str, TaskLog] = {}
-        self._tails = TaskTails(database, self.runs_here)
+        self._tails = TaskTails(database, versions, self.runs_here)
         self._dirty: dict[str, TaskLog] = {}
         self._taken: dict[str, str] = {}  # task by deduplication key, of the tasks in `_running`
-        self._contexts = ContextTails(database)
+        self._contexts = ContextTails(database, versions)
         self._closed = False
-        commits.join(self)
 
     # ----------------------------------------------------------------------- appending
 
@@ -158,7 +162,9 @@ class SqlJournal:
     def collect(self) -> JournalWork | None:
         dirty, self._dirty = self._dirty, {}
         batches = [log.take_batch() for log in dirty.values()]
-        return JournalWork(batches, self._replica.id, self._now(), self._notify, self._committed) if batches else None
+        if not batches:
+            return None
+        return JournalWork(batches, self._replica.id, self._now(), self._versions, self._notify, self._committed)
 
     def _committed(self, batches: Sequence[TaskBatch]) -> None:
         for batch in batches:
@@ -238,7 +244,7 @@ class SqlJournal:
         log = self._running.get(task_id)
         if log and not log.unsaved_new:
             return log.record
-        return await read_record(self._database, task_id)
+        return await read_record(self._database, task_id, self._versions)
 
     async def follow(self, task_id: str) -> TaskSubscription:
         log = self._running.get(task_id)
@@ -250,7 +256,7 @@ class SqlJournal:
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
         query = select(*ALL_COLUMNS).where(tasks.c.context_id == context_id).order_by(tasks.c.number)
         async with self._database.read() as connection:
-            found = await read_tasks(connection, query)
+            found = await read_tasks(connection, query, self._versions)
         return tuple(await fold_readable(found))
 
     async def has_context(self, context_id: str, owner: str) -> bool:
@@ -290,7 +296,7 @@ class SqlJournal:
         async with self._database.read() as connection:
             total = await connection.scalar(select(func.count()).select_from(tasks).where(*matching))
             limit = await self._count_fitting(connection, page, query)
-            found = await read_tasks(connection, page.limit(limit + 1))
+            found = await read_tasks(connection, page.limit(limit + 1), self._versions)
         shown = [await fold_for_list(task) for task in found[:limit]]
         return TaskPage(tuple(shown), int(total or 0), len(found) > limit)
 
@@ -300,11 +306,12 @@ class SqlJournal:
             return query.limit
         shown = (tasks.c.artifacts, tasks.c.transcript) if query.artifacts else ()
         size = text_size(connection, tasks.c.head) + sum(text_size(connection, text) for text in shown)
+        named = tasks.c.named if query.artifacts else null()
         sizes: list[int] = []
         # A few at a time: SQLite reads a text for its length.
-        found = await connection.stream_scalars(page.with_only_columns(size).limit(query.limit))
+        found = await connection.stream(page.with_only_columns(size, named).limit(query.limit))
         async for several in found.partitions(SIZE_BATCH):
-            sizes += several
+            sizes += [own + sum(each.size for each in names_of_json(names)) for own, names in several]
             if sum(sizes) > query.max_bytes:
                 break
         await found.close()

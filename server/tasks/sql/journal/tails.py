@@ -14,17 +14,20 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import entries_after, r
 from a2a_canvas.server.tasks.sql.journal.journal_tables import tasks
 from a2a_canvas.server.tasks.sql.journal.logs import TaskLog
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.version_contents import VersionContents
 
 
 class TaskTails:
     """The logs of tasks, each as long as it is referenced. Reads raise `Unavailable` if they fail.
 
     Args:
+        versions: the contents of versions.
         runs_here: whether this replica runs a task: then its log is ahead of the database, and is not read.
     """
 
-    def __init__(self, database: Database, runs_here: Callable[[str], bool]) -> None:
+    def __init__(self, database: Database, versions: VersionContents, runs_here: Callable[[str], bool]) -> None:
         self._database = database
+        self._versions = versions
         self._runs_here = runs_here
         self._logs: WeakValueDictionary[str, TaskLog] = WeakValueDictionary()
 
@@ -51,7 +54,7 @@ class TaskTails:
         while True:
             log = self._logs.get(task_id)
             if log is None or log.failure:
-                fresh = TaskLog(await read_record(self._database, task_id))
+                fresh = TaskLog(await read_record(self._database, task_id, self._versions))
                 # Another request may have made one meanwhile.
                 log = self._logs.get(task_id)
                 if log is None or log.failure:
@@ -86,7 +89,7 @@ class TaskTails:
         async with log.reading:
             try:
                 async with self._database.read() as connection:
-                    entries = await entries_after(connection, log.record)
+                    entries = await entries_after(connection, log.record, self._versions)
                     first = entries[0].generation if entries else 1 + await _generation(connection, log.record)
             except Unreadable:
                 log.fail(StreamLost())  # a new subscription raises `Unreadable`

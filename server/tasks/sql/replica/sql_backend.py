@@ -68,11 +68,13 @@ class SqlBackend:
         self._database = database
         self.commits = GroupCommit(database, self._on_lease_lost, self._on_unwritable, spacing=spacing)
         self._lease = Lease(database, timing)
-        self.commits.join(self._lease)
-        self.journal = SqlJournal(database, self.commits, self._lease, _notify_written, now)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
+        versions = self.store.version_contents
+        self.journal = SqlJournal(database, self.commits, self._lease, versions, _notify_written, now)
+        for participant in (self._lease, self.journal, self.store):
+            self.commits.join(participant)
         self._inbox = Inbox(database, self.journal, now)
-        self._takeover = Takeover(database, self._lease, now)
+        self._takeover = Takeover(database, self._lease, versions, now)
         self._limit = ShutdownLimit(database, self.commits, grace)
         self.ownership = SqlOwnership(
             database, self.commits, self.journal, self._lease, self._takeover, self._inbox, self._limit

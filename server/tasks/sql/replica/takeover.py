@@ -38,6 +38,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, replicas, 
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.version_contents import VersionContents
 
 logger = logging.getLogger(__name__)
 
@@ -71,12 +72,16 @@ class Takeover:
     """Takes over tasks for the replica of a lease. Every method raises `Unavailable` while the database cannot be used.
 
     Args:
+        versions: the contents of versions.
         now: the clock.
     """
 
-    def __init__(self, database: Database, lease: Lease, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, database: Database, lease: Lease, versions: VersionContents, now: Callable[[], datetime]
+    ) -> None:
         self._database = database
         self._lease = lease
+        self._versions = versions
         self._now = now
         self._maybe_not_running: set[tuple[str, str]] = set()
 
@@ -154,7 +159,8 @@ class Takeover:
             Unreadable: its rows cannot be decoded.
         """
         async with self._database.read() as connection:
-            found = await read_tasks(connection, select(*ALL_COLUMNS, tasks.c.cancel_requested).where(_still(claim)))
+            claimed = select(*ALL_COLUMNS, tasks.c.cancel_requested).where(_still(claim))
+            found = await read_tasks(connection, claimed, self._versions)
         if not found:
             return None
         record = replace(await fold_task(found[0]), epoch=claim.epoch)

@@ -28,6 +28,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     message_keys,
     pages,
     replicas,
+    rewrites,
     task_contexts,
     tasks,
 )
@@ -47,6 +48,7 @@ NOW = datetime(2030, 6, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 OLD, YOUNG = NOW - 10 * DAY, NOW - 2 * DAY
 KEEP = Retention(5 * DAY, 5 * DAY, 5 * DAY)
+OF_NO_CONTEXT = {"replicas", "rewrites"}
 Url = Callable[[Path], str]
 
 
@@ -160,7 +162,7 @@ async def test_many_tasks_go_in_several_transactions(database: Database) -> None
 def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_directory() -> None:
     keyed = {table for table in metadata.tables.values() if table.primary_key.columns.keys()[0] == "context_id"}
     assert set(IN_CONTEXT) == keyed
-    assert set(metadata.tables.values()) - keyed == {task_contexts, message_keys, replicas}
+    assert set(metadata.tables.values()) - keyed == {task_contexts, message_keys, rewrites, replicas}
 
 
 async def add_artifact(database: Database, context_id: str, at: datetime = OLD, **values: Any) -> None:
@@ -194,7 +196,7 @@ async def add_artifact(database: Database, context_id: str, at: datetime = OLD, 
 async def contexts_of(database: Database) -> dict[str, set[str]]:
     """The contexts of which there is a row, by table."""
     rows = await everything(database)
-    return {name: {row.context_id for row in rows[name]} for name in rows if name != "replicas"}
+    return {name: {row.context_id for row in rows[name]} for name in rows if name not in OF_NO_CONTEXT}
 
 
 @pytest.fixture(params=[prune_module.LARGE_CONTEXT_BYTES, 0], ids=["at once", "thinned out before"])
@@ -210,7 +212,7 @@ async def test_a_context_goes_with_all_it_has_and_another_stays_with_all_it_has(
     pruned = await prune(database, Retention(5 * DAY, contexts=5 * DAY), NOW, dry_run=False)
     assert (pruned.contexts, pruned.journals, pruned.versions) == (1, 0, 0)
     assert pruned.bytes == 30 + 6 + 2 + 2
-    assert await contexts_of(database) == {name: {"young"} for name in metadata.tables if name != "replicas"}
+    assert await contexts_of(database) == {name: {"young"} for name in metadata.tables if name not in OF_NO_CONTEXT}
 
 
 async def beginning(database: Database) -> None:

@@ -21,10 +21,9 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, m
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.replica import notifications as wakeups_of
-from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
-from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Takeover
+from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
 from a2a_canvas.store.models import Limits, Ref
@@ -182,8 +181,8 @@ class Mute:
 
     def __init__(self, url: str) -> None:
         self._database = Database(url)
-        self._lease = Lease(self._database, LeaseTiming())
-        self._takeover = Takeover(self._database, self._lease, lambda: datetime.now(UTC))
+        backend = SqlBackend(self._database, lambda: datetime.now(UTC), Limits())
+        self._lease, self._takeover = backend._lease, backend._takeover
 
     async def __aenter__(self) -> "Mute":
         await self._lease.register()

@@ -1,0 +1,55 @@
+"""The versions that the rows of tasks and pages name in place of repeating their contents.
+
+Rule: a version is named where the store has it with exactly the content that would be written, committed or staged for
+      the same transaction. What is pruned was named before, and stays so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.tasks.codec import NamedVersion
+from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord
+from a2a_canvas.store.models import Content
+from a2a_canvas.store.sql.reading import VersionKey, version_contents
+from a2a_canvas.store.sql.version_contents import VersionContents
+
+Names = dict[str, NamedVersion]
+"""Versions by the ids of their artifacts."""
+
+
+def named_by_entries(context_id: str, entries: Sequence[Entry], versions: VersionContents) -> dict[int, NamedVersion]:
+    """The versions that staged entries name, by the generations of the entries."""
+    found = {}
+    for entry in entries:
+        match entry.event:
+            case ArtifactChanged(append=False, last_chunk=True) as event:
+                content = Content(event.name, event.description, event.parts)
+                if versions.staged(VersionKey.of(context_id, event.artifact_id, event.version)) == content:
+                    found[entry.generation] = NamedVersion(event.artifact_id, event.version, content.size)
+            case _:
+                pass
+    return found
+
+
+async def named_by_records(
+    connection: AsyncConnection, records: Sequence[TaskRecord], versions: VersionContents
+) -> dict[str, Names]:
+    """The versions that the artifacts of tasks name, by the ids of the tasks."""
+    changed = [(record, each, _key(record, each)) for record in records for each in record.artifacts.values()]
+    contents = {key: content for *_, key in changed if (content := versions.staged(key))}
+    missing = {key for _, each, key in changed if key not in contents and not each.pruned}
+    contents |= await version_contents(connection, missing)
+    names: dict[str, Names] = {record.task_id: {} for record in records}
+    for record, each, key in changed:
+        if each.pruned or contents.get(key) == each.content:
+            size = 0 if each.pruned else each.content.size
+            names[record.task_id][each.artifact_id] = NamedVersion(each.artifact_id, each.version, size)
+    return names
+
+
+def _key(record: TaskRecord, artifact: TaskArtifact) -> VersionKey:
+    return VersionKey.of(record.context_id, artifact.artifact_id, artifact.version)
