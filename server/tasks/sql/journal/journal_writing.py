@@ -224,7 +224,7 @@ class JournalWork:
         rows = [
             {
                 **_key(each.batch.newest),
-                "first": each.batch.entries[0].generation,
+                "first": each.batch.first,
                 "last": each.batch.entries[-1].generation,
                 "epoch": each.batch.newest.epoch,
                 "position": each.position + each.changes if each.changes else None,
