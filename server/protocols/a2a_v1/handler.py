@@ -19,7 +19,7 @@ from a2a_canvas.server.agent.events import StatusChanged
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
-from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_required, check_text, user_message
+from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_required, check_tenant, check_text, user_message
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection, to_task
 from a2a_canvas.server.protocols.edge.http_requests import owner_of_user
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
@@ -37,6 +37,7 @@ M = TypeVar("M", bound=Message)
 def _checked(params: Message) -> Iterator[None]:
     check_required(params)
     check_ids(params)
+    check_tenant(params)
     try:
         yield
     except Exception as error:
