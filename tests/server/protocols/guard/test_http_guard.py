@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 import json
 import logging
 import re
@@ -188,7 +189,6 @@ def content(response: httpx.Response) -> object:
     [
         ("SendMessage", {"message": MESSAGE}, None),
         ("SendStreamingMessage", {"message": MESSAGE}, "0.3"),
-        ("message/send", {"message": {}}, None),
         ("GetTask", None, "1.0"),
         ("GetTask", {"id": 1}, "1.0"),
         ("Nope", {}, "1.0"),
@@ -359,7 +359,7 @@ async def test_other_content_types_are_refused_in_each_form(content_type: str) -
     assert error["details"][0]["reason"] == "CONTENT_TYPE_NOT_SUPPORTED"
 
 
-@pytest.mark.parametrize("version", ["9.9", "garbage", "0.2", "1.0, 0.3", "\xff"])
+@pytest.mark.parametrize("version", ["1", "1.1", "1.99", "9.9", "garbage", "0.2", "1.0, 0.3", "\xff"])
 async def test_versions_that_we_do_not_speak_are_refused_in_each_form(version: str) -> None:
     headers = {**JSON, "a2a-version": version.encode("latin-1")}
     for method in ("SendMessage", "message/send", "Nope"):
@@ -367,6 +367,34 @@ async def test_versions_that_we_do_not_speak_are_refused_in_each_form(version: s
     for path in ("/rest/message:send", "/rest/v1/message:send"):
         error = assert_rest_error(await ask("POST", path, headers, b"{}"))
         assert error["details"][0]["reason"] == "VERSION_NOT_SUPPORTED"
+
+
+@pytest.mark.parametrize("name", ["A2A-Version", "a2a-version", "A2A-VERSION"])
+@pytest.mark.parametrize("header", [{}, {"a2a-version": ""}], ids=["no header", "an empty header"])
+async def test_the_query_can_name_the_version(name: str, header: dict[str, str]) -> None:
+    """A browser's `EventSource` cannot set a header."""
+    body = {"message": MESSAGE}
+    answer = await ask("POST", f"/?{name}=1.0", {**JSON, **header}, rpc("SendMessage", body))
+    assert answer.json()["result"]["task"]["id"] == "t"
+    stream = await ask("GET", f"/rest/tasks/x:subscribe?{name}=1.0", header)
+    assert stream.headers["content-type"].startswith("text/event-stream")
+    sent = await ask("POST", f"/rest/message:send?{name}=1.0", {**JSON, **header}, json.dumps(body).encode())
+    assert sent.status_code == 200
+
+
+@pytest.mark.parametrize("query", ["A2A-Version=1.0", "A2A-Version=9.9", "a2a-version=%E2%82%AC"])
+async def test_a_version_in_the_header_beats_one_in_the_query(query: str) -> None:
+    old = await ask("POST", f"/?{query}", {**JSON, "a2a-version": "0.3"}, rpc("tasks/get", {"id": "x"}))
+    assert old.json()["result"]["id"] == "x"
+
+
+@pytest.mark.parametrize("version", ["", "0.3", "1.1", "%E2%82%AC", "1.0%0d%0aX: y"])
+async def test_a_version_in_the_query_is_checked_as_one_in_the_header(version: str) -> None:
+    error = assert_rest_error(await ask("GET", f"/rest/tasks/x?A2A-Version={version}"))
+    assert error["details"][0]["reason"] == "VERSION_NOT_SUPPORTED"
+    assert (
+        assert_jsonrpc_error(await ask("POST", f"/?A2A-Version={version}", JSON, rpc("GetTask", {})))["code"] == -32009
+    )
 
 
 async def test_a_refused_field_is_named_in_message_and_details() -> None:
@@ -572,6 +600,12 @@ async def test_an_unknown_state_is_no_filter_that_lets_everything_through(params
     assert field in assert_rest_error(await ask("GET", f"/rest/tasks?{query}", V1))["message"]
 
 
+async def test_a_method_of_03_with_the_version_of_10_is_version_not_supported() -> None:
+    for method in ("message/send", "message/stream", "tasks/get"):
+        error = assert_jsonrpc_error(await ask("POST", "/", V1, rpc(method, {})))
+        assert error["code"] == -32009
+
+
 @pytest.mark.parametrize("state", ["TASK_STATE_WORKING", "2", "TASK_STATE_UNSPECIFIED"])
 async def test_a_known_state_passes_by_name_and_by_number(state: str) -> None:
     assert "result" in (await ask("POST", "/", V1, rpc("ListTasks", {"status": state}))).json()
@@ -614,3 +648,25 @@ async def test_of_many_requests_at_once_one_passes_in_each_step_of_the_loop_in_o
     assert [number for number, _ in passed] == [number for number in range(20) if number != 3]
     at = [step for _, step in passed]
     assert len(set(at)) == len(at)
+
+
+# --------------------------------------------------------------------------- compressed bodies
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip", "x"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/rest/message:send", "/rest/message:stream", "/rest/v1/message:send", "/rest/tasks/t:cancel", "/healthz"],
+)
+async def test_a_compressed_body_is_refused_unread_on_every_route(path: str, encoding: str) -> None:
+    body = gzip.compress(rpc("GetTask", {"id": "t"}))
+    response = await ask("POST", path, V1 | {"content-encoding": encoding}, body)
+    assert (response.status_code, response.headers["accept-encoding"]) == (415, "identity")
+    error = response.json()["error"]
+    assert error["message"] == "Send the body without Content-Encoding"
+    assert error["code"] == (-32005 if path == "/" else 415)
+
+
+async def test_a_body_that_says_it_is_not_compressed_is_read() -> None:
+    response = await ask("POST", "/", V1 | {"content-encoding": "identity"}, rpc("GetTask", {"id": "t"}))
+    assert response.json()["result"]["id"] == "t"
