@@ -21,6 +21,7 @@ from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
 from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_required, check_tenant, check_text, user_message
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON
 from a2a_canvas.server.protocols.edge.http_requests import owner_of_user
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.errors import TaskFinished
@@ -145,6 +146,7 @@ class A2AHandler(RequestHandler):
             _activated(context),
             ends_at_pause=ends_at_pause,
             expose_thinking=self._expose_thinking,
+            as_json=context.state.get(AS_JSON, False),
         )
         for event in projection.begin():
             yield event
