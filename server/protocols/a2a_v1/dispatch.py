@@ -23,20 +23,23 @@ from a2a_canvas.server.protocols.guard.calls import Call
 
 Json = dict[str, Any]
 StreamedEvent = Message | JsonUpdate
+Streamed = StreamedEvent | tuple[StreamedEvent, ...]
+"""What a handler streams: an event, or those that are ready together."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventStream:
     """The events of a streaming operation. `first` is None if there are none; it may be under way (`begun`)."""
 
-    first: asyncio.Future[StreamedEvent | None]
-    rest: AsyncIterator[StreamedEvent]
+    first: asyncio.Future[Streamed | None]
+    rest: AsyncIterator[Streamed]
 
     async def encoded(self, write: Callable[[Any], Json]) -> AsyncGenerator[bytes, None]:
         """The events of an `SseResponse`."""
         event = await self.first
         while event is not None:
-            yield sse_event(to_json(write(event)))
+            together = event if isinstance(event, tuple) else (event,)
+            yield b"".join(sse_event(to_json(write(each))) for each in together)
             event = await anext(self.rest, None)
 
 

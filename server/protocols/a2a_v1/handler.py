@@ -29,6 +29,11 @@ from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
+MOST_READY = 50
+"""Events that are sent together at most: a subscriber that is far behind does not delay the others."""
+
+Streamed = A2AEvent | tuple[A2AEvent, ...]
+
 P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
@@ -54,11 +59,11 @@ def _unary(method: Callable[Concatenate[A2AHandler, M, P], Awaitable[T]]) -> Cal
     return wrapper
 
 
-def _stream(method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[A2AEvent, None]]) -> Callable[..., Any]:
+def _stream(method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[Streamed, None]]) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(
         self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs
-    ) -> AsyncGenerator[A2AEvent, None]:
+    ) -> AsyncGenerator[Streamed, None]:
         with _checked(params):
             async with aclosing(method(self, params, *args, **kwargs)) as events:
                 async for event in events:
@@ -97,7 +102,7 @@ class A2AHandler(RequestHandler):
     @_stream
     async def on_message_send_stream(
         self, params: pb.SendMessageRequest, context: ServerCallContext
-    ) -> AsyncGenerator[A2AEvent, None]:
+    ) -> AsyncGenerator[Streamed, None]:
         validate_history_length(params.configuration)
         following = await self._send(params, context)
         async for event in self._events(following, context, ends_at_pause=True):
@@ -106,7 +111,7 @@ class A2AHandler(RequestHandler):
     @_stream
     async def on_subscribe_to_task(
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
-    ) -> AsyncGenerator[A2AEvent, None]:
+    ) -> AsyncGenerator[Streamed, None]:
         following = await self._runtime.follow(params.id, _owner(context))
         if following.snapshot.state.terminal:
             raise TaskFinished(params.id, following.snapshot.state)
@@ -140,22 +145,32 @@ class A2AHandler(RequestHandler):
 
     async def _events(
         self, following: TaskSubscription, context: ServerCallContext, *, ends_at_pause: bool
-    ) -> AsyncGenerator[A2AEvent, None]:
+    ) -> AsyncGenerator[Streamed, None]:
+        """The events of a stream; for a reader of JSON (`AS_JSON`) as tuples of those that are ready together."""
+        as_json = context.state.get(AS_JSON, False)
         projection = TaskProjection(
             following.snapshot,
             _activated(context),
             ends_at_pause=ends_at_pause,
             expose_thinking=self._expose_thinking,
-            as_json=context.state.get(AS_JSON, False),
+            as_json=as_json,
         )
         for event in projection.begin():
             yield event
         if projection.ends(following.snapshot.state):
             return
+        ready: list[A2AEvent] = []
         async for entry in following:
-            for event in projection.project(entry, behind=following.has_next):
-                yield event
-            if isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state):
+            ready += projection.project(entry, behind=following.has_next)
+            ended = isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state)
+            if ready and (ended or not following.has_next or len(ready) >= MOST_READY):
+                if as_json:
+                    yield tuple(ready)
+                else:
+                    for event in ready:
+                        yield event
+                ready.clear()
+            if ended:
                 return
 
     @_unary

@@ -8,8 +8,9 @@ Rule 2: what is not frequent is not here: `None` says that protobuf is needed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.store.models import TextPart
@@ -20,7 +21,8 @@ AS_JSON: Final = "a2a_canvas.as_json"
 """The key in the state of a call's context that says that its events go out as the JSON of A2A 1.0."""
 
 
-class JsonUpdate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class JsonUpdate:
     """An update: its member of A2A's `StreamResponse`, and its fields."""
 
     member: Literal["statusUpdate", "artifactUpdate"]
