@@ -6,7 +6,7 @@ Rules:
 2. What fails within these FIRST_EVENT_SECONDS has an ordinary answer (`begun`). What fails later ends the stream: the
    route or the guard says why in its last event.
 3. A client that disconnects cancels the stream, and so does a server that stops (shutdown.py).
-4. Events arrive encoded and are sent as they are, each with one `send`.
+4. Events arrive encoded, those that are ready at once joined, and are sent as they are, with one `send`.
 """
 
 from __future__ import annotations
