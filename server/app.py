@@ -6,6 +6,7 @@ Rule 1: what only some servers need is imported when the settings ask for it: a 
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -16,8 +17,9 @@ from uuid import uuid4
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 
-from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.agent.model import LLM, close_llm
 from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
@@ -31,10 +33,10 @@ from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
-from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware
+from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware, exit_of_plain_uvicorn
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
-from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts
+from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_options
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.settings import Settings, SettingsError
 from a2a_canvas.server.tasks.runtime.admission import Admission
@@ -112,7 +114,8 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
 
     Returns:
         The application. Its `state.shutdown` is a `Shutdown`: `a2a-canvas serve` runs it before uvicorn closes the
-        connections. Under another server it runs when the lifespan ends, which is after the last stream.
+        connections, and under another uvicorn it runs soon after that is told to stop. Under any other server it runs
+        when the lifespan ends, which is after the last stream.
 
     Raises:
         SettingsError: the model cannot be used.
@@ -120,7 +123,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
     note = NOTICE if isinstance(llm, Rehearsal) else ""
-    addresses = Addresses.of(settings.url, settings.grpc_port)
+    addresses = Addresses.of(settings.url, settings.grpc_port if settings.advertise_grpc else None)
     card_path = settings.agent_card or PACKAGED_CARD
     card = load_card(card_path, addresses, advertise_0_3=settings.advertise_0_3, note=note)
     backend = make_backend(settings, clock.now)
@@ -128,7 +131,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
-    handler = A2AHandler(runtime, card, limits)
+    handler = A2AHandler(runtime, card, limits, expose_thinking=settings.expose_thinking)
     app = Starlette(
         routes=[
             card_route(card, clock.now()),
@@ -140,16 +143,21 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             rest_route(handler, REST_PREFIX),
         ],
         middleware=[
-            Middleware(HostCheck, hosts=Hosts.of(settings.host, settings.public_url, settings.hosts)),
+            *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
+            Middleware(HostCheck, hosts=hosts_of(settings)),
             Middleware(Guard, limits=limits, budget=budget, rest_prefix=REST_PREFIX),
             Middleware(ShutdownMiddleware, shutdown=shutdown),
             Middleware(ExtensionsEcho),
         ],
-        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime),
+        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm),
     )
     app.state.shutdown = shutdown
     app.router.redirect_slashes = False  # an unknown path is 404
     return app
+
+
+def hosts_of(settings: Settings) -> Hosts:
+    return Hosts.of(settings.host, settings.public_url, settings.hosts, settings.cors_origins)
 
 
 def body_limits(settings: Settings) -> BodyLimits:
@@ -183,7 +191,13 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, backend: Backend |
 
 
 def _lifespan(
-    settings: Settings, shutdown: Shutdown, handler: A2AHandler, budget: BodyBudget, backend: Backend, runtime: Runtime
+    settings: Settings,
+    shutdown: Shutdown,
+    handler: A2AHandler,
+    budget: BodyBudget,
+    backend: Backend,
+    runtime: Runtime,
+    llm: LLM,
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -196,10 +210,18 @@ def _lifespan(
                 handler, settings.host, settings.grpc_port, limits, budget, settings.max_connections
             )
             await shutdown.grpc_server.start()
+        watch = asyncio.create_task(_shut_down_with_uvicorn(shutdown))
         try:
             yield
         finally:
+            watch.cancel()
             await shutdown()
             await backend.stop()
+            await close_llm(llm)
 
     return lifespan
+
+
+async def _shut_down_with_uvicorn(shutdown: Shutdown) -> None:
+    await exit_of_plain_uvicorn()
+    await shutdown()

@@ -90,6 +90,14 @@ class Settings(BaseSettings):
     )
     agent_card: Path | None = Field(None, description="the agent card to start from, if not the packaged one")
     advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
+    advertise_grpc: bool = Field(
+        True, description="list gRPC in the card, if it is on; google-adk refuses a card that has its 'host:port'"
+    )
+    cors_origin: str | None = Field(
+        None,
+        description="an origin such as 'https://app.example.com' whose pages may use the server from a browser (CORS); "
+        "repeatable, or several separated by commas; none unless given",
+    )
     frame_ms: float = Field(
         25, ge=0, le=1000, description="milliseconds in which pieces of text are joined into one event; 0: none"
     )
@@ -112,7 +120,7 @@ class Settings(BaseSettings):
     thinking: str = Field(
         "auto", description="whether a Claude model thinks before it answers: 'auto' (if it thinks adaptively) or 'off'"
     )
-    expose_thinking: bool = Field(False, description="show the model's thinking to AG-UI clients")
+    expose_thinking: bool = Field(True, description="show the model's thinking to clients of turn:v1 and AG-UI")
     on_disconnect: str = Field(
         "continue", description="a task whose last AG-UI client disconnects: 'continue' or 'cancel'"
     )
@@ -159,6 +167,15 @@ class Settings(BaseSettings):
             raise ValueError("must be names such as agent.example.com, without ports, separated by commas; * for any")
         return value
 
+    @field_validator("cors_origin")
+    @classmethod
+    def _origins(cls, value: str | None) -> str | None:
+        if value and not all(
+            re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@*,\s]+", name) for name in _split_names(value)
+        ):
+            raise ValueError("must be origins such as https://app.example.com, without a path, separated by commas")
+        return value
+
     @model_validator(mode="after")
     def _ports_differ(self) -> Self:
         if self.grpc_port == self.port:
@@ -169,6 +186,11 @@ class Settings(BaseSettings):
     def hosts(self) -> tuple[str, ...]:
         """The names in `allowed_hosts`."""
         return _split_names(self.allowed_hosts or "")
+
+    @property
+    def cors_origins(self) -> tuple[str, ...]:
+        """The origins in `cors_origin`, in lower case as browsers send them."""
+        return _split_names((self.cors_origin or "").lower())
 
     @property
     def url(self) -> str:
@@ -251,6 +273,13 @@ def bounds_of(field: str) -> str:
 # ------------------------------------------------------------------------ command line
 
 
+class _ListedOption(argparse.Action):
+    """An option that may be repeated: its values are joined by commas, as in the environment."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        setattr(namespace, self.dest, ",".join(filter(None, (getattr(namespace, self.dest, ""), values))))
+
+
 def add_options(command: argparse.ArgumentParser, fields: Iterable[str] = tuple(Settings.model_fields)) -> None:
     """Add an option to `command` for each of these settings."""
     command.epilog = f"Every setting is also an environment variable: --log-level is {PREFIX}LOG_LEVEL."
@@ -262,6 +291,8 @@ def add_options(command: argparse.ArgumentParser, fields: Iterable[str] = tuple(
         form: dict[str, Any] = {"metavar": field.rsplit("_", 1)[-1].upper()}
         if info.annotation is bool:
             form = {"action": argparse.BooleanOptionalAction}
+        elif field == "cors_origin":
+            form["action"] = _ListedOption
         command.add_argument(option_name(field), dest=field, default=argparse.SUPPRESS, help=shown, **form)
 
 

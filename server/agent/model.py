@@ -311,3 +311,9 @@ def window_of(llm: LLM) -> int | None:
     """The most tokens of a request, from the model's optional `window`; None if unknown."""
     window: int | None = getattr(llm, "window", None)
     return window
+
+
+async def close_llm(llm: LLM) -> None:
+    """End the connections of a model, by its optional `aclose`."""
+    if aclose := getattr(llm, "aclose", None):
+        await aclose()

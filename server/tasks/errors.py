@@ -28,7 +28,7 @@ class TaskError(Exception):
 
 class TaskNotFound(TaskError):
     def __init__(self, task_id: str) -> None:
-        super().__init__(f"There is no task {task_id!r}. A message without taskId starts a new one.")
+        super().__init__(f"Task not found: {task_id!r}. A message without taskId starts a new one.")
         self.task_id = task_id
 
 

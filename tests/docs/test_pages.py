@@ -32,7 +32,7 @@ def options_of(command: Parser) -> Iterator[str]:
 
 
 def test_every_option_exists() -> None:
-    options = {option_name(field) for field in Settings.model_fields} | {"--no-advertise-0.3"}
+    options = {option_name(field) for field in Settings.model_fields} | {"--no-advertise-0.3", "--no-advertise-grpc"}
     options |= set(options_of(parser()))
     assert set(re.findall(r"(?<=[\s`\"])--[a-z][\w.-]*\w", ALL)) <= options | FOREIGN_OPTIONS
 

@@ -672,32 +672,9 @@ def thinks(run: Run) -> bool:
     return bool(named) or any(block["type"] == "thinking" for block in run.of("text_block_start"))
 
 
-@pytest.mark.parametrize("message", ["think", "tools"])
-async def test_nothing_tells_of_thinking_unless_it_is_exposed(thread: Thread, message: str) -> None:
-    run = await thread.run(message)
-    assert not thinks(run)
-    begun = {block["index"] for block in (*run.of("text_block_start"), *run.of("tool_use_start"))}
-    assert {block["index"] for block in run.of("content_block_stop")} == begun
-    assert run.outcome == "success"
-
-
-async def test_nor_does_it_to_who_joins_while_the_model_thinks(thread: Thread) -> None:
-    body = thread.body("think and hang")
-    async with thread.opened(body) as run:
-        await thread.served.gate.reached.wait()
-        async with thread.opened(body) as late:
-            await late.until("STATE_SNAPSHOT")
-            thread.served.gate.open()
-            await asyncio.gather(run.rest(), late.rest())
-    for each in (run, late):
-        assert not thinks(each)
-        assert "Deep." not in json.dumps(each.seen)
-        assert each.said == ["Half of the reply"]
-
-
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def other_server(script: Path) -> AsyncIterator[Served]:
-    chosen = {"expose_thinking": True, "on_disconnect": "cancel", "max_body_bytes": 4096}
+    chosen = {"expose_thinking": False, "on_disconnect": "cancel", "max_body_bytes": 4096}
     async with serving(script, grpc=False, **chosen) as running:
         yield running
 
@@ -711,17 +688,40 @@ def other(server: Served, other_server: Served) -> Any:
     RUNS.extend(run for run in thread.runs if run.seen and run.end["type"] in ("RUN_FINISHED", "RUN_ERROR"))
 
 
-async def test_exposed_thinking_is_reasoning_and_the_turns_own_events(other: Thread) -> None:
-    run = await other.run("think")
+async def test_thinking_is_reasoning_and_the_turns_own_events(thread: Thread) -> None:
+    run = await thread.run("think")
     assert "".join(event["delta"] for event in run.of("REASONING_MESSAGE_CONTENT")) == "ab abc"
     assert "".join(value["content"] for value in run.of("thinking")) == "ab abc"
     assert [block["type"] for block in run.of("text_block_start")] == ["thinking", "text"]
 
 
-async def test_so_it_is_in_an_edit(other: Thread) -> None:
-    await made(other, LOOP)
-    run = await other.run("As one expression.", forwardedProps=editing({"lineStart": 3, "lineEnd": 4}))
+async def test_so_it_is_in_an_edit(thread: Thread) -> None:
+    await made(thread, LOOP)
+    run = await thread.run("As one expression.", forwardedProps=editing({"lineStart": 3, "lineEnd": 4}))
     assert "".join(value["content"] for value in run.of("thinking")) == "A comprehension."
+
+
+@pytest.mark.parametrize("message", ["think", "tools"])
+async def test_nothing_tells_of_thinking_if_it_is_not_exposed(other: Thread, message: str) -> None:
+    run = await other.run(message)
+    assert not thinks(run)
+    begun = {block["index"] for block in (*run.of("text_block_start"), *run.of("tool_use_start"))}
+    assert {block["index"] for block in run.of("content_block_stop")} == begun
+    assert run.outcome == "success"
+
+
+async def test_nor_does_it_to_who_joins_while_the_model_thinks(other: Thread) -> None:
+    body = other.body("think and hang")
+    async with other.opened(body) as run:
+        await other.served.gate.reached.wait()
+        async with other.opened(body) as late:
+            await late.until("STATE_SNAPSHOT")
+            other.served.gate.open()
+            await asyncio.gather(run.rest(), late.rest())
+    for each in (run, late):
+        assert not thinks(each)
+        assert "Deep." not in json.dumps(each.seen)
+        assert each.said == ["Half of the reply"]
 
 
 async def test_a_client_that_goes_away_does_not_stop_its_task(thread: Thread) -> None:

@@ -20,8 +20,12 @@ from a2a.utils.errors import (
     TaskNotFoundError,
     UnsupportedOperationError,
 )
+from google.protobuf.struct_pb2 import Struct, Value
 
+from a2a_canvas.server.agent.models.rehearsal import Rehearsal
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.edge import sse_response
+from a2a_canvas.server.settings import Settings
 from tests.server.app_server import (
     WAYS,
     Served,
@@ -474,6 +478,18 @@ async def test_a_media_type_that_the_card_does_not_list_is_refused(served: Serve
         await sent(served, way, request)
 
 
+@every_way
+@pytest.mark.parametrize("media_type", ["application/vnd.ag2.history+json", "application/x-unknown", "nonsense"])
+async def test_data_is_kept_as_data_whatever_its_media_type(served: Served, way: Way, media_type: str) -> None:
+    request = asking("write report")
+    request.message.parts.add(data=Value(struct_value=Struct(fields={"a": Value(string_value="é")})))
+    request.message.parts[1].media_type = media_type
+    task = await sent(served, way, request)
+    part = task.history[0].parts[1]
+    assert dict(part.data.struct_value) == {"a": "é"}
+    assert part.media_type == (media_type if way[1] == "1.0" else "")  # 0.3 has no media type of data
+
+
 @every_way_of_1_0
 async def test_a_missing_field_is_named_as_json_names_it(served: Served, way: Way) -> None:
     request = asking("x")
@@ -620,6 +636,19 @@ async def test_frames_change_how_many_events_come_but_not_what_they_say() -> Non
     assert said(stream.task.status) == "I wrote report."
 
 
+async def test_a_server_that_stops_closes_the_connections_of_its_model() -> None:
+    closed = asyncio.Event()
+
+    class Connected(Rehearsal):
+        async def aclose(self) -> None:
+            closed.set()
+
+    app = create_app(Settings(database="memory"), Connected())
+    async with app.router.lifespan_context(app):
+        assert not closed.is_set()
+    assert closed.is_set()
+
+
 async def test_a_server_that_stops_tells_the_watchers_of_its_tasks() -> None:
     async with serving() as served:
         stream = sending(served, ("GRPC", "1.0"), "slowly notes")
@@ -627,6 +656,13 @@ async def test_a_server_that_stops_tells_the_watchers_of_its_tasks() -> None:
     await stream.rest()
     assert stream.task.status.state == pb.TASK_STATE_FAILED
     assert said(stream.task.status) == "The server was stopped before the task was done. Send it again."
+
+
+async def test_grpc_can_be_served_without_being_in_the_card() -> None:
+    async with serving(advertise_grpc=False) as served:
+        card = (await served.http.get("/.well-known/agent-card.json")).json()
+        assert {interface["protocolBinding"] for interface in card["supportedInterfaces"]} == {"JSONRPC", "HTTP+JSON"}
+        assert text_of(await sent(served, ("GRPC", "1.0"), asking("write report"))) == WRITTEN
 
 
 async def test_without_a_grpc_port_there_is_no_grpc() -> None:

@@ -1,16 +1,19 @@
 """What a reader sees of a turn, over the wire: with `urn:a2a-canvas:turn:v1` and without it (docs/extensions.md)."""
 
 from collections import defaultdict
+from collections.abc import AsyncIterator
 from itertools import accumulate, pairwise
 from typing import Any
 
 import grpc
 import grpc.aio
 import pytest
+import pytest_asyncio
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.compat.v0_3 import a2a_v0_3_pb2_grpc as grpc03
 from a2a.types import a2a_pb2 as pb
 from a2a.types import a2a_pb2_grpc as grpc10
+from google.protobuf.json_format import MessageToJson
 
 from tests.server.app_server import (
     TURN,
@@ -348,6 +351,58 @@ async def test_tags_reach_no_reader_however_they_are_cut_but_stay_in_artifacts(
     ]
     assert not any(leak in text for text in shown for leak in ("secret", "<", ">"))
     assert history_of(task)[1:] == [("agent", "Before."), ("agent", "It is done.")]
+
+
+# ------------------------------------------------------------------------------ thinking
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def silent_server() -> AsyncIterator[Served]:
+    async with serving(expose_thinking=False) as running:
+        yield running
+
+
+@every_way
+@pytest.mark.parametrize(("text", "thoughts"), [("think", "ab abc"), ("tools", "Plan.Now.")])
+async def test_thinking_is_told_in_turn_events_alone(served: Served, way: Way, text: str, thoughts: str) -> None:
+    stream = await sending(served, text, way).rest()
+    assert "".join(data["content"] for data in of_kind(stream, "thinking")) == thoughts
+    plain = await Stream(served.client(*way).send_message(asking(text))).rest()
+    task = await served.client(*way).get_task(pb.GetTaskRequest(id=plain.task.id), context=with_turn_events())
+    for shown in (*plain.seen, task):
+        assert not any(thought in MessageToJson(shown) for thought in ("ab", "Plan.", "Now."))
+    assert not any("Plan." in said(status.status) for status in stream.statuses())
+
+
+@every_way
+@pytest.mark.parametrize("text", ["think", "tools"])
+async def test_a_server_that_does_not_expose_thinking_tells_everything_else(
+    silent_server: Served, served: Served, way: Way, text: str
+) -> None:
+    stream, whole = await sending(silent_server, text, way).rest(), await sending(served, text, way).rest()
+    hidden = {data["index"] for data in of_kind(whole, "text_block_start") if data["type"] == "thinking"}
+    assert hidden
+    kept = [
+        (kind, data.get("index"))
+        for kind, data in whole.turn_events()
+        if data.get("index") not in hidden and kind != "assistant"
+    ]
+    told = [(kind, data.get("index")) for kind, data in stream.turn_events() if kind != "assistant"]
+    assert told == kept
+    assert of_kind(stream, "assistant")[-1] == of_kind(whole, "assistant")[-1]
+
+
+async def test_who_joins_while_the_model_thinks_is_not_told_that_it_stops(silent_server: Served) -> None:
+    stream = sending(silent_server, "think and hang")
+    await stream.next()
+    await silent_server.gate.reached.wait()
+    late = watching(silent_server, stream.task.id)
+    await late.next()
+    silent_server.gate.open()
+    for each in (await late.rest(), await stream.rest()):
+        assert [data["index"] for data in of_kind(each, "content_block_stop")] == [1]
+        assert not of_kind(each, "thinking")
+    silent_server.gate.close()
 
 
 # ------------------------------------------------------------------------ who asks for it

@@ -23,6 +23,8 @@ VALUES: dict[str, tuple[str, Any]] = {
     "allowed_hosts": ("agent.example.com, *.example.org", "agent.example.com, *.example.org"),
     "agent_card": ("/tmp/card.json", Path("/tmp/card.json")),
     "advertise_0_3": ("false", False),
+    "advertise_grpc": ("false", False),
+    "cors_origin": ("https://a.example.com,http://localhost:3000", "https://a.example.com,http://localhost:3000"),
     "frame_ms": ("12.5", 12.5),
     "max_turns": ("2", 2),
     "max_queued": ("0", 0),
@@ -37,14 +39,18 @@ VALUES: dict[str, tuple[str, Any]] = {
     "max_output_tokens": ("800", 800),
     "context_window": ("32768", 32_768),
     "thinking": ("off", "off"),
-    "expose_thinking": ("true", True),
+    "expose_thinking": ("false", False),
     "on_disconnect": ("cancel", "cancel"),
     "shutdown_grace": ("30", 30.0),
     "log_level": ("DEBUG", "debug"),
 }
 """What is written, and what it is read as."""
 SERVER = "postgresql://USER:PASSWORD@HOST/DATABASE"
-SWITCHES = {"advertise_0_3": "--no-advertise-0.3", "expose_thinking": "--expose-thinking"}
+SWITCHES = {
+    "advertise_0_3": "--no-advertise-0.3",
+    "advertise_grpc": "--no-advertise-grpc",
+    "expose_thinking": "--no-expose-thinking",
+}
 """The options that take no value, as they must be given for what `VALUES` expects."""
 
 
@@ -81,6 +87,14 @@ def test_every_setting_is_an_option(field: str) -> None:
     written, expected = VALUES[field]
     arguments = [SWITCHES[field]] if field in SWITCHES else [option_name(field), written]
     assert getattr(loaded(*arguments), field) == expected
+
+
+def test_origins_are_given_one_by_one_or_in_a_list() -> None:
+    settings = loaded(
+        "--cors-origin", "https://a.example.com", "--cors-origin", "http://localhost:3000, tauri://localhost"
+    )
+    assert settings.cors_origins == ("https://a.example.com", "http://localhost:3000", "tauri://localhost")
+    assert loaded().cors_origins == ()
 
 
 def test_the_command_line_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +143,7 @@ def test_the_defaults_are_those_of_a_server_for_oneself() -> None:
     assert (settings.host, settings.port, settings.grpc_port) == ("127.0.0.1", 8000, None)
     assert (settings.model, settings.database, settings.advertise_0_3) == (None, "sqlite:///a2a-canvas.db", True)
     assert (settings.keep_journals, settings.keep_versions, settings.keep_contexts) == (1, None, None)
-    assert (settings.expose_thinking, settings.on_disconnect) == (False, "continue")
+    assert (settings.expose_thinking, settings.on_disconnect) == (True, "continue")
 
 
 @pytest.mark.parametrize(
@@ -172,6 +186,9 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--database", "postgresql+psycopg://db/x"], "must be memory, sqlite:///FILE or postgresql://"),
         (["--database", "postgresql://db/x?a=b"], "?a= is unknown; there are ?sslmode= and ?host="),
         (["--database", "postgresql://db/x?sslmode=on"], "sslmode must be one of disable, allow, prefer"),
+        (["--cors-origin", "*"], "--cors-origin=*: must be origins such as https://app.example.com, without a path"),
+        (["--cors-origin", "https://a.example.com/"], "must be origins such as"),
+        (["--cors-origin", "a.example.com"], "must be origins such as"),
         (["--keep-journals", "0"], "--keep-journals=0: must be more than 0, at most 36500"),
         (["--keep-versions", "inf"], "--keep-versions=inf: must be more than 0, at most 36500"),
         (["--keep-contexts", "month"], "--keep-contexts=month: must be a number"),

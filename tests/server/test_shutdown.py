@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import grpc
 import grpc.aio
 import httpx
 import pytest
+import uvicorn
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 from starlette.types import Message, Scope
@@ -165,6 +167,23 @@ async def test_grpc_lets_idle_watchers_go_and_takes_no_more_calls() -> None:
         with pytest.raises((grpc.aio.AioRpcError, A2AError)) as refused:
             await client.get_task(pb.GetTaskRequest(id=task.id))
     assert code_of(let_go.value) == code_of(refused.value) == grpc.StatusCode.UNAVAILABLE
+
+
+async def test_under_plain_uvicorn_it_ends_a_stream_that_would_not_end() -> None:
+    app = create_app(Settings(database="memory"), ScriptedModel(SCRIPT))
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on"))
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http:
+            message = {"messageId": "m", "contextId": "c", "role": "ROLE_USER", "parts": [{"text": "ask"}]}
+            await http.post("/rest/message:send", json={"message": message}, headers={"A2A-Version": "1.0"})
+            async with http.stream("GET", "/artifacts/c/events") as response:
+                server.should_exit = True
+                await response.aread()
+        await running
 
 
 # -------------------------------------------------------------------- with a database

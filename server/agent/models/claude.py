@@ -13,11 +13,13 @@ Rules:
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import os
 import re
 from collections.abc import AsyncGenerator, Mapping
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 import anthropic
 import httpx2
@@ -27,6 +29,7 @@ from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import without_media
 from a2a_canvas.server.agent.models.claude_events import EventMapper
 from a2a_canvas.server.agent.models.claude_params import OptionalField, ThinkingMode, to_params, without_thinking
+from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
 
 logger = logging.getLogger(__name__)
 
@@ -145,14 +148,64 @@ def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
     return "thinking" if "thinking" in message and not message.startswith("messages.") else None
 
 
-def _client_from(environ: Mapping[str, str]) -> anthropic.AsyncAnthropic:
+def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | None = None) -> anthropic.AsyncAnthropic:
+    """The client of the provider that the environment names.
+
+    Args:
+        http_client: by default one over aiohttp, which takes half of httpx2's CPU to read a stream.
+
+    Raises:
+        ValueError: ANTHROPIC_BASE_URL is not an address.
+    """
     # Left to itself, the SDK takes an empty ANTHROPIC_BASE_URL for an address and refuses to call without a key.
     key = environ.get("ANTHROPIC_API_KEY", "").strip()
     token = None if key else environ.get("ANTHROPIC_AUTH_TOKEN", "").strip() or None
     address = environ.get("ANTHROPIC_BASE_URL", "").strip() or "https://api.anthropic.com"
     if not re.match(r"https?://[^/:@\s]", address):
         raise ValueError("ANTHROPIC_BASE_URL is not an address: it must look like http://127.0.0.1:11434")
-    return anthropic.AsyncAnthropic(api_key=None if token else key or _NO_KEY, auth_token=token, base_url=address)
+    url, auth = _without_password(httpx2.URL(address))
+    http_client = http_client or anthropic.DefaultAioHttpClient()
+    if auth:
+        http_client.auth = auth
+    return anthropic.AsyncAnthropic(
+        api_key=None if token else key or _NO_KEY, auth_token=token, base_url=url, http_client=http_client
+    )
+
+
+def _without_password(url: httpx2.URL) -> tuple[httpx2.URL, httpx2.BasicAuth | None]:
+    # aiohttp refuses a password in the address beside the header that httpx2 makes of it.
+    if not url.userinfo:
+        return url, None
+    return url.copy_with(userinfo=b""), httpx2.BasicAuth(url.username, url.password)
+
+
+async def _contents(response: httpx2.Response, silence: float | None) -> AsyncGenerator[bytes, None]:
+    # aiohttp waits without end for what follows a chunk that is none.
+    contents = response.aiter_bytes()
+    while True:
+        async with asyncio.timeout(silence):
+            content = await anext(contents, None)
+        if content is None:
+            return
+        yield content
+
+
+async def _raw_events(response: httpx2.Response, silence: float | None) -> AsyncGenerator[Mapping[str, Any], None]:
+    """The events of an answer, as they were sent: the SDK's own stream makes a typed object of every token.
+
+    Raises:
+        anthropic.APIStatusError: the provider sent an error.
+        TimeoutError: it has sent nothing for `silence` seconds.
+        ValueError: the data cannot be read.
+    """
+    decoder = EventStreamDecoder()
+    async for content in _contents(response, silence):
+        for name, data in decoder.feed(content):
+            raw = json.loads(data) if name else None
+            if name == "error":
+                raise anthropic.APIStatusError(data, response=response, body=raw)
+            if isinstance(raw, dict):
+                yield raw
 
 
 class ClaudeModel:
@@ -185,7 +238,8 @@ class ClaudeModel:
         self._max_output = max_tokens
         self._context_window = context_window
         self._thinking = thinking
-        self._client = client or _client_from(os.environ)
+        self._client = client or client_from(os.environ)
+        self._silence = httpx2.Timeout(self._client.timeout).read
         self._reported: set[str] = set()
         self._without: set[OptionalField] = set()
 
@@ -206,13 +260,13 @@ class ClaudeModel:
         mapper = EventMapper(self._reported)
         opened = await self._open(request)
         try:
-            async with opened as raws:
-                async for raw in raws:
+            async with opened:
+                async for raw in _raw_events(opened.response, self._silence):
                     for event in mapper.feed(raw):
                         yield event
                         if isinstance(event, m.MessageStop):
                             return
-        except (anthropic.APIError, httpx2.RequestError, ValueError) as error:
+        except (anthropic.APIError, httpx2.RequestError, TimeoutError, ValueError) as error:
             if mapper.end() is None:
                 raise _broken(error, self._client) from error
         if (end := mapper.end()) is None:

@@ -2,8 +2,8 @@
 
 Rules:
 
-1. The SDK builds events, blocks and deltas that it does not know as the first type of their union, unchecked, and
-   leaves `None` where a server sent nothing. Hence they are matched by `type`, never by class.
+1. An event is the JSON object that the provider sent, unchecked: what is missing, or not of its type, counts as
+   nothing sent.
 2. A block of an unknown type (a server tool's) is skipped: its start, its deltas and its stop.
    A delta or stop of a block that never started is passed on: the turn rejects it.
 3. Empty fragments are skipped. The content of a block's start becomes its first delta.
@@ -20,6 +20,8 @@ from a2a_canvas.server.agent import model as m
 from a2a_canvas.store.text.unicode import replace_surrogates
 
 logger = logging.getLogger(__name__)
+
+Json = Mapping[str, Any]
 
 _STOP_REASONS: Final[Mapping[str, m.StopReason]] = {
     "end_turn": "end_turn",
@@ -45,21 +47,22 @@ class EventMapper:
         self._usage = m.Usage()
         self._stop_reason: m.StopReason | None = None
 
-    def feed(self, raw: Any) -> list[m.ModelEvent]:
+    def feed(self, raw: Json) -> list[m.ModelEvent]:
         """The events of one raw event: none for pings, citations and unknown types."""
-        match getattr(raw, "type", None):
+        index = _number(raw.get("index"), -1)
+        match raw.get("type"):
+            case "content_block_delta" if index not in self._skipped:  # first, because they are many
+                return _delta(index, _object(raw, "delta"))
             case "message_start":
-                self._usage = _counted(self._usage, getattr(raw.message, "usage", None))
+                self._usage = _counted(self._usage, _object(_object(raw, "message"), "usage"))
                 return [m.MessageStart()]
             case "content_block_start":
-                return self._start(raw.index, raw.content_block)
-            case "content_block_delta" if raw.index not in self._skipped:
-                return _delta(raw.index, raw.delta)
-            case "content_block_stop" if raw.index not in self._skipped:
-                return [m.BlockStop(raw.index)]
+                return self._start(index, _object(raw, "content_block"))
+            case "content_block_stop" if index not in self._skipped:
+                return [m.BlockStop(index)]
             case "message_delta":
-                self._usage = _counted(self._usage, raw.usage)
-                return self._stopping(getattr(raw.delta, "stop_reason", None))
+                self._usage = _counted(self._usage, _object(raw, "usage"))
+                return self._stopping(_text(_object(raw, "delta"), "stop_reason"))
             case "message_stop":
                 return [m.MessageStop(self._stop_reason or "end_turn", self._usage)]
             case _:
@@ -69,23 +72,24 @@ class EventMapper:
         """The last event if the stream ends here; None if the answer has no stop reason yet and is incomplete."""
         return m.MessageStop(self._stop_reason, self._usage) if self._stop_reason else None
 
-    def _start(self, index: int, block: Any) -> list[m.ModelEvent]:
+    def _start(self, index: int, block: Json) -> list[m.ModelEvent]:
         self._skipped.discard(index)
-        match kind := getattr(block, "type", None):
+        match kind := _text(block, "type"):
             case "text":
-                return [m.BlockStart(index, "text"), *_deltas(m.TextDelta, index, block.text)]
+                return [m.BlockStart(index, "text"), *_deltas(m.TextDelta, index, _text(block, "text"))]
             case "thinking":
-                thought = _deltas(m.ThinkingDelta, index, block.thinking)
-                return [m.BlockStart(index, "thinking"), *thought, *_deltas(m.SignatureDelta, index, block.signature)]
+                thought = _deltas(m.ThinkingDelta, index, _text(block, "thinking"))
+                signature = _deltas(m.SignatureDelta, index, _text(block, "signature"))
+                return [m.BlockStart(index, "thinking"), *thought, *signature]
             case "redacted_thinking":
-                return [m.BlockStart(index, "thinking"), m.SignatureDelta(index, redacted=block.data)]
+                return [m.BlockStart(index, "thinking"), m.SignatureDelta(index, redacted=_text(block, "data"))]
             case "tool_use":
-                use_id, name = (replace_surrogates(str(given or "")) for given in (block.id, block.name))
+                use_id, name = (replace_surrogates(_text(block, field)) for field in ("id", "name"))
                 start = m.BlockStart(index, "tool_use", tool_use_id=use_id, name=name)
-                given = json.dumps(block.input, ensure_ascii=False) if block.input else ""
-                return [start, *_deltas(m.InputDelta, index, given)]
+                given = block.get("input")
+                return [start, *_deltas(m.InputDelta, index, json.dumps(given, ensure_ascii=False) if given else "")]
             case _:
-                self._skip(index, str(kind))
+                self._skip(index, kind)
                 return []
 
     def _skip(self, index: int, kind: str) -> None:
@@ -94,8 +98,8 @@ class EventMapper:
             self._reported.add(kind)
             logger.warning("skipping content blocks of the unknown type %r", kind)
 
-    def _stopping(self, reason: str | None) -> list[m.ModelEvent]:
-        if reason is None:
+    def _stopping(self, reason: str) -> list[m.ModelEvent]:
+        if not reason:
             return []
         if reason not in _STOP_REASONS:
             logger.warning("unknown stop reason %r taken for the end of the turn", reason)
@@ -112,25 +116,37 @@ _DELTAS: Final[Mapping[str, tuple[_Delta, str]]] = {
 }
 
 
-def _delta(index: int, delta: Any) -> list[m.ModelEvent]:
-    kind, name = _DELTAS.get(getattr(delta, "type", ""), (m.TextDelta, ""))
-    return _deltas(kind, index, getattr(delta, name)) if name else []
+def _delta(index: int, delta: Json) -> list[m.ModelEvent]:
+    kind, name = _DELTAS.get(_text(delta, "type"), (m.TextDelta, ""))
+    return _deltas(kind, index, _text(delta, name))
 
 
-def _deltas(kind: _Delta, index: int, text: str | None) -> list[m.ModelEvent]:
+def _deltas(kind: _Delta, index: int, text: str) -> list[m.ModelEvent]:
     return [kind(index, text)] if text else []
 
 
-def _counted(usage: m.Usage, reported: Any) -> m.Usage:
+def _counted(usage: m.Usage, reported: Json) -> m.Usage:
     """The newest counts: they are cumulative."""
-
-    def newest(name: str, old: int) -> int:
-        value = getattr(reported, name, None)
-        return old if value is None else int(value)
-
     return m.Usage(
-        input_tokens=newest("input_tokens", usage.input_tokens),
-        output_tokens=newest("output_tokens", usage.output_tokens),
-        cache_read_tokens=newest("cache_read_input_tokens", usage.cache_read_tokens),
-        cache_write_tokens=newest("cache_creation_input_tokens", usage.cache_write_tokens),
+        input_tokens=_number(reported.get("input_tokens"), usage.input_tokens),
+        output_tokens=_number(reported.get("output_tokens"), usage.output_tokens),
+        cache_read_tokens=_number(reported.get("cache_read_input_tokens"), usage.cache_read_tokens),
+        cache_write_tokens=_number(reported.get("cache_creation_input_tokens"), usage.cache_write_tokens),
     )
+
+
+# Of what is missing, or not of its type:
+
+
+def _object(of: Json, name: str) -> Json:
+    value = of.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _text(of: Json, name: str) -> str:
+    value = of.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: object, otherwise: int) -> int:
+    return value if isinstance(value, int) else otherwise

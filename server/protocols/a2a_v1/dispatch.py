@@ -10,7 +10,7 @@ from typing import Any
 from a2a.compat.v0_3 import conversions
 from a2a.compat.v0_3.context_builders import V03ServerCallContextBuilder
 from a2a.server.request_handlers.request_handler import RequestHandler
-from a2a.server.routes.common import DefaultServerCallContextBuilder, serialize_list_tasks_response
+from a2a.server.routes.common import DefaultServerCallContextBuilder
 from a2a.types import a2a_pb2 as pb
 from a2a.utils import json_utils
 from google.protobuf.json_format import MessageToDict
@@ -83,6 +83,9 @@ _ALTERNATIVES: Mapping[type[Message], str] = {
 }
 """The members of `SendMessageResponse` and `StreamResponse`."""
 
+EMPTY_PAGE_JSON: Json = {"tasks": [], "nextPageToken": "", "pageSize": 0, "totalSize": 0}
+"""The members of `ListTasksResponse`. A2A requires all of them, also those that are empty."""
+
 _LEGACY: Mapping[type[Message], Callable[[Any], Any]] = {
     pb.Task: conversions.to_compat_task,
     pb.Message: conversions.to_compat_message,
@@ -101,8 +104,8 @@ def answer_json(call: Call, answer: Message) -> Json:
     match call.params, answer:
         case pb.SendMessageRequest(), _:
             return event_json(answer)
-        case pb.ListTasksRequest(), pb.ListTasksResponse():
-            return serialize_list_tasks_response(answer, call.params.include_artifacts)
+        case pb.ListTasksRequest(), _:
+            return {**EMPTY_PAGE_JSON, **MessageToDict(answer)}
         case _:
             return MessageToDict(answer)
 

@@ -19,7 +19,7 @@ from a2a_canvas.server.agent.events import StatusChanged
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
-from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_required, check_text, user_message
+from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_required, check_tenant, check_text, user_message
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection, to_task
 from a2a_canvas.server.protocols.edge.http_requests import owner_of_user
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
@@ -37,6 +37,7 @@ M = TypeVar("M", bound=Message)
 def _checked(params: Message) -> Iterator[None]:
     check_required(params)
     check_ids(params)
+    check_tenant(params)
     try:
         yield
     except Exception as error:
@@ -72,12 +73,16 @@ class A2AHandler(RequestHandler):
         runtime: runs the tasks.
         card: its input modes are checked.
         limits: the sizes that a message may have.
+        expose_thinking: clients of turn:v1 may see the model's thinking.
     """
 
-    def __init__(self, runtime: Runtime, card: pb.AgentCard, limits: BodyLimits | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, card: pb.AgentCard, limits: BodyLimits | None = None, *, expose_thinking: bool = True
+    ) -> None:
         self._runtime = runtime
         self._card = card
         self._limits = limits or BodyLimits()
+        self._expose_thinking = expose_thinking
 
     @_unary
     async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task:
@@ -117,11 +122,17 @@ class A2AHandler(RequestHandler):
         return await self._runtime.send(Incoming(parsed, _owner(context), message.context_id, message.task_id))
 
     def _check_media_types(self, message: pb.Message) -> None:
-        """Raises `ContentTypeNotSupportedError`. If the card accepts plain text, any text is accepted."""
+        """Raises `ContentTypeNotSupportedError`.
+
+        If the card accepts plain text, any text is accepted; if it accepts JSON, a data part is, whatever its type: it
+        is JSON.
+        """
         taken = set(self._card.default_input_modes)
         for part in message.parts:
             bare = part.media_type.partition(";")[0].strip().lower()
-            if bare and bare not in taken and not (bare.startswith("text/") and "text/plain" in taken):
+            is_text = bare.startswith("text/") and "text/plain" in taken
+            is_json = part.HasField("data") and "application/json" in taken
+            if bare and bare not in taken and not (is_text or is_json):
                 raise ContentTypeNotSupportedError(
                     f"Media type {bare} is not supported. Send text, or one of {', '.join(sorted(taken))}."
                 )
@@ -129,7 +140,12 @@ class A2AHandler(RequestHandler):
     async def _events(
         self, following: TaskSubscription, context: ServerCallContext, *, ends_at_pause: bool
     ) -> AsyncGenerator[A2AEvent, None]:
-        projection = TaskProjection(following.snapshot, _activated(context), ends_at_pause=ends_at_pause)
+        projection = TaskProjection(
+            following.snapshot,
+            _activated(context),
+            ends_at_pause=ends_at_pause,
+            expose_thinking=self._expose_thinking,
+        )
         for event in projection.begin():
             yield event
         if projection.ends(following.snapshot.state):

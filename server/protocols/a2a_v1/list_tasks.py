@@ -20,6 +20,7 @@ from a2a.utils.task import (
 )
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.a2a_v1.projection import STATES, to_task
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.journal.listing import ListPosition, TaskPage, TaskQuery, list_position
@@ -43,7 +44,8 @@ async def list_tasks(params: pb.ListTasksRequest, owner: str, journal: Journal) 
     """A page of the tasks of `owner`, newest first.
 
     Raises:
-        InvalidParamsError: the page size is out of range, or the token is not one of this server's.
+        InvalidParamsError: the page size is out of range, the token is not one of this server's, or there is no such
+            status.
     """
     query = to_query(params, owner)
     tasks, page = await _page(query, params.history_length, journal) if can_match(params) else ([], EMPTY_PAGE)
@@ -80,8 +82,10 @@ def to_query(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
     """The query of `params`, over the tasks of `owner`.
 
     Raises:
-        InvalidParamsError: the page size is out of range, or the token is not one of ours.
+        InvalidParamsError: the page size is out of range, the token is not one of ours, or there is no such status.
     """
+    if params.status not in pb.TaskState.values():
+        raise invalid_field("status", f"must be one of {', '.join(pb.TaskState.keys())}")
     size = params.page_size if params.HasField("page_size") else PAGE_SIZE
     validate_page_size(size)
     return TaskQuery(

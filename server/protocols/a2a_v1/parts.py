@@ -55,6 +55,12 @@ def check_ids(request: Message, within: str = "") -> None:
                 check_characters(f"{where}[{number}]", each)
 
 
+def check_tenant(request: Message) -> None:
+    """Raises `InvalidParamsError` for a tenant: the card offers none."""
+    if getattr(request, "tenant", ""):
+        raise invalid_field("tenant", "must be left out: this agent's card offers none")
+
+
 def check_characters(field: str, given: str) -> None:
     """Raises `InvalidParamsError` if `given` has a character that no id may have."""
     try:

@@ -93,13 +93,22 @@ class TaskProjection:
         snapshot: the task at the beginning of the subscriber's stream.
         activated: the extensions that the subscriber has activated.
         ends_at_pause: its stream ends when the task asks for input.
+        expose_thinking: turn events include thinking.
     """
 
-    def __init__(self, snapshot: TaskRecord, activated: ActivatedExtensions, *, ends_at_pause: bool) -> None:
+    def __init__(
+        self,
+        snapshot: TaskRecord,
+        activated: ActivatedExtensions,
+        *,
+        ends_at_pause: bool,
+        expose_thinking: bool = True,
+    ) -> None:
         self._snapshot = snapshot
         self._ids = (snapshot.task_id, snapshot.context_id)
         self._activated = activated
         self._ends_at_pause = ends_at_pause
+        self._filter = turn_ext.ThinkingFilter(expose_thinking)
         self._reply = turn_ext.ReplySoFar(snapshot.reply)
         labelled = snapshot.message is not None and snapshot.message.of_tool
         self._labelled_at = snapshot.changed_at if labelled else None
@@ -183,7 +192,7 @@ class TaskProjection:
     def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[turn_ext.TurnEventJson]:
         event = entry.event
         yield from self._reply.send_before(event)
-        own = turn_ext.to_turn_event(event)
+        own = turn_ext.to_turn_event(event) if self._filter.passes(event) else None
         if own:
             yield own
         yield from self._reply.follow(event, behind=behind)

@@ -80,6 +80,31 @@ class ReplySoFar:
                 pass
 
 
+class ThinkingFilter:
+    """Which turn events one subscriber is sent: without `exposed`, neither thinking nor where its blocks begin and end.
+
+    A block of which nothing was sent may be one of thinking, so its stop is not sent either.
+    """
+
+    def __init__(self, exposed: bool) -> None:
+        self.exposed = exposed
+        self._seen: set[int] = set()
+
+    def passes(self, event: ev.TurnEvent) -> bool:
+        if self.exposed:
+            return True
+        match event:
+            case ev.ThinkingAdded() | ev.TextBlockStarted(kind="thinking"):
+                return False
+            case ev.TextBlockStarted() | ev.TextAdded() | ev.ToolUseStarted() | ev.ToolInputAdded():
+                self._seen.add(event.place.index)
+                return True
+            case ev.BlockStopped():
+                return event.place.index in self._seen
+            case _:
+                return True
+
+
 def _ends_text(event: ev.TurnEvent) -> bool:
     match event:
         case ev.BlockStopped() | ev.LlmCallCompleted():

@@ -78,7 +78,7 @@ class AgUiConfig:
     store: ArtifactStore
     limits: BodyLimits
     new_id: Callable[[], str]
-    expose_thinking: bool = False
+    expose_thinking: bool = True
     cancel_on_disconnect: bool = False
 
 

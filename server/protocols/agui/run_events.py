@@ -7,8 +7,7 @@ Rule 2: messages, reasoning and tool calls are AG-UI's own events (messages.py);
 Rule 3: everything else is CUSTOM, with `event_type` as its name and `data` as its value: the events of the turn, and
         those of edits (docs/extensions.md). `assistant`, `completed` and `stream_end` are made here, because the
         journal keeps deltas; `stream_end` is the last of them.
-Rule 4: thinking is sent only if it is exposed. Otherwise a block of which nothing was sent may be one, so its stop is
-        not sent either.
+Rule 4: thinking is sent only if it is exposed.
 Rule 5: `assistant` is the whole reply, which cannot be appended to. While the reply grows it is sent again whenever it
         has grown by an eighth, and when a text ends: the deltas are sent one by one besides.
 """
@@ -52,10 +51,9 @@ class RunProjection:
         self._snapshot = snapshot
         self._state = state
         self._thread_id, self._run_id = thread_id, run_id
-        self._expose_thinking = expose_thinking
+        self._filter = turn_ext.ThinkingFilter(expose_thinking)
         self._messages = MessageEvents(snapshot.task_id, expose_thinking=expose_thinking)
         self._reply = turn_ext.ReplySoFar(snapshot.reply)
-        self._seen: set[int] = set()
 
     def begin(self) -> Iterator[core.BaseEvent]:
         """The state, and what is being written so far; the whole run if the task has ended or waits for input."""
@@ -92,28 +90,13 @@ class RunProjection:
         event = entry.event
         yield from map(_custom, self._reply.send_before(event))
         yield from self._messages.project(event)
-        if self._shows(event):
+        if self._filter.passes(event):
             yield from _turn_event(event)
         yield from map(_custom, self._reply.follow(event, behind=behind))
         if isinstance(event, ev.StatusChanged):
             yield from self._status(event)
         else:
             yield from self._delta(event)
-
-    def _shows(self, event: ev.TurnEvent) -> bool:
-        """Whether the subscriber may see it (rule 4)."""
-        if self._expose_thinking:
-            return True
-        match event:
-            case ev.ThinkingAdded() | ev.TextBlockStarted(kind="thinking"):
-                return False
-            case ev.TextBlockStarted() | ev.TextAdded() | ev.ToolUseStarted() | ev.ToolInputAdded():
-                self._seen.add(event.place.index)
-                return True
-            case ev.BlockStopped():
-                return event.place.index in self._seen
-            case _:
-                return True
 
     def _delta(self, event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
         patch = self._state.apply(event)

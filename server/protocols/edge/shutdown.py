@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -39,6 +40,8 @@ ANSWER_GRACE: Final = 1.0
 
 DRAIN_SHARE: Final = 0.8
 """The part of ANSWER_GRACE in which answers end by themselves. In the rest the connections close."""
+
+EXIT_POLL_SECONDS: Final = 0.5
 
 _FINAL_EVENT: Final = "a2a_canvas.final_event"
 
@@ -195,3 +198,14 @@ class GracefulServer(uvicorn.Server):
             await super().shutdown(sockets)
         finally:
             await stopping
+
+
+async def exit_of_plain_uvicorn() -> None:
+    """Wait until the uvicorn that starts this application is told to stop; for ever under any other server.
+
+    uvicorn tells an application only after its last answer, which may be a stream without end.
+    """
+    server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    plain = server if isinstance(server, uvicorn.Server) and not isinstance(server, GracefulServer) else None
+    while not (plain and plain.should_exit):  # noqa: ASYNC110 - uvicorn has no event for it
+        await asyncio.sleep(EXIT_POLL_SECONDS)

@@ -9,7 +9,7 @@ Rules:
    double holds, only strings that UTF-8 can encode.
 4. Depth: protobuf fails at 100 nested messages and one level of a `Struct` takes three of them, so a message
    35 levels deep parses but can no longer be copied into a task. Hence MAX_JSON_DEPTH.
-5. A request without a version counts as 0.3; the server speaks 0.3 and 1.x. Codes for 0.3 are the SDK adapter's.
+5. The server speaks 0.3 and 1.0, with any patch number. A request without a version counts as 0.3 (A2A 3.6.2).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def check_content_type(header: str | None) -> Refusal | None:
 
 def check_version(header: str | None, target: str | None = None) -> Refusal | None:
     """The A2A-Version header against all versions that the server speaks, or against that of the target."""
-    if not re.fullmatch(r"0\.3(\.[0-9]+)*|1(\.[0-9]+)*", header or "0.3"):
+    if not re.fullmatch(r"(0\.3|1\.0)(\.[0-9]+)?", header or "0.3"):
         text = "This version of A2A is not supported; send A2A-Version: 1.0 or A2A-Version: 0.3"
         return Refusal(VersionNotSupportedError, text)
     declared = "0.3" if (header or "0.3").startswith("0") else "1.0"

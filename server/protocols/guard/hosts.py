@@ -3,8 +3,9 @@
 Rules:
 1. The `Host` of a request must be one of the server's names. A page on the internet can resolve its own name to this
    machine's address (DNS rebinding), and a browser then treats this server as that page's origin; `Host` shows it.
-2. A browser sends the origin of a page in `Origin`. It must be the server's own, as in `Host` or the public address: no
-   other page may change anything here, and without CORS headers it could not read an answer either.
+2. A browser sends the origin of a page in `Origin`. It must be the server's own, as in `Host` or the public address, or
+   one that the operator allows (CORS): no other page may change anything here, and without CORS headers it could not
+   read an answer either.
 3. A request without `Origin` comes from no page and passes; so does HTTP/1.0 without `Host`, which no browser speaks.
 4. An IP address as the host cannot be rebound. A server that listens on all addresses accepts any IP address.
 """
@@ -13,9 +14,10 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
+from typing import Any
 from urllib.parse import urlsplit
 
 from a2a.utils.errors import InvalidRequestError
@@ -25,6 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
 from a2a_canvas.server.settings import ALL_ADDRESSES
+from a2a_canvas.server.wire import EXTENSIONS_HEADERS, VERSION_HEADER
 
 LOCALHOST = ("localhost", "127.0.0.1", "::1")
 
@@ -39,7 +42,7 @@ class Hosts:
     Attributes:
         names: hosts in lower case, without ports; `*` for any, `*.example.com` for any subdomain.
         any_address: any IP address is allowed as well.
-        origins: those that are allowed beside the origin of the request's own `Host`.
+        origins: those that are allowed beside the origin of the request's own `Host`, in lower case.
     """
 
     names: frozenset[str]
@@ -47,19 +50,23 @@ class Hosts:
     origins: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, host: str, public_url: str | None = None, more: Iterable[str] = ()) -> Hosts:
+    def of(
+        cls, host: str, public_url: str | None = None, more: Iterable[str] = (), cors_origins: Iterable[str] = ()
+    ) -> Hosts:
         """The names of a server.
 
         Args:
             host: where it listens.
             public_url: its public address, if it has one.
             more: names that the operator adds.
+            cors_origins: origins that the operator allows.
         """
         everywhere = host in ALL_ADDRESSES
         public = urlsplit(public_url or "")
         names = {*LOCALHOST, *more, socket.gethostname() if everywhere else host, public.hostname or ""}
-        origins = {f"{public.scheme}://{public.netloc.rpartition('@')[2]}".lower()} if public_url else ()
-        return cls(frozenset(name.lower() for name in names if name), everywhere, frozenset(origins))
+        own = (f"{public.scheme}://{public.netloc.rpartition('@')[2]}",) if public_url else ()
+        origins = frozenset(origin.lower() for origin in (*own, *cors_origins))
+        return cls(frozenset(name.lower() for name in names if name), everywhere, origins)
 
     def check(self, host: str | None, origin: str | None) -> Refusal | None:
         """Why a request with these headers is refused; None if it may pass."""
@@ -67,7 +74,7 @@ class Hosts:
             return _refusal(421, f"This server does not answer to the host {host[:255]!r}. {_ADVICE}")
         if origin is None or origin.lower() in self.origins or _is_page_of(origin, host):
             return None
-        return _refusal(403, f"Pages of {origin[:255]!r} may not use this server, only its own may.")
+        return _refusal(403, f"Pages of {origin[:255]!r} may not use this server. {_CORS_ADVICE}")
 
     def _knows(self, host: str) -> bool:
         if "*" in self.names:
@@ -98,6 +105,20 @@ _ADVICE = (
     "If it is one of this server's names, its operator starts it with --allowed-hosts NAME (or "
     "A2A_CANVAS_ALLOWED_HOSTS), or with --public-url if it is its public address."
 )
+
+
+_CORS_ADVICE = "To allow it, its operator starts it with --cors-origin ORIGIN (or A2A_CANVAS_CORS_ORIGIN)."
+
+
+def cors_options(origins: Sequence[str]) -> dict[str, Any]:
+    """The arguments of Starlette's `CORSMiddleware`, which stands before everything: refusals need its headers too."""
+    return {
+        "allow_origins": origins,
+        "allow_methods": ("GET", "HEAD", "POST", "DELETE"),
+        "allow_headers": (VERSION_HEADER, *EXTENSIONS_HEADERS, "If-None-Match", "Last-Event-ID"),
+        "expose_headers": (EXTENSIONS_HEADERS[0], "ETag"),
+        "allow_private_network": True,  # the operator has named the origin
+    }
 
 
 def _refusal(status: int, text: str) -> Refusal:

@@ -11,6 +11,8 @@ Rules:
    begun.
 6. A 503 has `Retry-After`.
 7. A request is left in the scope as it was parsed, a `Call` (`calls.py`).
+8. The parameter `A2A-Version` of the query counts where the header is missing or empty (A2A 1.0, section 3.6.1): a
+   browser's `EventSource` can set no header. From here on it is the header.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ from a2a_canvas.server.protocols.guard.rest import (
     find_rest_route,
 )
 from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc
+from a2a_canvas.server.wire import VERSION_HEADER
 
 logger = logging.getLogger(__name__)
 
@@ -114,6 +117,7 @@ class Guard:
     async def _verdict(
         self, binding: ErrorForm, scope: Scope, path: str, body: bytes
     ) -> ErrorForm | tuple[ErrorForm, Refusal]:
+        _read_version(scope)
         if len(body) <= SMALL_BODY_BYTES:
             return self._check(binding, scope, path, body)
         # A megabyte takes 30 ms. One at a time: otherwise all of them would continue in one step of the event loop.
@@ -128,7 +132,7 @@ class Guard:
     def _check(self, binding: ErrorForm, scope: Scope, path: str, body: bytes) -> ErrorForm | tuple[ErrorForm, Refusal]:
         """The form of the call's errors if it may pass; the form and the refusal if not."""
         headers = Headers(scope=scope)
-        version = headers.get("a2a-version")
+        version = headers.get(VERSION_HEADER)
         posted = scope["method"] == "POST"
         not_json = check_content_type(headers.get("content-type")) if posted and body else None
         if isinstance(binding, RestForm):
@@ -149,6 +153,17 @@ class Guard:
             return form, call.refusal
         scope[CALL] = call
         return form
+
+
+def _read_version(scope: Scope) -> None:
+    """Rule 8. Names of parameters are compared as those of headers are, without case."""
+    headers = MutableHeaders(scope=scope)
+    if headers.get(VERSION_HEADER):
+        return
+    parameters = QueryParams(scope["query_string"]).multi_items()
+    given = next((value for name, value in parameters if name.lower() == VERSION_HEADER.lower() and value), "")
+    if given:
+        headers[VERSION_HEADER] = given.encode("ascii", "replace").decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ Rules:
 1. A message is parsed once, by protobuf's own parser, and checked: a handler takes it as it is.
 2. protobuf's parser says in prose what it failed on. Which field that is, is found by parsing the fields one by one.
 3. Fields have their JSON names, with the index in a list.
-4. Unknown fields are ignored, for clients of a later minor version. An unknown name of an enum, or bytes that are not
-   base64, the lenient parser would take for something else: they are refused.
+4. Unknown fields are ignored, for clients of a later minor version. An unknown name of an enum, bytes that are not
+   base64, or a truth value of a query that is none, the lenient parser would take for something else: they are refused.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ def _misread(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterato
             inner = _inner(field)
             if field.enum_type and isinstance(value, str) and not _is_name(value, field.enum_type):
                 yield _path(field, index), f"Not one of {', '.join(field.enum_type.values_by_name)}."
+            elif field.type == field.TYPE_BOOL and isinstance(value, str) and value.lower() not in ("true", "false"):
+                yield _path(field, index), "Not true or false."
             elif field.type == field.TYPE_BYTES and isinstance(value, str) and not _BASE64.fullmatch(value):
                 yield _path(field, index), "Not base64."
             elif inner and isinstance(value, dict):

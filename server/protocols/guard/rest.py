@@ -100,7 +100,7 @@ def check_rest(
     if refusal := check_version(version) or check_version(version, route.version):
         return refusal
     legacy = route.version == "0.3"
-    if legacy and (refusal := _check_legacy_query(query)):
+    if refusal := _check_tenant(query) or (_check_legacy_query(query) if legacy else None):
         return refusal
     params = _read_body(route, body, limits) if route.method == "POST" else _read_query(route, query, limits)
     if isinstance(params, Refusal):
@@ -119,6 +119,11 @@ def _read_query(route: RestRoute, query: QueryParams, limits: BodyLimits) -> Mes
 
 def _parse_query(fields: Mapping[str, Any], message: Message) -> None:
     proto_utils.parse_params(fields if isinstance(fields, QueryParams) else QueryParams(fields), message)
+
+
+def _check_tenant(query: QueryParams) -> Refusal | None:
+    """A tenant in the body is refused by the handler, as in all bindings."""
+    return invalid((("tenant", "Must be left out: this agent's card offers none."),)) if query.get("tenant") else None
 
 
 def _check_legacy_query(query: QueryParams) -> Refusal | None:

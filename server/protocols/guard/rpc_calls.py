@@ -17,7 +17,7 @@ from google.protobuf.message import Message
 from pydantic import ValidationError
 
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS, Call, RequestId, convert_legacy
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version, invalid
 from a2a_canvas.server.protocols.guard.proto_messages import parse_params
 
 
@@ -50,7 +50,7 @@ def check_jsonrpc(body: bytes, version: str | None, limits: BodyLimits) -> Call 
 
 
 def _wrong_members(request: Mapping[str, Any]) -> str:
-    """What is wrong in the members of a JSON-RPC 2.0 request, which has no others."""
+    """What is wrong in the members of a JSON-RPC 2.0 request; others are ignored (A2A 1.0, section 5.7)."""
     method = request.get("method")
     if request.get("jsonrpc") != "2.0":
         return 'jsonrpc must be exactly "2.0"'
@@ -58,8 +58,8 @@ def _wrong_members(request: Mapping[str, Any]) -> str:
         return "method is required and must be a string"
     if method.startswith("rpc."):
         return "Names of methods that begin with rpc. are reserved by JSON-RPC"
-    if not request.keys() <= {"jsonrpc", "id", "method", "params"}:
-        return "A request has the members jsonrpc, id, method and params alone; put everything else into params"
+    if "id" not in request:
+        return "id is required, because A2A has no notifications"
     return "" if isinstance(request.get("params"), dict | list | None) else "params must be an object"
 
 
@@ -91,9 +91,7 @@ def _legacy_params(method: str, request: Mapping[str, Any], limits: BodyLimits) 
     try:
         parsed = model.model_validate(request)
     except ValidationError as error:
-        fields = _fields_at_fault(error)
-        text = f"Invalid request: check {', '.join(path for path, _ in fields)}"
-        return Refusal(InvalidRequestError, text, fields)
+        return invalid(_fields_at_fault(error))
     return convert_legacy(lambda: LEGACY_METHODS[method][1](parsed), limits)
 
 

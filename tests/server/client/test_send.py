@@ -378,7 +378,7 @@ async def test_a_stream_that_broke_with_the_answer_does_not_say_that_it_is_asked
 
 
 async def test_a_server_that_forgot_the_task_is_told_as_such() -> None:
-    unknown = {"error": {"code": -32001, "message": "There is no task 't1'."}}
+    unknown = {"error": {"code": -32001, "message": "Task not found: 't1'."}}
     asked = {"result": MessageToDict(task("SUBMITTED"))}
     for script in (Script([[task(), BREAK], unknown]), Script([asked, unknown], streaming=False)):
         async with serving(script.app) as url:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import json
+import os
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -79,6 +79,11 @@ def claude(retries: int = 0, base_url: str = BASE, model: str = "claude-sonnet-5
         api_key=KEY, base_url=base_url, max_retries=retries, http_client=httpx2.AsyncClient(trust_env=False)
     )
     return ClaudeModel(model=model, client=client)
+
+
+def configured() -> ClaudeModel:
+    """As the environment says, over the transport that can be intercepted."""
+    return ClaudeModel(client=llm.client_from(os.environ, httpx2.AsyncClient()))
 
 
 @contextlib.contextmanager
@@ -506,7 +511,7 @@ async def test_where_there_is_no_key_the_word_none_is_no_secret(monkeypatch: pyt
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", BASE)
-    error = await failed(refusal(400, "none of the tools is known"), model=ClaudeModel())
+    error = await failed(refusal(400, "none of the tools is known"), model=configured())
 
     assert error.reason == "The model provider refused the request: none of the tools is known"
 
@@ -625,93 +630,6 @@ async def test_nothing_is_read_after_message_stop() -> None:
         assert isinstance((await said(claude()))[-1], MessageStop)
 
 
-# ------------------------------------------------------------------------ cancel
-
-
-class Provider:
-    """A server on loopback that begins a stream, then waits until the client has gone, or cuts it off."""
-
-    def __init__(self, *, cuts_off: bool) -> None:
-        self.gone = asyncio.Event()
-        self._cuts_off = cuts_off
-
-    async def __aenter__(self) -> Provider:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        await self._server.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        begun = recorded("text").partition(b"event: content_block_stop")[0]
-        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-        writer.write(head + f"{len(begun):x}\r\n".encode() + begun + b"\r\n")
-        with contextlib.suppress(ConnectionError):
-            while not self._cuts_off and await reader.read(65536):
-                pass
-        self.gone.set()
-        writer.close()
-
-
-def watched(url: str) -> tuple[ClaudeModel, list[httpx2.Response]]:
-    """A model, and the responses that it gets."""
-    responses: list[httpx2.Response] = []
-
-    async def keep(response: httpx2.Response) -> None:
-        responses.append(response)
-
-    http_client = httpx2.AsyncClient(trust_env=False, event_hooks={"response": [keep]})
-    client = anthropic.AsyncAnthropic(api_key=KEY, base_url=url, max_retries=0, http_client=http_client)
-    return ClaudeModel(client=client), responses
-
-
-async def test_closing_the_iterator_closes_the_connection_at_once() -> None:
-    async with Provider(cuts_off=False) as provider:
-        model, responses = watched(provider.url)
-        stream = model.stream(REQUEST)
-        assert await anext(stream) == MessageStart()
-        assert not responses[0].is_closed
-
-        await stream.aclose()
-
-        assert responses[0].is_closed
-        await asyncio.wait_for(provider.gone.wait(), 10)
-        await model.aclose()
-
-
-async def test_cancelling_the_task_that_waits_for_the_next_event_closes_the_connection_at_once() -> None:
-    async with Provider(cuts_off=False) as provider:
-        model, responses = watched(provider.url)
-        waiting = asyncio.Event()
-
-        async def listen() -> None:
-            async for event in model.stream(REQUEST):
-                if event == TextDelta(0, ", Welt 👋"):
-                    waiting.set()
-
-        task = asyncio.create_task(listen())
-        await waiting.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-        assert responses[0].is_closed
-        await asyncio.wait_for(provider.gone.wait(), 10)
-        await model.aclose()
-
-
-async def test_a_connection_cut_in_the_middle_of_an_answer_is_worth_another_try() -> None:
-    async with Provider(cuts_off=True) as provider:
-        with pytest.raises(ModelError) as caught:
-            await said(claude(base_url=provider.url))
-
-    assert caught.value.retryable
-    assert caught.value.reason == "The connection to the model provider broke before the answer was complete."
-
-
 # ------------------------------------------------------------------- environment
 
 
@@ -744,7 +662,7 @@ def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 async def sent_key(url: str) -> str:
     with respx.mock(using="httpcore2") as router:
         route = router.post(f"{url}/v1/messages").mock(side_effect=[answer(recorded("text"))])
-        await said(ClaudeModel())
+        await said(configured())
     return str(route.calls.last.request.headers.raw)
 
 

@@ -28,6 +28,13 @@ async def test_any_text_and_what_the_card_lists_is_taken_however_it_is_written(m
     assert "result" in await send({"raw": "aGk=", "mediaType": media_type})
 
 
+@pytest.mark.parametrize(
+    "media_type", ["application/json", "application/vnd.x+json; v=1", "application/zip", "nonsense"]
+)
+async def test_data_is_json_whatever_its_media_type(media_type: str) -> None:
+    assert "result" in await send({"data": {}, "mediaType": media_type})
+
+
 @pytest.mark.parametrize("media_type", ["application/zip", "image/tiff; x=1", "nonsense"])
 async def test_other_media_types_are_refused_with_those_that_are_not(media_type: str) -> None:
     error = (await send({"raw": "aGk=", "mediaType": media_type}))["error"]

@@ -65,6 +65,12 @@ def test_a_status_that_no_task_of_ours_has_matches_nothing(status: Any) -> None:
     assert not can_match(pb.ListTasksRequest(status=status))
 
 
+@pytest.mark.parametrize("status", [99, -1])
+def test_a_status_that_a2a_does_not_have_is_refused(status: Any) -> None:
+    with pytest.raises(InvalidParamsError, match="status"):
+        query(status=status)
+
+
 def test_without_a_status_any_task_can_match() -> None:
     assert can_match(pb.ListTasksRequest())
 

@@ -103,7 +103,7 @@ def meta(*values: str) -> Iterable[tuple[str, str]]:
     return tuple(("a2a-version", value) for value in values)
 
 
-@pytest.mark.parametrize("values", [(), ("",), ("1.0",), ("1.1.4",), ("1.0", "1")])
+@pytest.mark.parametrize("values", [(), ("",), ("1.0",), ("1.0.4",), ("1.0", "1.0.1")])
 async def test_the_10_service_takes_its_version_or_none(served: Served, values: tuple[str, ...]) -> None:
     assert (await served.new.SendMessage(new_request(), metadata=meta(*values))).task.id == "t"
     answers = [answer async for answer in served.new.SendStreamingMessage(new_request(), metadata=meta(*values))]
@@ -117,7 +117,7 @@ async def test_the_03_service_takes_its_version_or_none(served: Served, values: 
     assert [answer.task.id for answer in answers] == ["t"]
 
 
-@pytest.mark.parametrize("values", [("0.3",), ("9.9",), ("garbage",), ("1.0", "0.3"), ("1.0, 0.3",)])
+@pytest.mark.parametrize("values", [("0.3",), ("1",), ("1.1",), ("9.9",), ("garbage",), ("1.0", "0.3"), ("1.0, 0.3",)])
 async def test_the_10_service_refuses_other_versions(served: Served, values: tuple[str, ...]) -> None:
     for method in (served.new.SendMessage, served.new.SendStreamingMessage):
         error, reason = await refused(method(new_request(), metadata=meta(*values)))
@@ -126,7 +126,7 @@ async def test_the_10_service_refuses_other_versions(served: Served, values: tup
     assert served.handler.calls == []
 
 
-@pytest.mark.parametrize("values", [("1.0",), ("0.2",), ("garbage",)])
+@pytest.mark.parametrize("values", [("1.0",), ("0.2",), ("0.4",), ("garbage",)])
 async def test_the_03_service_refuses_other_versions(served: Served, values: tuple[str, ...]) -> None:
     for method in (served.old.SendMessage, served.old.SendStreamingMessage):
         error, reason = await refused(method(old_request(), metadata=meta(*values)))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from a2a_canvas.server.protocols.guard.hosts import Hosts
-from tests.server.app_server import asking, envelope, sent, serving
+from tests.server.app_server import Served, asking, envelope, sent, serving
 
 LOOPBACK = Hosts.of("127.0.0.1")
 
@@ -157,3 +159,103 @@ async def test_a_foreign_page_can_cancel_nothing_with_a_request_that_needs_no_he
         assert (await served.http.get(f"/rest/v1/tasks/{task.id}")).json()["status"]["state"] == "TASK_STATE_WORKING"
         own = await served.http.post(cancel, headers={"Origin": served.url})
         assert own.json()["status"]["state"] == "TASK_STATE_CANCELLED"
+
+
+# ------------------------------------------------------------------------------- pages of other origins
+
+PAGE = "https://app.example.com"
+CROSS_ORIGIN = [
+    ("POST", "/", envelope("ListTasks", {}), 200),
+    ("POST", "/", envelope("GetTask", {"id": "none"}), 200),
+    ("GET", "/rest/tasks", None, 200),
+    ("GET", "/rest/tasks/none", None, 404),
+    ("DELETE", "/rest/tasks/none/pushNotificationConfigs/x", None, 400),
+    ("GET", "/rest/nothing", None, 404),
+    ("GET", "/artifacts/c/events", None, 404),
+    ("POST", "/canvas/stream", {"messages": 7}, 400),
+    ("POST", "/canvas/stream", {"message": "write report", "thread_id": "t"}, 200),
+    ("GET", "/.well-known/agent-card.json", None, 200),
+    ("GET", "/healthz", None, 200),
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def crossed() -> AsyncIterator[Served]:
+    """A server that pages of `PAGE` may use."""
+    async with serving(grpc=False, database="memory", cors_origin=f"{PAGE},http://localhost:3000") as served:
+        yield served
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(("method", "path", "body", "status"), CROSS_ORIGIN)
+async def test_an_allowed_page_may_ask_for_anything_and_read_every_answer(
+    crossed: Served, method: str, path: str, body: Any, status: int
+) -> None:
+    headers = ["A2A-Version", "A2A-Extensions", "X-A2A-Extensions", "If-None-Match", "Last-Event-ID", "Content-Type"]
+    preflight = {"Access-Control-Request-Method": method, "Access-Control-Request-Headers": ", ".join(headers).lower()}
+    allowed = await crossed.http.options(path, headers={"Origin": PAGE, **preflight})
+    assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (200, PAGE)
+    assert method in allowed.headers["access-control-allow-methods"].split(", ")
+    assert {name.lower() for name in headers} <= set(
+        allowed.headers["access-control-allow-headers"].lower().split(", ")
+    )
+    answer = await crossed.http.request(method, path, json=body, headers={"Origin": PAGE, "A2A-Version": "1.0"})
+    assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (status, PAGE)
+    assert answer.headers["access-control-expose-headers"] == "A2A-Extensions, ETag"
+    assert "Origin" in answer.headers["vary"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(
+    ("path", "headers", "body", "status"),
+    [
+        ("/", {"Host": "evil.com"}, b"{}", 421),
+        ("/", {"Content-Type": "text/plain"}, b"{}", 200),
+        ("/", {"A2A-Version": "9"}, b"{}", 200),
+        ("/rest/message:send", {"Content-Type": "text/plain"}, b"{}", 400),
+        ("/rest/message:send", {}, b"x" * 2000, 413),
+        ("/healthz", {}, b"x" * 2000, 413),
+    ],
+)
+async def test_it_can_read_why_the_guard_refuses_it(path: str, headers: Any, body: bytes, status: int) -> None:
+    async with serving(grpc=False, database="memory", cors_origin=PAGE, max_body_bytes=1024) as served:
+        sent_headers = {"Content-Type": "application/json", "Origin": PAGE, **headers}
+        answer = await served.http.post(path, headers=sent_headers, content=body)
+    assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (status, PAGE)
+    assert answer.json()["error"]["message"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("origin", ["https://evil.com", "https://app.example.com.evil.com", "null"])
+async def test_no_other_page_may_although_some_may(crossed: Served, origin: str) -> None:
+    preflight = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
+    asked = await crossed.http.options("/", headers={"Origin": origin, **preflight})
+    answer = await crossed.http.post(
+        "/", headers={"Origin": origin, "A2A-Version": "1.0"}, json=envelope("ListTasks", {})
+    )
+    assert (asked.status_code, answer.status_code) == (400, 403)
+    assert "access-control-allow-origin" not in asked.headers
+    assert "access-control-allow-origin" not in answer.headers
+    assert "--cors-origin" in answer.json()["error"]["message"]
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_allowed_page_reads_a_stream_with_its_extensions(crossed: Served) -> None:
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "write report"}]}
+    extension = "urn:a2a-canvas:turn:v1"
+    headers = {"Origin": PAGE, "A2A-Version": "1.0", "A2A-Extensions": extension}
+    body = envelope("SendStreamingMessage", {"message": message})
+    async with crossed.http.stream("POST", "/", json=body, headers=headers) as response:
+        assert (response.headers["access-control-allow-origin"], response.headers["a2a-extensions"]) == (
+            PAGE,
+            extension,
+        )
+        assert "TASK_STATE_COMPLETED" in [line async for line in response.aiter_lines() if line][-1]
+
+
+async def test_without_the_setting_there_is_no_cors() -> None:
+    async with serving(grpc=False, database="memory") as served:
+        asked = await served.http.options("/", headers={"Origin": PAGE, "Access-Control-Request-Method": "POST"})
+        answer = await served.http.get("/healthz", headers={"Origin": served.url})
+    assert (asked.status_code, answer.status_code) == (403, 200)
+    assert not [name for name in (*asked.headers, *answer.headers) if name.startswith("access-control")]

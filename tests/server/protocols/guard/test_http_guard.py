@@ -188,7 +188,6 @@ def content(response: httpx.Response) -> object:
     [
         ("SendMessage", {"message": MESSAGE}, None),
         ("SendStreamingMessage", {"message": MESSAGE}, "0.3"),
-        ("message/send", {"message": {}}, None),
         ("GetTask", None, "1.0"),
         ("GetTask", {"id": 1}, "1.0"),
         ("Nope", {}, "1.0"),
@@ -359,7 +358,7 @@ async def test_other_content_types_are_refused_in_each_form(content_type: str) -
     assert error["details"][0]["reason"] == "CONTENT_TYPE_NOT_SUPPORTED"
 
 
-@pytest.mark.parametrize("version", ["9.9", "garbage", "0.2", "1.0, 0.3", "\xff"])
+@pytest.mark.parametrize("version", ["1", "1.1", "1.99", "9.9", "garbage", "0.2", "1.0, 0.3", "\xff"])
 async def test_versions_that_we_do_not_speak_are_refused_in_each_form(version: str) -> None:
     headers = {**JSON, "a2a-version": version.encode("latin-1")}
     for method in ("SendMessage", "message/send", "Nope"):
@@ -367,6 +366,34 @@ async def test_versions_that_we_do_not_speak_are_refused_in_each_form(version: s
     for path in ("/rest/message:send", "/rest/v1/message:send"):
         error = assert_rest_error(await ask("POST", path, headers, b"{}"))
         assert error["details"][0]["reason"] == "VERSION_NOT_SUPPORTED"
+
+
+@pytest.mark.parametrize("name", ["A2A-Version", "a2a-version", "A2A-VERSION"])
+@pytest.mark.parametrize("header", [{}, {"a2a-version": ""}], ids=["no header", "an empty header"])
+async def test_the_query_can_name_the_version(name: str, header: dict[str, str]) -> None:
+    """A browser's `EventSource` cannot set a header."""
+    body = {"message": MESSAGE}
+    answer = await ask("POST", f"/?{name}=1.0", {**JSON, **header}, rpc("SendMessage", body))
+    assert answer.json()["result"]["task"]["id"] == "t"
+    stream = await ask("GET", f"/rest/tasks/x:subscribe?{name}=1.0", header)
+    assert stream.headers["content-type"].startswith("text/event-stream")
+    sent = await ask("POST", f"/rest/message:send?{name}=1.0", {**JSON, **header}, json.dumps(body).encode())
+    assert sent.status_code == 200
+
+
+@pytest.mark.parametrize("query", ["A2A-Version=1.0", "A2A-Version=9.9", "a2a-version=%E2%82%AC"])
+async def test_a_version_in_the_header_beats_one_in_the_query(query: str) -> None:
+    old = await ask("POST", f"/?{query}", {**JSON, "a2a-version": "0.3"}, rpc("tasks/get", {"id": "x"}))
+    assert old.json()["result"]["id"] == "x"
+
+
+@pytest.mark.parametrize("version", ["", "0.3", "1.1", "%E2%82%AC", "1.0%0d%0aX: y"])
+async def test_a_version_in_the_query_is_checked_as_one_in_the_header(version: str) -> None:
+    error = assert_rest_error(await ask("GET", f"/rest/tasks/x?A2A-Version={version}"))
+    assert error["details"][0]["reason"] == "VERSION_NOT_SUPPORTED"
+    assert (
+        assert_jsonrpc_error(await ask("POST", f"/?A2A-Version={version}", JSON, rpc("GetTask", {})))["code"] == -32009
+    )
 
 
 async def test_a_refused_field_is_named_in_message_and_details() -> None:
@@ -570,6 +597,12 @@ async def test_an_unknown_state_is_no_filter_that_lets_everything_through(params
     assert (error["code"], field in error["message"]) == (-32602, True)
     query = "&".join(f"{name}={value}" for name, value in params.items())
     assert field in assert_rest_error(await ask("GET", f"/rest/tasks?{query}", V1))["message"]
+
+
+async def test_a_method_of_03_with_the_version_of_10_is_version_not_supported() -> None:
+    for method in ("message/send", "message/stream", "tasks/get"):
+        error = assert_jsonrpc_error(await ask("POST", "/", V1, rpc(method, {})))
+        assert error["code"] == -32009
 
 
 @pytest.mark.parametrize("state", ["TASK_STATE_WORKING", "2", "TASK_STATE_UNSPECIFIED"])

@@ -55,6 +55,11 @@ def checked(method: str, path: str, query: str = "", body: bytes = b"", version:
         ("pageSize=x", "pageSize"),
         ("pageSize=99999999999", "pageSize"),
         ("statusTimestampAfter=x", "statusTimestampAfter"),
+        ("includeArtifacts=1", "includeArtifacts"),
+        ("includeArtifacts=banana", "includeArtifacts"),
+        ("includeArtifacts=", "includeArtifacts"),
+        ("status=99", "status"),
+        ("tenant=acme", "tenant"),
     ],
 )
 def test_a_query_parameter_that_does_not_fit_is_refused_and_an_unknown_one_is_ignored(query: str, field: str) -> None:
@@ -62,6 +67,12 @@ def test_a_query_parameter_that_does_not_fit_is_refused_and_an_unknown_one_is_ig
     refusal = checked("GET", "tasks", query)
     assert isinstance(refusal, Refusal)
     assert [path for path, _ in refusal.fields] == [field]
+
+
+@pytest.mark.parametrize(("given", "meant"), [("true", True), ("false", False), ("TRUE", True), ("False", False)])
+def test_a_truth_value_is_true_or_false(given: str, meant: bool) -> None:
+    expected = Call("ListTasks", pb.ListTasksRequest(include_artifacts=meant))
+    assert checked("GET", "tasks", f"includeArtifacts={given}") == expected
 
 
 MESSAGE = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}

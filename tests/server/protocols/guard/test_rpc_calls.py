@@ -31,7 +31,7 @@ def test_a_call_keeps_its_id(id_: object) -> None:
 
 @pytest.mark.parametrize(
     "members",
-    [{"id": True}, {"id": 1.5}, {"id": []}, {"id": {}}, {"jsonrpc": "1.0"}, {"jsonrpc": 2.0}, {"extra": 1}]
+    [{"id": True}, {"id": 1.5}, {"id": []}, {"id": {}}, {"jsonrpc": "1.0"}, {"jsonrpc": 2.0}]
     + [{"method": method} for method in (None, 5, "", "rpc.x", [], {})]
     + [{"params": params} for params in ("x", 1, True)],
 )
@@ -40,6 +40,20 @@ def test_an_envelope_that_is_no_json_rpc_is_an_invalid_request(members: dict[str
     assert isinstance(rejected, RejectedCall)
     assert rejected.refusal.kind is InvalidRequestError
     assert rejected.id == (None if "id" in members else 7)
+
+
+def test_other_members_are_ignored() -> None:
+    assert call(extra=1, trace={"id": "x"}) == Call("GetTask", pb.GetTaskRequest(), id=7)
+    legacy = call("tasks/get", None, params={"id": "t"}, extra=1)
+    assert legacy == Call("GetTask", pb.GetTaskRequest(id="t"), True, 7)
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "message/send", "Nope"])
+def test_a_notification_is_refused(method: str) -> None:
+    rejected = check_jsonrpc(json.dumps({"jsonrpc": "2.0", "method": method}).encode(), None, LIMITS)
+    assert isinstance(rejected, RejectedCall)
+    assert (rejected.refusal.kind, rejected.id) == (InvalidRequestError, None)
+    assert "notifications" in rejected.refusal.message
 
 
 @pytest.mark.parametrize("body", [b"[]", b"1", b'"x"', b"null", b'[{"jsonrpc":"2.0","id":1,"method":"GetTask"}]'])
@@ -90,7 +104,7 @@ def test_an_unknown_method_is_left_to_the_route_and_an_unknown_version_is_not() 
 def test_a_legacy_call_that_does_not_fit_its_model_names_each_field_once() -> None:
     rejected = call("message/send", None, params={"message": {"parts": [{"kind": "text"}], "role": 5}})
     assert isinstance(rejected, RejectedCall)
-    assert (rejected.refusal.kind, rejected.legacy) == (InvalidRequestError, True)
+    assert (rejected.refusal.kind, rejected.legacy) == (InvalidParamsError, True)
     assert [path for path, _ in rejected.refusal.fields] == [
         "params.message.messageId",
         "params.message.parts[0]",

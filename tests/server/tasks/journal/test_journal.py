@@ -87,7 +87,7 @@ async def test_the_later_tasks_of_a_context_are_those_that_began_after_one(make)
 @pytest.mark.parametrize("ask", ["get", "follow", "append"])
 async def test_a_task_that_is_not_there_is_not_found(make, ask) -> None:
     journal = await make(Clock())
-    with pytest.raises(TaskNotFound, match="There is no task 'gone'"):
+    with pytest.raises(TaskNotFound, match="Task not found: 'gone'"):
         await getattr(journal, ask)("gone")
 
 
