@@ -50,8 +50,8 @@ _KEY = (tasks.c.context_id, tasks.c.task_id)
 _IT = rewrites.c.name == NAMED_VERSIONS
 
 
-class _Position(NamedTuple):
-    """Of the last task that is done."""
+class _LastDone(NamedTuple):
+    """The last task that is done: the position of the rewrite."""
 
     context_id: str
     task_id: str
@@ -99,9 +99,9 @@ class _Report:
         self._done = self._named = self._freed = 0
         self._left: int | None = None
 
-    async def begin(self, connection: AsyncConnection, position: _Position) -> None:
+    async def begin(self, connection: AsyncConnection, done: _LastDone) -> None:
         if self._left is None:
-            query = select(func.count()).select_from(tasks).where(tuple_(*_KEY) > tuple_(*position))
+            query = select(func.count()).select_from(tasks).where(tuple_(*_KEY) > tuple_(*done))
             self._left = await connection.scalar(query) or 0
             logger.info("The artifacts of %d earlier tasks are compared with their versions", self._left)
 
@@ -132,9 +132,9 @@ async def _step(database: Database, replica: LeaseHolder, report: _Report) -> bo
             return False
         if found.holder not in (None, replica.id) and await replica.alive(connection, found.holder):
             raise _Busy
-        position = _Position(found.context_id, found.task_id)
-        await report.begin(connection, position)
-        rows = await _next(connection, position)
+        done = _LastDone(found.context_id, found.task_id)
+        await report.begin(connection, done)
+        rows = await _next(connection, done)
         changes = [change for row in rows if (change := await _change(connection, row))]
     async with database.write() as connection:
         same = (rewrites.c[name].is_not_distinct_from(value) for name, value in found._mapping.items())
@@ -150,10 +150,10 @@ async def _step(database: Database, replica: LeaseHolder, report: _Report) -> bo
     return bool(rows)
 
 
-async def _next(connection: AsyncConnection, position: _Position) -> list[Any]:
+async def _next(connection: AsyncConnection, done: _LastDone) -> list[Any]:
     """The next tasks, a few (rule 1)."""
     query = select(*_KEY, tasks.c.state, tasks.c.snapshot, tasks.c.artifacts, tasks.c.named)
-    query = query.where(tuple_(*_KEY) > tuple_(*position)).order_by(*_KEY).limit(STEP_TASKS)
+    query = query.where(tuple_(*_KEY) > tuple_(*done)).order_by(*_KEY).limit(STEP_TASKS)
     rows: list[Any] = []
     found = await connection.stream(query)
     async for row in found:
