@@ -620,6 +620,19 @@ async def test_a_jsonrpc_request_without_a_version_is_a_0_3_request(served: Serv
     assert result["artifacts"][0]["parts"] == [{"kind": "text", "text": "# r\n\nHello, wörld 😀.\n"}]
 
 
+@pytest.mark.parametrize("method", ["OPTIONS", "POST", "DELETE"])
+@pytest.mark.parametrize("path", ["/.well-known/agent-card.json", "/healthz"])
+async def test_what_is_only_read_is_405_for_any_other_method(served: Served, method: str, path: str) -> None:
+    response = await served.http.request(method, path)
+    assert (response.status_code, set(response.headers["allow"].split(", "))) == (405, {"GET", "HEAD"})
+
+
+async def test_a_compressed_run_is_refused(served: Served) -> None:
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    response = await served.http.post("/canvas/stream", content=b"\x1f\x8b", headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (415, 415)
+
+
 async def test_healthz_says_ok(served: Served) -> None:
     response = await served.http.get("/healthz")
     assert (response.status_code, response.json()) == (200, {"status": "ok"})

@@ -206,6 +206,7 @@ class _RunEndpoint:
             thread_id=run.thread_id,
             run_id=run.run_id,
             expose_thinking=self._agui.expose_thinking,
+            history=run.history,
         )
 
     async def _leave(self, watch: _Watch) -> None:

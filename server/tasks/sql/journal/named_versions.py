@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.codec import NamedVersion
@@ -35,14 +35,14 @@ def named_by_entries(context_id: str, entries: Sequence[Entry], versions: Versio
     return found
 
 
-async def named_by_records(
-    connection: AsyncConnection, records: Sequence[TaskRecord], versions: VersionContents
+def named_by_records(
+    connection: Connection, records: Sequence[TaskRecord], versions: VersionContents
 ) -> dict[str, Names]:
     """The versions that the artifacts of tasks name, by the ids of the tasks."""
     changed = [(record, each, _key(record, each)) for record in records for each in record.artifacts.values()]
     contents = {key: content for *_, key in changed if (content := versions.staged(key))}
     missing = {key for _, each, key in changed if key not in contents and not each.pruned}
-    contents |= await version_contents(connection, missing)
+    contents |= version_contents(connection, missing)
     names: dict[str, Names] = {record.task_id: {} for record in records}
     for record, each, key in changed:
         if each.pruned or contents.get(key) == each.content:

@@ -92,6 +92,8 @@ class SqlJournal:
         at = self._now()
         durable = [log.add(event, at) for event in events]
         log.publish()
+        if not log.unsaved:
+            return
         self._dirty[task_id] = log
         if any(durable):
             self._commits.flush_now()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ag_ui import core
+
 from a2a_canvas.server.agent.events import State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState
@@ -26,6 +28,8 @@ from tests.fakes import FakeLLM, Step, ids, no_time, said
 
 Json = dict[str, Any]
 CONTEXT = "c"
+HISTORY = (core.UserMessage(id="u", role="user", content="Go"),)
+"""What such a client shows before its run."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,13 @@ class Played:
     versions: VersionsByArtifact
 
     def run(
-        self, joins: int = 0, *, behind: bool = False, thinking: bool = True, older: str | None = None
+        self,
+        joins: int = 0,
+        *,
+        behind: bool = False,
+        thinking: bool = True,
+        older: str | None = None,
+        history: tuple[core.Message, ...] = HISTORY,
     ) -> list[Json]:
         """What a client is sent that joins after so many entries, as it goes over the wire.
 
@@ -46,7 +56,8 @@ class Played:
             older: the artifact of a client of the older request, or empty for the first that is made.
         """
         state, record = self.state(joins, older), self.records[joins]
-        run = RunProjection(record, state, thread_id=CONTEXT, run_id="r", expose_thinking=thinking)
+        names = {"thread_id": CONTEXT, "run_id": "r"}
+        run = RunProjection(record, state, **names, expose_thinking=thinking, history=history if older is None else ())
         sent = list(run.begin())
         for entry in self.entries[joins:]:
             if not run.ended:

@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
+CLIENTS = ("@ag-ui/client", "client-0.0")
+"""AG-UI's own client: that of version 1.0, and the last one before it."""
+
 NEEDS_NODE = "TESTS_NEED_NODE"
 
 

@@ -6,12 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from a2a_canvas.server.agent.events import ArtifactChanged, LlmCallCompleted, State, StatusChanged
+from a2a_canvas.server.agent.events import (
+    ArtifactChanged,
+    BlockStopped,
+    LlmCallCompleted,
+    State,
+    StatusChanged,
+    ToolInputAdded,
+)
 from a2a_canvas.server.agent.model import ModelText, ToolResult
 from a2a_canvas.server.tasks.errors import StreamLost, TaskFinished, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery, list_position
-from a2a_canvas.server.tasks.record import fold
+from a2a_canvas.server.tasks.record import Entry, fold
 from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
 from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import Ref
@@ -52,6 +59,31 @@ async def test_a_watcher_of_another_replica_sees_the_same_entries(several) -> No
     assert record == await a.record(task_id) == await b.record(task_id)
     assert record.state is State.COMPLETED
     assert await a.text() == await b.text() == "One two three"
+
+
+async def test_a_watcher_of_another_replica_gets_the_input_of_a_call_whole_when_its_block_ends(several) -> None:
+    hold = Hold()
+    *call, end = write("T1", "One two three", cut=3)
+    a = await several.start(answer([*call, hold, end]), answer(text("Done.")))
+    b = await several.start()
+    here = await a.send("Write")
+    await hold.reached.wait()
+    there = await joined(b, here.snapshot.task_id)
+    hold.release.set()
+    ours, theirs = await rest(here), await rest(there)
+    assert len(inputs(ours)) > 1
+    assert inputs(theirs) == ["".join(inputs(ours))]
+    events = [type(entry.event) for entry in theirs]
+    assert events[events.index(ToolInputAdded) + 1] is BlockStopped
+    others = [entry for entry in theirs if not isinstance(entry.event, ToolInputAdded)]
+    assert others == [entry for entry in ours if not isinstance(entry.event, ToolInputAdded)][-len(others) :]
+    numbers = [entry.generation for entry in theirs]
+    assert numbers == sorted(numbers)
+    assert (await b.record(here.snapshot.task_id)) == await a.record(here.snapshot.task_id)
+
+
+def inputs(entries: list[Entry]) -> list[str]:
+    return [entry.event.partial_json for entry in entries if isinstance(entry.event, ToolInputAdded)]
 
 
 async def test_whatever_is_asked_about_a_task_is_answered_anywhere(several) -> None:
