@@ -175,7 +175,7 @@ async def _change(connection: AsyncConnection, row: Any) -> _Change | None:
         logger.warning("The artifacts of task %s cannot be read; they stay as they are", row.task_id)
         return None
     keys = {VersionKey.of(row.context_id, each.artifact_id, each.version): each for each in artifacts.values()}
-    contents = await version_contents(connection, keys)
+    contents = await connection.run_sync(version_contents, keys)
     names = {each.artifact_id: _name(each) for key, each in keys.items() if _same(each, contents.get(key))}
     if not names:
         return None

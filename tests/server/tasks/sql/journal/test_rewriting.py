@@ -20,7 +20,6 @@ from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.models import DataPart, Ref, text_part
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.reading import version_contents
 from a2a_canvas.store.sql.tables import versions
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import answer, text
@@ -32,6 +31,7 @@ DOC = Ref("c", "doc", "another-task")
 WORDS = "One two three four five seven."
 LETTERS = "Otrfi"
 ME = FakeReplica("me", {"me"})
+change_of = rewriting._change
 
 
 class Stopped(Exception):
@@ -135,12 +135,12 @@ async def test_a_new_database_has_nothing_to_do(database: Database) -> None:
 
 
 async def test_nobody_waits_for_it_to_write(database: Database, before, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def written_beside(connection, keys):
+    async def written_beside(connection, row):
         async with database.write() as writing:  # on SQLite there is one writer
             await writing.execute(update(replicas).values(commits=0))
-        return await version_contents(connection, keys)
+        return await change_of(connection, row)
 
-    monkeypatch.setattr(rewriting, "version_contents", written_beside)
+    monkeypatch.setattr(rewriting, "_change", written_beside)
     await name_versions(database, ME, Pauses())
     assert await whole(database) == 0
 
@@ -166,12 +166,12 @@ async def test_of_two_that_begin_at_once_one_gives_way(
 ) -> None:
     living = {"me", "other"}
 
-    async def other_is_faster(connection, keys):
+    async def other_is_faster(connection, row):
         monkeypatch.undo()
         await name_versions(database, FakeReplica("other", living), Pauses())
-        return await version_contents(connection, keys)
+        return await change_of(connection, row)
 
-    monkeypatch.setattr(rewriting, "version_contents", other_is_faster)
+    monkeypatch.setattr(rewriting, "_change", other_is_faster)
     pauses = Pauses()
     await name_versions(database, FakeReplica("me", living), pauses)
     assert pauses.seconds == [RETRY_SECONDS]
@@ -206,13 +206,13 @@ async def test_a_task_that_works_is_left_to_who_runs_it(
 async def test_a_task_that_was_saved_meanwhile_is_left_alone(
     database: Database, before, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def saved_beside(connection, keys):
+    async def saved_beside(connection, row):
         async with database.write() as writing:
             later = {"snapshot": tasks.c.snapshot + 1, "artifacts": '{"seven":4}'}
             await writing.execute(update(tasks).where(tasks.c.task_id == before[0].task_id).values(later))
-        return await version_contents(connection, keys)
+        return await change_of(connection, row)
 
-    monkeypatch.setattr(rewriting, "version_contents", saved_beside)
+    monkeypatch.setattr(rewriting, "_change", saved_beside)
     await name_versions(database, ME, Pauses())
     assert await whole(database) == 1
 
