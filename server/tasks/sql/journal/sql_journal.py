@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ScalarSelect, Select, func, null, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.agent.events import Transcript, TurnEvent
+from a2a_canvas.server.agent.events import State, Transcript, TurnEvent
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
@@ -267,6 +267,12 @@ class SqlJournal:
         query = select(tasks.c.task_id).where(tasks.c.context_id == context_id, tasks.c.owner == owner).limit(1)
         async with self._database.read() as connection:
             return await connection.scalar(query) is not None
+
+    async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
+        ours = tasks.c.context_id == context_id, tasks.c.owner == owner
+        waiting = select(tasks.c.task_id).where(*ours, tasks.c.state == State.INPUT_REQUIRED.value).limit(2)
+        async with self._database.read() as connection:
+            return tuple(await connection.scalars(waiting))
 
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
         query = (
