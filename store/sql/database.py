@@ -5,18 +5,21 @@ Rule 2: on SQLite there is one writer at a time, so the file is never locked by 
 Rule 3: an error that a retry could solve (no connection, full disk, deadlock) is `Unavailable`. Any other error is a
         bug and passes unchanged.
 Rule 4: a database that was terminated, and a SQLite file that was removed or replaced, are `Unavailable` at once.
+Rule 5: SQLite's driver blocks its caller, so it runs in threads. `read` and `write` hand over each statement, and
+        `transact` the transaction as a whole, for the group commit: a hand-over costs more than most statements.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from weakref import WeakSet
 
-from sqlalchemy import URL, ColumnElement, Table, event, func, make_url
+from sqlalchemy import URL, ColumnElement, Connection, Engine, Table, create_engine, event, func, make_url
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -24,6 +27,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.sqlite_file import DatabaseFile
+
+T = TypeVar("T")
 
 Dialect = Literal["sqlite", "postgresql"]
 
@@ -65,6 +70,7 @@ class Database:
         self._connecting: set[asyncio.Task[Any]] = set()
         self.terminated = False
         self.file = file = DatabaseFile(Path(parsed.database or "")) if self.dialect == "sqlite" else None
+        self._thread = _WriterThread(parsed, file) if file else None
         if file:
             self._reader = _sqlite(self.url, "BEGIN", READERS)
             self._writer = self._heartbeat = _sqlite(self.url, "BEGIN IMMEDIATE", 1)
@@ -93,6 +99,23 @@ class Database:
             Unavailable: rules 3 and 4. Nothing was written, or it is unknown (the connection broke in the commit).
         """
         return self._writing(self._writer)
+
+    async def transact(self, statements: Callable[[Connection], T]) -> T:
+        """A write transaction of one function; it is committed if the function returns (rule 5).
+
+        Args:
+            statements: on SQLite it runs in another thread.
+
+        Raises:
+            Unavailable: as `write`.
+        """
+        if self._thread is None:
+            async with self.write() as connection:
+                return await connection.run_sync(statements)
+        self._check()
+        with translate_errors():
+            async with self._write_lock:
+                return await self._thread.transact(statements)
 
     def heartbeat(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """As `write`, for the heartbeat, which has a PostgreSQL connection of its own.
@@ -145,6 +168,8 @@ class Database:
     async def close(self) -> None:
         for engine in (self._writer, self._heartbeat, self._reader):
             await engine.dispose()
+        if self._thread:
+            await self._thread.close()
 
     def _postgresql(self, connections: int, timeout: float = TIMEOUT) -> AsyncEngine:
         return create_async_engine(
@@ -192,10 +217,54 @@ def _async_url(url: URL) -> URL:
     return url.set(drivername="postgresql+asyncpg", query=query)
 
 
+class _WriterThread:
+    """A thread with a connection to a SQLite file; both are made when they are needed."""
+
+    def __init__(self, url: URL, file: DatabaseFile) -> None:
+        self._file = file
+        self._executor: ThreadPoolExecutor | None = None
+        engine = create_engine(url.set(drivername="sqlite"), pool_size=1, max_overflow=0)
+        self._engine = _configured(engine, "BEGIN IMMEDIATE")
+        event.listen(engine, "close", lambda connection, record: file.disconnected())
+
+    async def transact(self, statements: Callable[[Connection], T]) -> T:
+        """A transaction. If the caller is cancelled, it is rolled back before this raises."""
+        cancelled = False
+
+        def run() -> T:
+            with self._engine.begin() as connection:
+                self._file.writing()
+                result = statements(connection)
+                if cancelled:
+                    raise asyncio.CancelledError
+                self._file.check()
+                return result
+
+        self._executor = self._executor or ThreadPoolExecutor(1, "sqlite")
+        running = asyncio.get_running_loop().run_in_executor(self._executor, run)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            cancelled = True
+            await asyncio.wait([running])
+            running.cancelled() or running.exception()
+            raise
+
+    async def close(self) -> None:
+        executor, self._executor = self._executor, None
+        if executor:
+            await asyncio.get_running_loop().run_in_executor(executor, self._engine.dispose)
+            executor.shutdown()
+
+
 def _sqlite(url: URL, begin: str, connections: int) -> AsyncEngine:
     engine = create_async_engine(url, pool_size=connections, max_overflow=0)
+    _configured(engine.sync_engine, begin)
+    return engine
 
-    @event.listens_for(engine.sync_engine, "connect")
+
+def _configured(engine: Engine, begin: str) -> Engine:
+    @event.listens_for(engine, "connect")
     def connected(connection: Any, record: Any) -> None:
         connection.isolation_level = None  # no implicit transactions by the driver
         cursor = connection.cursor()
@@ -203,16 +272,21 @@ def _sqlite(url: URL, begin: str, connections: int) -> AsyncEngine:
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 
-    @event.listens_for(engine.sync_engine, "begin")
+    @event.listens_for(engine, "begin")
     def begun(connection: Any) -> None:
         connection.exec_driver_sql(begin)
 
     return engine
 
 
-def insert(connection: AsyncConnection, table: Table) -> Any:
+def insert(connection: AsyncConnection | Connection, table: Table) -> Any:
     """An INSERT that supports ON CONFLICT."""
-    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+    return insert_on("sqlite" if connection.dialect.name == "sqlite" else "postgresql", table)
+
+
+def insert_on(dialect: Dialect, table: Table) -> Any:
+    """An INSERT that supports ON CONFLICT."""
+    return (sqlite if dialect == "sqlite" else postgresql).insert(table)
 
 
 def text_size(connection: AsyncConnection, column: ColumnElement[str]) -> ColumnElement[int]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, func, select, update
+from sqlalchemy.util import await_only
 
 from a2a_canvas.store import mutation
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -36,6 +36,8 @@ from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, result
 from tests.store.sql.random_steps import STEPS, Step, do, done
 from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store, postgresql_database, sqlite_database
+
+T = TypeVar("T")
 
 Databases = Callable[[], AbstractAsyncContextManager[Database]]
 
@@ -100,7 +102,7 @@ class Witness:
         self.on_its_way = {**self.memory}
         return self
 
-    async def write(self, connection: AsyncConnection) -> None:
+    def write(self, connection: Connection) -> None:
         pass
 
     def done(self) -> None:
@@ -521,15 +523,16 @@ class Broken(Database):
         self.failed = False
         self.tried = asyncio.Event()
 
-    @asynccontextmanager
-    async def write(self) -> AsyncIterator[AsyncConnection]:
+    async def transact(self, statements: Callable[[Connection], T]) -> T:
         if self.failed:
             self.tried.set()
-        async with super().write() as connection:
-            yield connection
-            self.failed = self.away
-            if self.away:
-                raise Unavailable("it is away")
+        return await super().transact(lambda connection: self._unless_away(statements(connection)))
+
+    def _unless_away(self, result: T) -> T:
+        self.failed = self.away
+        if self.away:
+            raise Unavailable("it is away")
+        return result
 
 
 @pytest.fixture
@@ -689,9 +692,9 @@ class Slow:
     def collect(self) -> Slow | None:
         return None if self.reached.is_set() else self
 
-    async def write(self, connection: AsyncConnection) -> None:
+    def write(self, connection: Connection) -> None:
         self.reached.set()
-        await self.release.wait()
+        await_only(self.release.wait())
 
     def done(self) -> None:
         pass
