@@ -185,6 +185,47 @@ async def test_a_question_is_answered_on_any_replica_and_the_turn_goes_on_there(
     assert ToolResult("T1", "Blue") in b.llm.requests[0].messages[-1].content
 
 
+async def asked_on(replica: Replica) -> str:
+    """A task on this replica that waits for input."""
+    asked = await replica.send("Paint")
+    while (await replica.record(asked.snapshot.task_id)).state is not State.INPUT_REQUIRED:
+        await until(asked, StatusChanged)
+    return asked.snapshot.task_id
+
+
+async def test_a_question_is_answered_by_its_context_alone_on_any_replica(several) -> None:
+    a, b = await several.start(answer(ask("T1", "Which colour?"))), await several.start(answer(text("Blue it is.")))
+    task_id = await asked_on(a)
+    answered = await b.send("Blue")
+    assert answered.snapshot.task_id == task_id
+    await rest(answered)
+    assert ToolResult("T1", "Blue") in b.llm.requests[0].messages[-1].content
+    again = await a.send("Blue")
+    assert (again.snapshot.task_id, again.snapshot.state) == (task_id, State.COMPLETED)
+
+
+async def test_so_it_is_when_the_replica_that_asked_is_gone(several) -> None:
+    a = await several.start(answer(ask("T1", "Which colour?")))
+    task_id = await asked_on(a)
+    await a.stop()
+    b = await several.start(answer(text("Blue it is.")))
+    answered = await b.send("Blue")
+    await rest(answered)
+    assert (await b.record(task_id)).state is State.COMPLETED
+
+
+async def test_of_two_answers_by_context_on_two_replicas_one_answers_and_the_other_starts_a_task(several) -> None:
+    a = await several.start(answer(ask("T1", "Which colour?")), HELLO, HELLO)
+    b = await several.start(HELLO, HELLO)
+    task_id = await asked_on(a)
+    both = await asyncio.gather(a.send("Blue"), b.send("Big"))
+    for following in both:
+        await rest(following)
+    found = [following.snapshot.task_id for following in both]
+    assert (task_id in found, len(set(found))) == (True, 2)
+    assert len((await a.record(task_id)).history) == 4
+
+
 async def test_of_two_answers_on_two_replicas_one_answers_and_none_is_lost(several) -> None:
     hold = Hold()
     a = await several.start(
