@@ -124,6 +124,22 @@ async def test_a_stream_is_the_task_then_the_artifact_as_it_grows_then_the_final
 
 
 @every_way
+@pytest.mark.transports
+async def test_each_version_has_its_last_chunk_and_the_last_piece_of_a_call_is_sent_with_it(
+    served: Served, way: Way
+) -> None:
+    updates = (await sending(served, way, "revise").rest()).updates()
+    ends = [number for number, update in enumerate(updates) if update.last_chunk]
+    assert len(ends) == 2
+    first, second = updates[: ends[0] + 1], updates[ends[0] + 1 :]
+    for version, written in ((first, "First draft."), (second, "Second draft.")):
+        assert [update.append for update in version] == [False] + [True] * (len(version) - 1)
+        assert "".join(update.artifact.parts[0].text for update in version) == written
+    assert first[-1].artifact.parts[0].text == ""  # the call did not close it: all of it was shown
+    assert second[-1].artifact.parts[0].text
+
+
+@every_way
 async def test_a_task_that_works_is_read_without_labels_that_do_not_name_what_is_written(
     served: Served, way: Way
 ) -> None:
