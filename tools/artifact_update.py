@@ -3,8 +3,11 @@
 Invariant: a call acted on while it streams, however it is cut, leaves what applying the whole call at once leaves.
 
 So text goes to the store delta by delta, but only after `append` and `artifact_id` are known; earlier text is held
-back. A file or a data part goes when the next part begins or the call ends, so that the last change of the call can
-carry what came after it (`name`, `last_chunk`).
+back.
+
+The last change of a call can carry what came after it (`name`, `last_chunk`), and closes the version. So something
+waits for it: a file or a data part, until the next part begins; and of a text, unless it is known that the call does
+not close the version, the last character, and what comes together with the end of the input.
 
 A replacement is refused if somebody else has changed the artifact since the model last read or wrote it, and the
 model gets a report of what was changed. An append needs no such check.
@@ -78,10 +81,10 @@ class ArtifactUpdateInput(StrictInput):
 
 
 class UpdateHead(InputHead):
-    """The fields beside the parts."""
+    """The fields beside the parts. While `last_chunk` is unknown, the call may close the version."""
 
     append: Bool | None = None
-    last_chunk: Bool = False
+    last_chunk: Bool = True
     artifact_id: ArtifactId | None = None
     name: Encodable | None = None
     description: Encodable | None = None
@@ -100,21 +103,40 @@ _FIELD_DEPTH = 4
 
 
 class _PartBuilder:
-    """The part that is being written: its known fields, and the text that has not gone to the store."""
+    """The newest part: its known fields, and what of it has not gone to the store."""
 
     def __init__(self) -> None:
         self.kind: object = None
         self.media_type = ""
         self.metadata: dict[str, Any] = {}
         self.pieces: list[str] = []
-        self.written = False
+        self.item: Part | None = None
+        self._sent = False
 
-    def take(self) -> Part | None:
-        """The text part to send now. An empty one is sent once, because it may replace a text."""
-        if self.written and not (self.pieces or self.media_type or self.metadata):
+    @property
+    def begun(self) -> bool:
+        """Whether any of its content is there."""
+        return self._sent or bool(self.pieces or self.item)
+
+    def take_text(self, *, keep: int) -> Part | None:
+        """The text to send now, all but its last `keep` characters."""
+        text = "".join(self.pieces)
+        if len(text) <= keep:
             return None
-        part = text_part("".join(self.pieces), self.media_type, self.metadata)
-        self.pieces, self.media_type, self.metadata, self.written = [], "", {}, True
+        self.pieces = [text[-keep:]] if keep else []
+        return self._text(text[: len(text) - keep])
+
+    def take_rest(self) -> Part | None:
+        """All that was not sent. An empty text is sent once, because it may replace a text."""
+        if self.kind != "text":
+            item, self.item = self.item, None
+            return item
+        rest, self.pieces = "".join(self.pieces), []
+        return self._text(rest) if rest or self.media_type or self.metadata or not self._sent else None
+
+    def _text(self, text: str) -> Part:
+        part = text_part(text, self.media_type, self.metadata)
+        self.media_type, self.metadata, self._sent = "", {}, True
         return part
 
 
@@ -125,21 +147,21 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
         self._head = UpdateHead()
         self._part = _PartBuilder()
         self._ready: list[Part] = []
-        self._held_item: Part | None = None
         self._kinds: set[Kind] = set()
         self._sent_names: tuple[str | None, str | None] = (None, None)
         self._ref: Ref | None = None
 
     @property
     def label(self) -> str:
-        title = self._head.name or (self._head.artifact_id if self._kinds else "")
+        title = self._head.name or (self._head.artifact_id if self._kinds or self._part.begun else "")
         return f"Writing {title}…" if title and self._ref else ""
 
     async def _act(self, events: Sequence[JsonEvent]) -> None:
         for event in events:
             self._check(event)
-        self._take_text()
-        await self._write()
+        if self._head.addressed:
+            self._take_text()
+            await self._write()
 
     async def _undo(self) -> None:
         if self._ref:
@@ -175,15 +197,12 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
 
     def _take_part(self, event: JsonEvent) -> None:
         if isinstance(event, Begin):
-            self._release_item()
+            self._take_rest()
             self._part = _PartBuilder()
         elif isinstance(event, Value):
             whole = part_input.validate_python(event.value)
-            if isinstance(whole, TextInput):
-                self._take_text(at_end=True)
-            else:
-                self._release_item()
-                self._held_item = whole.part()
+            if not isinstance(whole, TextInput):
+                self._part.item = whole.part()
 
     def _take_field(self, field: str, event: JsonEvent) -> None:
         part = self._part
@@ -199,21 +218,21 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
             case _:
                 pass
 
-    def _take_text(self, *, at_end: bool = False) -> None:
-        due = at_end or (self._part.pieces and self._head.addressed)
-        if due and self._part.kind == "text" and (part := self._part.take()):
+    def _take_text(self) -> None:
+        """Take the new text, but what may be the last of the call."""
+        may_close = self._head.last_chunk
+        if self._part.kind != "text" or (may_close and self._json.done):
+            return
+        if part := self._part.take_text(keep=1 if may_close else 0):
             self._ready.append(part)
 
-    def _release_item(self) -> None:
-        if self._held_item:
-            self._ready.append(self._held_item)
-            self._held_item = None
+    def _take_rest(self) -> None:
+        if part := self._part.take_rest():
+            self._ready.append(part)
 
     # ------------------------------------------------------------- writing to the store
 
     async def _write(self) -> None:
-        if not self._head.addressed:
-            return
         assert self._head.artifact_id is not None
         self._ref = self._ref or self._workspace.ref(self._head.artifact_id)
         ready, self._ready = self._ready, []
@@ -232,10 +251,9 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
 
     async def _last_change(self, whole: ArtifactUpdateInput) -> Applied | None:
         """Make the last change of the call: close the draft, or mark the call as complete."""
-        await self._write()
         ref = self._workspace.ref(whole.artifact.artifact_id)
         named_late = self._sent_names != (self._head.name, self._head.description)
-        last = self._held_item or (text_part("") if named_late else None)
+        last = self._part.take_rest() or (text_part("") if named_late else None)
         if last:
             return await self._apply(ref, last, done=True, last_chunk=whole.last_chunk)
         if whole.last_chunk:

@@ -66,6 +66,7 @@ class ToolResult:
     is_error: bool = False
 
 
+NOT_ASKED: Final = "Not asked: the user wrote something meanwhile. Ask again if you still need to know."
 UNANSWERED: Final = "No result: the task ended before this call was answered."
 """The result of a call that has none; the offline models recognise it."""
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.errors import ArtifactBusy, Unavailable
@@ -232,12 +233,12 @@ class Leases:
         found = await reading.read_head(connection, key, lock=True)
         if found is None:
             new = ArtifactHead(holder=me, incarnation=new_incarnation())
-            if await writing.insert_head(connection, key, new):
+            if await connection.run_sync(writing.insert_head, key, new):
                 return StoredDocument(Document(key[1]), new)
             found = await reading.read_head(connection, key, lock=True) or ArtifactHead()
         if found.holder not in (None, me) and await self._holder.alive(connection, found.holder):
             raise _LeasedElsewhere(found.draft_task)
-        await writing.set_holder(connection, key, me)
+        await connection.run_sync(writing.set_holder, key, me)
         return await self._cache.read(connection, key, found)
 
 
@@ -249,8 +250,8 @@ class ArtifactWork:
         self._writes = writes
         self._after: list[StoredDocument] = []
 
-    async def write(self, connection: AsyncConnection) -> None:
-        self._after = await writing.write(connection, [*self._writes.values()])
+    def write(self, connection: Connection) -> None:
+        self._after = writing.write(connection, [*self._writes.values()])
 
     def done(self) -> None:
         for lease, after in zip(self._writes, self._after, strict=True):
@@ -264,8 +265,8 @@ class ArtifactWork:
             by_context[lease.key[0]][lease] = write
         return {context_id: ArtifactWork(self._leases, writes) for context_id, writes in by_context.items()}
 
-    async def release(self, connection: AsyncConnection) -> None:
-        await writing.clear_holder(connection, [*self._writes.values()])
+    def release(self, connection: Connection) -> None:
+        writing.clear_holder(connection, [*self._writes.values()])
 
     def failed(self) -> None:
         for lease in self._writes:

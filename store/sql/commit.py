@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
 
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection
 
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database, translate_errors
@@ -49,7 +49,7 @@ class AlreadyCommitted(Exception):
 
 
 class _Writable(Protocol):
-    async def write(self, connection: AsyncConnection) -> None:
+    def write(self, connection: Connection) -> None:
         """Write it. Called again if the transaction failed.
 
         Raises:
@@ -66,7 +66,7 @@ class _Writable(Protocol):
 class ContextWork(_Writable, Protocol):
     """The work of one participant in one context."""
 
-    async def release(self, connection: AsyncConnection) -> None:
+    def release(self, connection: Connection) -> None:
         """It cannot be written: release, in the rows, the leases it was to be written under."""
         ...
 
@@ -244,8 +244,7 @@ class GroupCommit:
         while True:
             try:
                 with suppress(AlreadyCommitted):
-                    async with self._database.write() as connection:
-                        await writing.write(connection)
+                    await self._database.transact(writing.write)
             except Unavailable as error:
                 self._set_failing(error)
                 if self._stopping:
@@ -299,9 +298,9 @@ class _OneTransaction:
         self._works = works
         self.unwritten: Mapping[str, Exception] = {}
 
-    async def write(self, connection: AsyncConnection) -> None:
+    def write(self, connection: Connection) -> None:
         for work in self._works:
-            await work.write(connection)
+            work.write(connection)
 
     def done(self) -> None:
         for work in self._works:
@@ -319,16 +318,15 @@ class _PerContext:
         self._contexts = {each: [parts[each] for parts in by_context if each in parts] for each in contexts}
         self.unwritten: dict[str, Exception] = {}
 
-    async def write(self, connection: AsyncConnection) -> None:
+    def write(self, connection: Connection) -> None:
         for work in self._shared:
-            await work.write(connection)  # on `AlreadyCommitted`, `unwritten` is still that of the committed attempt
+            work.write(connection)  # on `AlreadyCommitted`, `unwritten` is still that of the committed attempt
         self.unwritten.clear()
         for context_id, parts in self._contexts.items():
             try:
-                with translate_errors():
-                    async with connection.begin_nested():
-                        for part in parts:
-                            await part.write(connection)
+                with translate_errors(), connection.begin_nested():
+                    for part in parts:
+                        part.write(connection)
             except (LeaseLost, Unavailable):
                 raise
             except Exception as error:
@@ -337,7 +335,7 @@ class _PerContext:
             raise next(iter(self.unwritten.values()))
         for context_id in self.unwritten:
             for part in self._contexts[context_id]:
-                await part.release(connection)
+                part.release(connection)
 
     def done(self) -> None:
         for work in self._shared:

@@ -16,7 +16,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Select, Table, and_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, Table, and_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.models import Artifact, Content, Document, Ref
@@ -108,7 +108,7 @@ async def read_artifacts(
     if not found:
         return []
     chains: dict[str, list[VersionRow]] = defaultdict(list)
-    for key, version in await _read_chains(connection, _current(context_id, found)):
+    for key, version in await connection.run_sync(_read_chains, _current(context_id, found)):
         chains[key.artifact_id].append(version)
     pieces: dict[str, list[Piece]] = defaultdict(list)
     query = select(drafts.c.artifact_id, *_columns(drafts, Piece)).where(_among(drafts, context_id, found))
@@ -126,13 +126,13 @@ def _artifact(artifact_id: str, head: ArtifactHead, chain: Sequence[VersionRow],
     return Artifact(artifact_id, shown, head.current, open, head.changed_by, never_completed)
 
 
-async def version_contents(connection: AsyncConnection, keys: Iterable[VersionKey]) -> dict[VersionKey, Content]:
+def version_contents(connection: Connection, keys: Iterable[VersionKey]) -> dict[VersionKey, Content]:
     """The contents of versions, without those that were pruned."""
     found: dict[VersionKey, Content] = {}
     for some in _batches(keys):
         chosen = select(*_VERSION_KEY).where(tuple_(*_VERSION_KEY).in_(some))
         chains: dict[Key, list[VersionRow]] = defaultdict(list)
-        for key, row in await _read_chains(connection, chosen):
+        for key, row in _read_chains(connection, chosen):
             chains[key.artifact].append(row)
         read = {artifact: contents_of(rows) for artifact, rows in chains.items()}
         found |= {key: content for key in some if (content := read.get(key.artifact, {}).get(key.number))}
@@ -150,14 +150,14 @@ def _current(context_id: str, artifact_ids: Iterable[str]) -> Select[Any]:
     )
 
 
-async def _read_chains(connection: AsyncConnection, chosen: Select[Any]) -> list[tuple[VersionKey, VersionRow]]:
+def _read_chains(connection: Connection, chosen: Select[Any]) -> list[tuple[VersionKey, VersionRow]]:
     """The chosen versions and those that they are stored as edits of, in order (rule 3)."""
     links = chosen.cte("links", recursive=True)
     parents = select(versions.c.context_id, versions.c.artifact_id, versions.c.parent)
     edited = and_(_linked(links), versions.c.replacement.is_not(None))
     links = links.union(parents.join_from(links, versions, edited))
     query = select(*_VERSION_KEY[:2], *_columns(versions, VersionRow)).join_from(links, versions, _linked(links))
-    rows = ((row, VersionRow(*row[2:])) for row in await connection.execute(query))
+    rows = ((row, VersionRow(*row[2:])) for row in connection.execute(query))
     return sorted(((VersionKey(row[0], row[1], version.number), version) for row, version in rows), key=itemgetter(0))
 
 

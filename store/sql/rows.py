@@ -332,7 +332,7 @@ def _reach(points: Sequence[_Point], target: Content, added: list[Piece]) -> int
         if parts == ():
             return point.count
         if parts:
-            added.append(Piece(point.count, "append", content_json(Content(parts=parts))))
+            added.append(Piece(point.count, "append", _appended_json(parts)))
             return point.count + 1
     added.append(Piece(points[-1].count, "whole", content_json(target)))
     return points[-1].count + 1
@@ -373,6 +373,15 @@ def _grown_text(before: TextPart, after: TextPart) -> list[Part] | None:
     if not described:
         return [text_part(more)] if more else []
     return [text_part(more, after.media_type, after.metadata)]
+
+
+def _appended_json(parts: Parts) -> str:
+    match parts:
+        case (TextPart(media_type="") as part,) if not part.metadata:  # comes many times a second: faster by hand
+            text = json.dumps(replace_surrogates(part.text), ensure_ascii=False)
+            return f'{{"parts":[{{"body":{text},"_type":"TextPart"}}]}}'
+        case _:
+            return content_json(Content(parts=parts))
 
 
 def content_json(content: Content) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy
@@ -21,8 +22,12 @@ class Text(TypeDecorator[str]):
     impl = sqlalchemy.Text
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Any) -> str | None:
-        return value if value is None else replace_unstorable(value)
+    def bind_processor(self, dialect: Any) -> Callable[[str | None], str | None]:
+        return _storable
+
+
+def _storable(value: str | None) -> str | None:
+    return value if value is None else replace_unstorable(value)
 
 
 def incarnation() -> Column[int]:

@@ -43,7 +43,7 @@ class VersionContents:
             for key in keys
             if (document := documents.get(key.artifact)) and (content := _of(document, key.number))
         }
-        return known | await reading.version_contents(connection, [key for key in keys if key not in known])
+        return known | await connection.run_sync(reading.version_contents, [key for key in keys if key not in known])
 
     async def _document(self, connection: AsyncConnection, key: Key, found: ArtifactHead) -> Document | None:
         """The document, if it is in memory and up to date as far as it goes (rule 1)."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, bindparam, select, tuple_
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, null, select, tuple_
 
 from a2a_canvas.store.models import Document
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import insert
 from a2a_canvas.store.sql.reading import Key
-from a2a_canvas.store.sql.rows import ArtifactHead, StoredDocument, row_changes
+from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.rows import ArtifactHead, Piece, StoredDocument, VersionRow, row_changes
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
 
@@ -21,11 +22,29 @@ def _keyed(table: Table) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     return table.c.context_id == bindparam("of_context"), table.c.artifact_id == bindparam("of_artifact")
 
 
+_NAMES = {kind: tuple(field.name for field in fields(kind)) for kind in (ArtifactHead, Piece, VersionRow)}
+_GET_ALL = {kind: attrgetter(*names) for kind, names in _NAMES.items()}
+_NEW_HEAD = tuple(f"new_{name}" for name in _NAMES[ArtifactHead])
+
+
 _CHANGE = artifacts.update().where(*_keyed(artifacts))
-_UPDATE = _CHANGE.values({field.name: bindparam(f"new_{field.name}") for field in fields(ArtifactHead)})
+_UPDATE = RowStatement(lambda _: _CHANGE.values({name: bindparam(f"new_{name}") for name in _NAMES[ArtifactHead]}))
 _SET_HOLDER = _CHANGE.values(holder=bindparam("new_holder"))
-_CLEAR_HOLDER = _CHANGE.where(artifacts.c.holder == bindparam("of_holder")).values(holder=None)
-_CUT = drafts.delete().where(*_keyed(drafts), drafts.c.seq >= bindparam("from_seq"))
+_CLEAR_HOLDER = RowStatement(
+    lambda _: _CHANGE.where(artifacts.c.holder == bindparam("of_holder")).values(holder=null())
+)
+_CUT = RowStatement(lambda _: drafts.delete().where(*_keyed(drafts), drafts.c.seq >= bindparam("from_seq")))
+_ADD_PIECE = RowStatement(lambda _: drafts.insert(), ("context_id", "artifact_id", *_NAMES[Piece]))
+_ADD_VERSION = RowStatement(lambda _: versions.insert(), ("context_id", "artifact_id", *_NAMES[VersionRow]))
+
+
+_KEY = artifacts.c.context_id, artifacts.c.artifact_id
+_LOCK = (
+    select(*_KEY, artifacts.c.holder, artifacts.c.incarnation, artifacts.c.revision)
+    .where(tuple_(*_KEY).in_(bindparam("keys", expanding=True)))
+    .order_by(*_KEY)
+    .with_for_update()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +66,22 @@ class Write:
     next_holder: str | None
 
 
-async def insert_head(connection: AsyncConnection, key: Key, head: ArtifactHead) -> bool:
+def insert_head(connection: Connection, key: Key, head: ArtifactHead) -> bool:
     """Insert an artifact's row, unless it exists; whether it was inserted."""
     new = insert(connection, artifacts).values(_row(key, head)).on_conflict_do_nothing()
-    return (await connection.execute(new)).rowcount == 1
+    return (connection.execute(new)).rowcount == 1
 
 
-async def set_holder(connection: AsyncConnection, key: Key, holder: str) -> None:
-    await connection.execute(_SET_HOLDER, [_of(key, new_holder=holder)])
+def set_holder(connection: Connection, key: Key, holder: str) -> None:
+    connection.execute(_SET_HOLDER, [_of(key, new_holder=holder)])
 
 
-async def clear_holder(connection: AsyncConnection, writes: Iterable[Write]) -> None:
+def clear_holder(connection: Connection, writes: Iterable[Write]) -> None:
     """Clear the leases under which `writes` were to be written."""
-    await _run(connection, _CLEAR_HOLDER, (_of(each.key, of_holder=each.holder) for each in writes if each.holder))
+    _CLEAR_HOLDER.execute(connection, (_of(each.key, of_holder=each.holder) for each in writes if each.holder))
 
 
-async def write(connection: AsyncConnection, writes: Sequence[Write]) -> list[StoredDocument]:
+def write(connection: Connection, writes: Sequence[Write]) -> list[StoredDocument]:
     """Bring the rows of artifacts up to date. Returns the documents as they are stored then.
 
     Raises:
@@ -70,27 +89,23 @@ async def write(connection: AsyncConnection, writes: Sequence[Write]) -> list[St
     """
     for each in writes:
         if each.holder is None and not each.before.head.revision:
-            await insert_head(connection, each.key, each.before.head)
-    found = await _locked(connection, [each.key for each in writes])
+            insert_head(connection, each.key, each.before.head)
+    found = _locked(connection, [each.key for each in writes])
     for each in writes:
         _check(each, *found.get(each.key, (None, 0, 0)))
     changed = {each.key: row_changes(each.before, each.document, each.changed, each.next_holder) for each in writes}
-    await _run(connection, _CUT, (_of(key, from_seq=each.cut) for key, each in changed.items() if each.cut is not None))
-    pieces = (_row(key, piece) for key, each in changed.items() for piece in each.pieces)
-    await _run(connection, drafts.insert(), pieces)
-    await _run(
-        connection, versions.insert(), (_row(key, row) for key, each in changed.items() for row in each.versions)
-    )
-    await _run(connection, _UPDATE, (_of(key, **_values(each.head, "new_")) for key, each in changed.items()))
+    cuts = (_of(key, from_seq=each.cut) for key, each in changed.items() if each.cut is not None)
+    _CUT.execute(connection, cuts)
+    _ADD_PIECE.execute(connection, (_row(key, piece) for key, each in changed.items() for piece in each.pieces))
+    _ADD_VERSION.execute(connection, (_row(key, row) for key, each in changed.items() for row in each.versions))
+    _UPDATE.execute(connection, (_of(key, **_values(_NEW_HEAD, each.head)) for key, each in changed.items()))
     return [each.after for each in changed.values()]
 
 
-async def _locked(connection: AsyncConnection, keys: Sequence[Key]) -> dict[Key, tuple[str | None, int, int]]:
+def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, tuple[str | None, int, int]]:
     """Holders, incarnations and revisions. The rows are locked until the transaction ends."""
-    key = artifacts.c.context_id, artifacts.c.artifact_id
-    columns = (*key, artifacts.c.holder, artifacts.c.incarnation, artifacts.c.revision)
-    rows = select(*columns).where(tuple_(*key).in_(keys)).order_by(*key).with_for_update()
-    return {(row[0], row[1]): (row[2], row[3], row[4]) for row in await connection.execute(rows)}
+    found = connection.execute(_LOCK, {"keys": [*keys]})
+    return {(row[0], row[1]): (row[2], row[3], row[4]) for row in found}
 
 
 def _check(each: Write, holder: str | None, incarnation: int, revision: int) -> None:
@@ -99,18 +114,13 @@ def _check(each: Write, holder: str | None, incarnation: int, revision: int) -> 
         raise LeaseLost(f"another replica has taken over artifact {each.key[1]!r}")
 
 
-async def _run(connection: AsyncConnection, statement: Any, rows: Iterable[Mapping[str, Any]]) -> None:
-    if given := [*rows]:
-        await connection.execute(statement, given)
-
-
 def _of(key: Key, **rest: Any) -> dict[str, Any]:
     return {"of_context": key[0], "of_artifact": key[1], **rest}
 
 
-def _row(key: Key, value: Any) -> dict[str, Any]:
-    return {"context_id": key[0], "artifact_id": key[1], **_values(value)}
+def _row(key: Key, value: ArtifactHead | Piece | VersionRow) -> dict[str, Any]:
+    return {"context_id": key[0], "artifact_id": key[1], **_values(_NAMES[type(value)], value)}
 
 
-def _values(value: Any, prefix: str = "") -> dict[str, Any]:
-    return {prefix + field.name: getattr(value, field.name) for field in fields(value)}
+def _values(names: Sequence[str], value: ArtifactHead | Piece | VersionRow) -> dict[str, Any]:
+    return dict(zip(names, _GET_ALL[type(value)](value), strict=True))

@@ -30,7 +30,8 @@ def replace_surrogates(text: str) -> str:
 
 def replace_unstorable(text: str) -> str:
     """`text` with U+FFFD in place of what a database refuses: lone surrogates and NUL."""
-    text = replace_surrogates(text)
+    if not text.isascii():
+        text = replace_surrogates(text)
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 

@@ -26,7 +26,7 @@ from tests.server.app_server import (
 )
 from tests.server.canvas_client import AGENTSTACK, CANVAS, CODE, LOOP, POOLS, WORDS, selected
 from tests.server.canvas_client import SCRIPT as CANVAS_SCRIPT
-from tests.server.protocols.agui.agui_verifier import HERE, missing, verify
+from tests.server.protocols.agui.agui_verifier import CLIENTS, HERE, missing, verify
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -771,11 +771,11 @@ async def test_the_servers_stop_ends_the_run_with_its_reason_and_the_answer_is_c
 # --------------------------------------------------------------------- AG-UI's own client
 
 
-async def agent(thread: Thread, *messages: str) -> Json:
+async def agent(thread: Thread, *messages: str, client: str = CLIENTS[0]) -> Json:
     """What AG-UI's own client has after a run for each message."""
     verify()
     process = await asyncio.create_subprocess_exec(
-        *("node", str(HERE / "agent.mjs"), thread.served.url + PATH, thread.id, *messages),
+        *("node", str(HERE / "agent.mjs"), client, thread.served.url + PATH, thread.id, *messages),
         stdout=asyncio.subprocess.PIPE,
     )
     out, _ = await process.communicate()
@@ -793,3 +793,66 @@ async def test_agui_s_own_client_has_the_conversation_and_the_artifact_in_the_en
     report = found["state"]["artifacts"]["report"]
     assert "".join(part["text"] for part in report["parts"]) == (await thread.artifact("report"))["text"]
     assert len(await tasks(thread.served, thread.id)) == 3
+
+
+def conversation(found: Json) -> list[tuple[str, str]]:
+    """(role, text) of all messages that have a text, except the results of calls."""
+    return [
+        (message["role"], message["content"])
+        for message in found["messages"]
+        if message.get("content") and message["role"] != "tool"
+    ]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        ("tools", "The end."),
+        ("break once", "Once and for all."),
+        ("silent", "Done; no artifact was changed."),
+        ("think", "Thought."),
+    ],
+)
+async def test_agui_s_own_client_ends_a_turn_with_one_reply(thread: Thread, text: str, reply: str, client: str) -> None:
+    found = await agent(thread, "just say it", text, client=client)
+    shown = [(role, said) for role, said in conversation(found) if role != "reasoning"]
+    assert shown == [
+        ("user", "just say it"),
+        ("assistant", "All in one piece."),
+        ("user", text),
+        ("assistant", reply),
+    ]
+    said = [message["id"] for message in found["messages"] if message["role"] == "user"]
+    assert said == ["said-0", "said-1"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_agui_s_own_client_keeps_the_calls_their_results_and_the_thinking_of_a_turn(
+    thread: Thread, client: str
+) -> None:
+    found = await agent(thread, "think", "tools", client=client)
+    kept = [message["role"] for message in found["messages"]]
+    first = ["user", "reasoning", "assistant"]
+    rounds = ["reasoning", "assistant", "tool", "tool", "assistant", "tool", "reasoning", "assistant"]
+    assert kept == [*first, "user", *rounds]
+    calls = [call for message in found["messages"] for call in message.get("toolCalls", ())]
+    results = [message["toolCallId"] for message in found["messages"] if message["role"] == "tool"]
+    assert [call["id"] for call in calls] == results
+    assert [call["function"]["name"] for call in calls] == ["artifact_list", "artifact_read", "artifact_list"]
+    assert json.loads(calls[1]["function"]["arguments"]) == {"artifact_id": "missing"}
+    thoughts = [message["content"] for message in found["messages"] if message["role"] == "reasoning"]
+    assert thoughts == ["ab abc", "Plan.", "Now."]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_agui_s_own_client_keeps_a_question_and_what_was_said_with_it(thread: Thread, client: str) -> None:
+    found = await agent(thread, "draft then ask", "resume:Yes", "just say it", client=client)
+    assert conversation(found) == [
+        ("user", "draft then ask"),
+        ("assistant", "Let me draft."),
+        ("assistant", "More?"),
+        ("assistant", "Drafted."),
+        ("user", "just say it"),
+        ("assistant", "All in one piece."),
+    ]

@@ -124,6 +124,22 @@ async def test_a_stream_is_the_task_then_the_artifact_as_it_grows_then_the_final
 
 
 @every_way
+@pytest.mark.transports
+async def test_each_version_has_its_last_chunk_and_the_last_piece_of_a_call_is_sent_with_it(
+    served: Served, way: Way
+) -> None:
+    updates = (await sending(served, way, "revise").rest()).updates()
+    ends = [number for number, update in enumerate(updates) if update.last_chunk]
+    assert len(ends) == 2
+    first, second = updates[: ends[0] + 1], updates[ends[0] + 1 :]
+    for version, written in ((first, "First draft."), (second, "Second draft.")):
+        assert [update.append for update in version] == [False] + [True] * (len(version) - 1)
+        assert "".join(update.artifact.parts[0].text for update in version) == written
+    assert first[-1].artifact.parts[0].text == ""  # the call did not close it: all of it was shown
+    assert second[-1].artifact.parts[0].text
+
+
+@every_way
 async def test_a_task_that_works_is_read_without_labels_that_do_not_name_what_is_written(
     served: Served, way: Way
 ) -> None:
@@ -618,6 +634,19 @@ async def test_a_jsonrpc_request_without_a_version_is_a_0_3_request(served: Serv
     result = response.json()["result"]
     assert (result["kind"], result["status"]["state"]) == ("task", "completed")
     assert result["artifacts"][0]["parts"] == [{"kind": "text", "text": "# r\n\nHello, wörld 😀.\n"}]
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "POST", "DELETE"])
+@pytest.mark.parametrize("path", ["/.well-known/agent-card.json", "/healthz"])
+async def test_what_is_only_read_is_405_for_any_other_method(served: Served, method: str, path: str) -> None:
+    response = await served.http.request(method, path)
+    assert (response.status_code, set(response.headers["allow"].split(", "))) == (405, {"GET", "HEAD"})
+
+
+async def test_a_compressed_run_is_refused(served: Served) -> None:
+    headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
+    response = await served.http.post("/canvas/stream", content=b"\x1f\x8b", headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (415, 415)
 
 
 async def test_healthz_says_ok(served: Served) -> None:

@@ -66,6 +66,34 @@ async def test_so_does_grpc(served: Served) -> None:
     assert (legacy.details() or "").startswith("TaskNotFoundError: Task not found")
 
 
+# ------------------------------------------------------------------------------------------ questions
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+async def test_a_question_is_answered_by_its_context_alone(served: Served, context: str, way: tuple[str, str]) -> None:
+    asked = await sent(served, way, asking("ask", context=context))
+    assert asked.status.state == pb.TASK_STATE_INPUT_REQUIRED
+    answered = await sent(served, way, asking("Blue", context=context))
+    assert (answered.id, answered.status.state) == (asked.id, pb.TASK_STATE_COMPLETED)
+    after = await sent(served, way, asking("just say it", context=context))
+    assert after.id != asked.id
+
+
+# ---------------------------------------------------------------------------------------- repetition
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+async def test_a_first_message_that_is_sent_again_runs_once_if_its_id_is_unique(
+    served: Served, way: tuple[str, str]
+) -> None:
+    unique = asking("just say it")
+    first, again = [await sent(served, way, unique) for _ in range(2)]
+    assert first.id == again.id
+    short = asking("just say it", message_id="m-1")
+    first, again = [await sent(served, way, short) for _ in range(2)]
+    assert first.id != again.id
+
+
 # ------------------------------------------------------------------------------------------- tenants
 
 

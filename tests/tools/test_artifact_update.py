@@ -17,7 +17,7 @@ from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactTooLarge, MediaTypeConflict
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Artifact, DataPart, FilePart, Limits, Part, Version, text_part
+from a2a_canvas.store.models import Applied, Artifact, DataPart, FilePart, Limits, Part, TextPart, Version, text_part
 from a2a_canvas.tools.artifact_read import artifact_read
 from a2a_canvas.tools.artifact_update import artifact_update
 from a2a_canvas.tools.tool import Done, Failed, Outcome, ToolStream
@@ -168,7 +168,7 @@ def test_a_call_that_streams_in_any_cut_leaves_what_the_whole_call_at_once_leave
         result(at_once.apply(by("t1"), change))
         result(watched.apply(by("t1"), change))
     for whole, pieces in calls:
-        state = result(standing(watched))
+        state, told = result(standing(watched)), len(client.told)
         outcome = result(call(UPDATE, pieces, workspace(watched)))
         if not accepted(at_once, as_change(whole)):
             assert_failed(outcome, "Text of type .* cannot be joined into one text part.*Nothing was changed")
@@ -177,6 +177,20 @@ def test_a_call_that_streams_in_any_cut_leaves_what_the_whole_call_at_once_leave
         assert isinstance(outcome, Done)
         assert exactly(result(standing(watched))) == exactly(result(standing(at_once)))
         assert client.reads("a") == result(store.get(by("t1"))).content
+        assert_ends_told(client.told[told:], state, result(standing(watched)), whole)
+
+
+def assert_ends_told(told: list[Applied], before: State, after: State, whole: dict[str, Any]) -> None:
+    """Each version has one `last_chunk`, in order; that of the call itself is empty only if its last part is."""
+    made = [version.number for version in after[1][len(before[1]) if before else 0 :]] if after else []
+    assert [each.version for each in told if each.last_chunk] == made
+    assert [each.version for each in told] == sorted(each.version for each in told)
+    if whole.get("last_chunk"):
+        assert told[-1].last_chunk
+        assert told[-1].version == made[-1]
+        if told[-1].append and told[-1].parts == (text(""),):
+            last = whole["artifact"]["parts"][-1]
+            assert (last["kind"], last.get("text")) == ("text", "")
 
 
 def exactly(state: State) -> object:
@@ -287,31 +301,115 @@ class Watched:
 
 @pytest.mark.parametrize("append", [False, True])
 async def test_in_the_schemas_order_each_character_reaches_the_store_in_the_feed_that_holds_it(append: bool) -> None:
-    before, within, after = json.dumps(update(words("Hello"), append=append, last_chunk=True)).partition("Hello")
+    before, within, after = json.dumps(update(words("Hello"), append=append, last_chunk=False)).partition("Hello")
     watched = Watched(replacing("old", last_chunk=True))
     assert [await watched.feed(character) for character in before] == [0] * len(before)
     for length, character in enumerate(within, 1):
         assert await watched.feed(character) == 1
         assert watched.shown == ("old" if append else "") + "Hello"[:length]
     assert [await watched.feed(character) for character in after] == [0] * len(after)
+    assert await watched.stream.finish() == Done("Written; the draft stays open.")
     assert [told.append for told in watched.client.told] == [False, True, True, True, True]
+
+
+CLOSING = [
+    pytest.param({"last_chunk": True}, {}, id="known before the text"),
+    pytest.param({}, {"last_chunk": True}, id="known after the text"),
+]
+
+
+@pytest.mark.parametrize(("head", "tail"), CLOSING)
+async def test_of_a_call_that_closes_the_version_only_the_last_character_waits(
+    head: dict[str, Any], tail: dict[str, Any]
+) -> None:
+    before, _, after = json.dumps(update(words("Hello there"), **head) | tail).partition("Hello there")
+    watched = Watched(replacing("old", last_chunk=True))
+    assert await watched.feed(before) == 0
+    for piece, shown in [("H", ""), ("ello", "Hell"), (" ", "Hello"), ("the", "Hello th"), ("re", "Hello ther")]:
+        assert await watched.feed(piece) == (shown != "")
+        assert watched.shown == shown
+    assert [await watched.feed(character) for character in after] == [0] * len(after)
     assert await watched.stream.finish() == Done("Written; version 2 of a is saved.")
-    assert watched.client.told[-1].last_chunk
+    closing = watched.client.told[-1]
+    assert (closing.parts, closing.append, closing.last_chunk) == ((text("e"),), True, True)
+    assert [told.last_chunk for told in watched.client.told] == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize(("head", "tail"), CLOSING)
+async def test_what_comes_with_the_end_of_the_input_closes_the_version(
+    head: dict[str, Any], tail: dict[str, Any]
+) -> None:
+    whole = json.dumps(update(words("Hello there"), **head) | tail)
+    watched = Watched()
+    assert await watched.feed(whole.partition(" there")[0]) == 1
+    assert await watched.feed("".join(whole.partition(" there")[1:])) == 0
+    assert await watched.stream.finish() == Done("Written; version 1 of a is saved.")
+    assert [(told.parts, told.last_chunk) for told in watched.client.told] == [
+        ((text("Hell"),), False),
+        ((text("o there"),), True),
+    ]
+
+
+async def test_a_call_in_one_piece_is_one_change() -> None:
+    watched = Watched()
+    assert await watched.feed(json.dumps(update(words("A"), name="n", last_chunk=True))) == 0
+    assert await watched.stream.finish() == Done("Written; version 1 of a is saved.")
+    assert [(told.append, told.parts, told.last_chunk) for told in watched.client.told] == [(False, (text("A"),), True)]
+
+
+@pytest.mark.parametrize("append", [False, True])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [words("né 😀")],
+        [words("a"), words("b")],
+        [file(b"1"), words("né")],
+        [words("né"), file(b"1")],
+        [words("né", mimeType="text/markdown", metadata={"a": 1})],
+        [data({"a": "b"})],
+    ],
+    ids=["a text", "two texts", "a text last", "a file last", "metadata last", "data"],
+)
+async def test_wherever_a_call_is_cut_its_last_piece_closes_the_version(
+    parts: list[dict[str, Any]], append: bool
+) -> None:
+    whole = json.dumps(update(*parts, append=append, last_chunk=True))
+    for pieces in ([whole], list(whole), *(cut(whole, at) for at in range(len(whole)))):
+        watched = Watched(replacing("old", last_chunk=True))
+        for piece in pieces:
+            await watched.feed(piece)
+        await watched.stream.finish()
+        assert [told.last_chunk for told in watched.client.told] == [False] * (len(watched.client.told) - 1) + [True]
+        assert all(not isinstance(part, TextPart) or part.text for part in watched.client.told[-1].parts)
+
+
+async def test_a_text_before_another_part_is_not_the_last_and_does_not_wait() -> None:
+    first, second = json.dumps(update(words("Hello"), file(b"1"), last_chunk=True)).split(', {"kind": "file"')
+    watched = Watched()
+    assert await watched.feed(first) == 1
+    assert watched.shown == "Hell"
+    assert await watched.feed(', {"kind": "file"') == 1
+    assert watched.shown == "Hello"
+    assert await watched.feed(second) == 0
+    await watched.stream.finish()
+    assert [told.last_chunk for told in watched.client.told] == [False, False, True]
+    assert watched.client.told[-1].artifact.parts == (text("Hello"), FilePart(b"1"))
 
 
 @pytest.mark.parametrize(
     ("held", "last", "rest"),
     [
-        ('{"artifact": {"artifact_id": "a", "parts": [{"kind": "text", "text": "Hello"}]}, "append": fals', "e", "}"),
-        ('{"append": true, "artifact": {"parts": [{"kind": "text", "text": "Hello"}], "artifact_id": "a', '"', "}}"),
-        ('{"append": true, "artifact": {"artifact_id": "a", "parts": [{"text": "Hello", "kind": "text', '"', "}]}}"),
-        ('{"artifact": {"parts": [{"text": "Hello", "kind": "text"}], "artifact_id": "a"}, "append": tru', "e", "}"),
+        ('"artifact": {"artifact_id": "a", "parts": [{"kind": "text", "text": "Hello"}]}, "append": fals', "e", "}"),
+        ('"append": true, "artifact": {"parts": [{"kind": "text", "text": "Hello"}], "artifact_id": "a', '"', "}}"),
+        ('"append": true, "artifact": {"artifact_id": "a", "parts": [{"text": "Hello", "kind": "text', '"', "}]}}"),
+        ('"artifact": {"parts": [{"text": "Hello", "kind": "text"}], "artifact_id": "a"}, "append": tru', "e", "}"),
     ],
 )
 async def test_text_that_arrives_before_the_store_can_know_what_it_is_for_is_held_back(
     held: str, last: str, rest: str
 ) -> None:
     watched = Watched()
+    held = '{"last_chunk": false, ' + held
     assert [await watched.feed(character) for character in held] == [0] * len(held)
     assert await watched.feed(last) == 1
     assert watched.shown == "Hello"
@@ -524,7 +622,7 @@ async def test_nothing_is_acted_on_after_an_error() -> None:
 
 async def test_a_call_that_is_aborted_returns_the_draft_to_the_last_completed_call() -> None:
     watched = Watched(replacing("A"))
-    await watched.feed(json.dumps(update(words("BC"), append=True)).partition("C")[0])
+    await watched.feed(json.dumps(update(words("BC"), append=True, last_chunk=False)).partition("C")[0])
     assert watched.shown == "AB"
     await watched.stream.abort()
     assert [(told.append, told.parts) for told in watched.client.told[-1:]] == [(False, (text("A"),))]
@@ -533,7 +631,7 @@ async def test_a_call_that_is_aborted_returns_the_draft_to_the_last_completed_ca
 
 async def test_where_nothing_was_complete_the_text_stays_until_the_next_call_rewrites_it() -> None:
     watched = Watched()
-    await watched.feed(json.dumps(update(words("partial"))).partition("ial")[0])
+    await watched.feed(json.dumps(update(words("partial"), last_chunk=False)).partition("ial")[0])
     await watched.stream.abort()
     assert (await watched.store.get(by("t1"))).text == "part"
     assert len(watched.client.told) == 1
@@ -544,7 +642,7 @@ async def test_where_nothing_was_complete_the_text_stays_until_the_next_call_rew
 
 async def test_and_it_becomes_an_incomplete_version_where_none_does() -> None:
     watched = Watched()
-    await watched.feed(json.dumps(update(words("partial"))).partition("ial")[0])
+    await watched.feed(json.dumps(update(words("partial"), last_chunk=False)).partition("ial")[0])
     await watched.stream.abort()
     await watched.store.close(by("t1"))
     versions = await watched.store.versions(by("t1"))

@@ -35,7 +35,7 @@ from a2a_canvas.server.agent.endings import (
 )
 from a2a_canvas.server.agent.events import Emit, State, Transcript, UserMessage
 from a2a_canvas.server.agent.listener import listener
-from a2a_canvas.server.agent.model import LLM, ModelError, TooLong, ToolResult
+from a2a_canvas.server.agent.model import LLM, NOT_ASKED, ModelError, TooLong, ToolResult
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.sibling_changes import SiblingChanges
@@ -47,8 +47,6 @@ from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.tools.tool import Failed, Outcome, Tool, Workspace
 
 logger = logging.getLogger(__name__)
-
-NOT_ASKED = "Not asked: the user wrote something meanwhile. Ask again if you still need to know."
 
 ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED)
 """The endings that a message which came during the last round prevents (rule 4)."""

@@ -1,6 +1,7 @@
 """The request body of `POST /canvas/stream`: AG-UI's `RunAgentInput`. Pure.
 
-Rule 1: the server keeps the conversation; of the client's messages only the last one is read.
+Rule 1: the server keeps the conversation; of the client's messages only the last one is read. All of them are what the
+        client shows: a MESSAGES_SNAPSHOT has them again (messages.py).
 Rule 2: the value of `forwardedProps` under the URI of a canvas extension becomes the message's metadata: an operation,
         or what the user is looking at (docs/extensions.md).
 Rule 3: `resume` answers an interrupt; the interrupt's id is that of the task that waits. A run has one at most.
@@ -44,12 +45,14 @@ class RunInput:
     Attributes:
         message: the user's message; None to cancel the task that waits.
         task_id: the task whose interrupt this answers; empty for none.
+        history: all messages of the request, the new one as well: what the client shows.
     """
 
     thread_id: str
     run_id: str
     message: UserMessage | None
     task_id: str = ""
+    history: tuple[core.Message, ...] = ()
 
 
 def run_input(value: Mapping[str, JsonValue]) -> RunInput:
@@ -62,9 +65,9 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
     given = parse(core.RunAgentInput, value)
     check_id("threadId", given.thread_id)
     check_id("runId", given.run_id)
-    metadata = _metadata(given)
+    metadata, history = _metadata(given), tuple(given.messages)
     if given.resume:
-        return _answer(given, given.resume, metadata)
+        return replace(_answer(given, given.resume, metadata), history=history)
     last = given.messages[-1] if given.messages else None
     if not isinstance(last, core.UserMessage):
         raise invalid_field("messages", "the last one must be the user's, or resume must answer an interrupt")
@@ -73,7 +76,7 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
     message = _message(f"{where}.content", last.id, tuple(_parts(last, f"{where}.content")), metadata)
     if isinstance(message.intent, Converse):
         message = replace(message, parts=(*_context(given), *message.parts))
-    return RunInput(given.thread_id, given.run_id, message)
+    return RunInput(given.thread_id, given.run_id, message, history=history)
 
 
 def last_message_field(value: Mapping[str, Any]) -> str:

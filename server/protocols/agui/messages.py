@@ -1,21 +1,28 @@
 """AG-UI's text messages, reasoning and tool calls: what one subscriber of a turn is sent of each event.
 
 Rule 1: the visible text of a round is one message, and the parent of the round's tool calls. A round that is repeated
-        after its answer broke off is another message: AG-UI can append to a message, but not retract it.
+        after its answer broke off is another message.
 Rule 2: every start has an end, at the latest with the model call, and every tool call has a result: a client takes a
         call without one for a call that it has to carry out itself.
 Rule 3: a subscriber that joins in the middle of a round gets the text so far. Reasoning and calls that started before
         are left out.
 Rule 4: an agent's message is a message of its own, unless its text is the streamed text of the round.
+Rule 5: a client keeps every message that it is sent. So at the end of a run MESSAGES_SNAPSHOT takes back the texts of
+        earlier rounds and of tries that broke off, with the calls that were not carried out. What stays is the text of
+        the last round, or the message with which a task is completed in its place; a question and the reason of a
+        failure stay beside that text. If the task is cancelled, what was being written stays.
+Rule 6: a snapshot has all messages that its client shows: those that it sent with the run, as they are, and those of
+        the run. Nothing is taken back from a client that sent none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ag_ui import core
 
 from a2a_canvas.server.agent import events as ev
+from a2a_canvas.server.protocols.agui.sent_messages import SentMessages
 from a2a_canvas.store.text.rope import Rope
 
 BROKEN_OFF = "Not carried out: the model's answer broke off."
@@ -28,11 +35,18 @@ class MessageEvents:
     Args:
         task_id: prefix of the message ids.
         expose_thinking: send the model's thinking, as reasoning.
+        history: the messages that the client sent with the run.
     """
 
-    def __init__(self, task_id: str, *, expose_thinking: bool) -> None:
+    def __init__(self, task_id: str, *, expose_thinking: bool, history: Sequence[core.Message] = ()) -> None:
         self._task_id = task_id
         self._expose_thinking = expose_thinking
+        self._history = history
+        self._sent = SentMessages()
+        self._texts: set[str] = set()  # ids of all messages with a text
+        self._round_text = self._own_text = ""  # the newest of each kind, of this try
+        self._broke_off = False
+        self._broken_calls: set[str] = set()
         self._used: set[str] = set()
         self._message_id = ""
         self._reply = Rope()  # the round's text, until it has become a message
@@ -43,13 +57,41 @@ class MessageEvents:
 
     def begin(self, round_: int, reply: Rope) -> Iterator[core.BaseEvent]:
         """The text of a round that was written before the subscriber joined (rule 3)."""
-        yield from self._text(round_, str(reply))
+        return self._sent.recorded(self._text(round_, str(reply)))
 
     def project(self, event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
+        return self._sent.recorded(self._project(event))
+
+    def project_message(self, message: ev.AgentMessage) -> Iterator[core.BaseEvent]:
+        """The agent's message (rule 4)."""
+        return self._sent.recorded(self._project_message(message))
+
+    def end(self) -> Iterator[core.BaseEvent]:
+        """Ends everything that is open."""
+        return self._sent.recorded(self._end())
+
+    def take_back(self, state: ev.State) -> Iterator[core.BaseEvent]:
+        """The messages that stay when the task is `state`, unless that is all of them (rule 5)."""
+        texts = self._texts - self._staying_texts(state)
+        calls = set() if state is ev.State.CANCELED else self._broken_calls
+        if self._history and (texts or calls):
+            yield core.MessagesSnapshotEvent(messages=[*self._history, *self._sent.without(texts, calls)])
+
+    def _staying_texts(self, state: ev.State) -> set[str]:
+        match state:
+            case ev.State.COMPLETED:
+                return {self._own_text or self._round_text}
+            case ev.State.CANCELED:
+                return {self._own_text, self._round_text}
+            case _:
+                return {self._own_text, "" if self._broke_off else self._round_text}
+
+    def _project(self, event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
         match event:
             case ev.MessageStarted():
                 yield from self._end_answer()
                 self._message_id, self._reply = "", Rope()
+                self._round_text, self._own_text, self._broke_off = "", "", False
             case ev.TextAdded():
                 yield from self._text(event.place.round, event.text)
             case ev.ThinkingAdded() if self._expose_thinking:
@@ -65,31 +107,35 @@ class MessageEvents:
             case ev.LlmCallCompleted():
                 yield from self._end_answer()
                 if event.stop_reason == "error":
+                    self._broke_off = True
+                    self._broken_calls.update(self._calls.values())
                     yield from self._end_calls(BROKEN_OFF)
             case _:
                 pass
 
-    def project_message(self, message: ev.AgentMessage) -> Iterator[core.BaseEvent]:
-        """The agent's message (rule 4)."""
+    def _project_message(self, message: ev.AgentMessage) -> Iterator[core.BaseEvent]:
         yield from self._end_text()
-        if message.text and message.text != str(self._reply).strip():
+        if message.text and message.text == str(self._reply).strip():
+            self._broke_off = False  # the task keeps the text
+        elif message.text:
+            self._own_text = message.message_id
             yield from self._start(message.message_id)
             yield core.TextMessageContentEvent(message_id=message.message_id, delta=message.text)
             yield core.TextMessageEndEvent(message_id=message.message_id)
         self._reply = Rope()
 
-    def end(self) -> Iterator[core.BaseEvent]:
-        """Ends everything that is open."""
+    def _end(self) -> Iterator[core.BaseEvent]:
         yield from self._end_answer()
         yield from self._end_calls(ENDED)
 
     def _start(self, message_id: str) -> Iterator[core.BaseEvent]:
+        self._texts.add(message_id)
         yield core.TextMessageStartEvent(message_id=message_id, role="assistant")
 
     def _text(self, round_: int, text: str) -> Iterator[core.BaseEvent]:
         message_id = self._round_message_id(round_)
         if not self._writing:
-            self._writing = True
+            self._writing, self._round_text = True, message_id
             yield from self._start(message_id)
         self._reply += Rope(text)
         yield core.TextMessageContentEvent(message_id=message_id, delta=text)

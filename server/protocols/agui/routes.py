@@ -3,8 +3,8 @@
 Rule 1: an invalid request is refused before there is a task, as in A2A's REST binding.
 Rule 2: a client that disconnects does not stop the task, unless `cancel_on_disconnect` is set and no other client
         follows the task.
-Rule 3: if the newest conversation of a thread waits for an answer, the next message that is not an operation answers
-        it, whether or not it names the interrupt.
+Rule 3: if one task of a thread waits for an answer, the next message that is not an operation answers it, whether or
+        not it names the interrupt. The runtime decides that, as for A2A.
 Rule 4: a run that is sent again joins the task of the first time, even if that waits or has ended.
 Rule 5: the older request is translated here (older/), its run is one like any other.
 """
@@ -22,8 +22,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from a2a_canvas.server.agent.events import State, UserMessage
-from a2a_canvas.server.agent.intent import Converse, InvalidOperation
+from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.parts import check_text
 from a2a_canvas.server.protocols.agui.input import RunInput, in_forwarded_props, last_message_field, run_input
@@ -39,7 +38,7 @@ from a2a_canvas.server.protocols.agui.older.request import (
     translated,
 )
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
-from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact
+from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact, at_record
 from a2a_canvas.server.protocols.agui.stream import OpenedRun, run_response
 from a2a_canvas.server.protocols.edge.http_requests import owner_of
 from a2a_canvas.server.protocols.edge.shutdown import final_event_of
@@ -49,7 +48,6 @@ from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -59,9 +57,6 @@ from a2a_canvas.store.models import JsonValue, Ref
 
 MAX_BODY_VALUES = 1_000_000
 """JSON values in a request, which has the thread's whole history. The new part of it is bounded in input.py."""
-
-NO_LIMIT = 1_000_000
-"""More tasks than a thread has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,22 +161,7 @@ class _RunEndpoint:
     async def _send(self, run: RunInput, owner: str, changes: tuple[tuple[str, Change], ...] = ()) -> TaskSubscription:
         if run.message is None:
             return await self._cancel(run.task_id, run.thread_id, owner)
-        own = TaskQuery(owner, run.thread_id, limit=NO_LIMIT, artifacts=False)
-        tasks = (await self._runtime.journal.list(own)).records
-        repeated = next((task for task in tasks if run.message in task.history), None)
-        if repeated:
-            return await self._runtime.follow(repeated.task_id, owner)
-        waits = any(task.state is State.INPUT_REQUIRED for task in tasks)
-        task_id = run.task_id or (await self._waiting_task(run.message, run.thread_id, owner) if waits else "")
-        return await self._runtime.send(Incoming(run.message, owner, run.thread_id, task_id, changes))
-
-    async def _waiting_task(self, message: UserMessage, thread_id: str, owner: str) -> str:
-        """The newest conversation, if it waits for this message (rule 3); otherwise empty."""
-        if not isinstance(message.intent, Converse):
-            return ""
-        tasks = [task for task in await self._runtime.journal.context(thread_id) if task.owner == owner]
-        newest = next((task for task in reversed(tasks) if task.operation is None), None)
-        return newest.task_id if newest and newest.state is State.INPUT_REQUIRED else ""
+        return await self._runtime.send(Incoming(run.message, owner, run.thread_id, run.task_id, changes))
 
     async def _cancel(self, task_id: str, thread_id: str, owner: str) -> TaskSubscription:
         record = await self._runtime.get(task_id, owner)
@@ -192,12 +172,13 @@ class _RunEndpoint:
         return await self._runtime.follow(task_id, owner)
 
     async def _state(self, snapshot: TaskRecord) -> tuple[CanvasState, VersionsByArtifact]:
-        artifacts = await self._store.list(snapshot.context_id)
+        stored = await self._store.list(snapshot.context_id)
         versions = {
             artifact.artifact_id: await self._store.versions(Ref(snapshot.context_id, artifact.artifact_id, ""))
-            for artifact in artifacts
+            for artifact in stored
         }
-        return CanvasState(snapshot, artifacts, versions), versions
+        artifacts, known = at_record(snapshot, stored, versions)
+        return CanvasState(snapshot, artifacts, known), known
 
     def _projection(self, run: RunInput, following: TaskSubscription, state: RunState) -> RunProjection:
         return RunProjection(
@@ -206,6 +187,7 @@ class _RunEndpoint:
             thread_id=run.thread_id,
             run_id=run.run_id,
             expose_thinking=self._agui.expose_thinking,
+            history=run.history,
         )
 
     async def _leave(self, watch: _Watch) -> None:

@@ -14,7 +14,7 @@ Rule 5: `assistant` is the whole reply, which cannot be appended to. While the r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ag_ui import core
 
@@ -39,20 +39,28 @@ class RunProjection:
         state: of that snapshot.
         thread_id, run_id: the client's names.
         expose_thinking: send the model's thinking.
+        history: the messages that the client sent with the run.
 
     Attributes:
         ended: the last event has been made.
     """
 
     def __init__(
-        self, snapshot: TaskRecord, state: RunState, *, thread_id: str, run_id: str, expose_thinking: bool
+        self,
+        snapshot: TaskRecord,
+        state: RunState,
+        *,
+        thread_id: str,
+        run_id: str,
+        expose_thinking: bool,
+        history: Sequence[core.Message] = (),
     ) -> None:
         self.ended = False
         self._snapshot = snapshot
         self._state = state
         self._thread_id, self._run_id = thread_id, run_id
         self._filter = turn_ext.ThinkingFilter(expose_thinking)
-        self._messages = MessageEvents(snapshot.task_id, expose_thinking=expose_thinking)
+        self._messages = MessageEvents(snapshot.task_id, expose_thinking=expose_thinking, history=history)
         self._reply = turn_ext.ReplySoFar(snapshot.reply)
 
     def begin(self) -> Iterator[core.BaseEvent]:
@@ -116,6 +124,7 @@ class RunProjection:
     def _end(self, state: ev.State, message: ev.AgentMessage | None) -> Iterator[core.BaseEvent]:
         self.ended = True
         text = message.text if message else ""
+        yield from self._messages.take_back(state)
         yield _custom(turn_ext.completed(text))
         yield _custom(turn_ext.STREAM_END)
         match state:

@@ -1,7 +1,8 @@
 """Request bodies: the limit of each, and the limit of all that are in memory at once.
 
 Rules:
-1. A body is read to its end before it is checked, never beyond its limit, and replayed to the application.
+1. A body is read to its end before it is checked, never beyond its limit, and replayed to the application. A compressed
+   one is not read.
 2. `BodyBudget` limits the bytes of all bodies, over all connections and bindings, as they arrive. A body beyond it is
    refused with "try again" and discarded; the others are not affected.
 3. A body counts until its answer begins: until then the server may hold it in several forms.
@@ -19,7 +20,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.availability import OverloadedError
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, too_large
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_encoding, too_large
 
 SMALL_BODY_BYTES: Final = 64 * 1024
 """Bodies of up to so many bytes do not count (rule 4)."""
@@ -92,7 +93,10 @@ async def read_body(
     scope: Scope, receive: Receive, limits: BodyLimits, reservation: BodyReservation
 ) -> bytes | Refusal | None:
     """The body; a refusal as soon as it is known to exceed a limit; None if the client disconnected."""
-    declared = Headers(scope=scope).get("content-length", "")
+    headers = Headers(scope=scope)
+    if scope["method"] == "POST" and (refusal := check_content_encoding(headers.get("content-encoding"))):
+        return refusal
+    declared = headers.get("content-length", "")
     if re.fullmatch("[0-9]{1,20}", declared):
         if int(declared) > limits.max_body_bytes:
             return too_large(limits)

@@ -105,6 +105,13 @@ def check_content_type(header: str | None) -> Refusal | None:
     )
 
 
+def check_content_encoding(header: str | None) -> Refusal | None:
+    """The Content-Encoding of a request with a body: none (HTTP 415)."""
+    if (header or "identity").strip().lower() == "identity":
+        return None
+    return Refusal(ContentTypeNotSupportedError, "Send the body without Content-Encoding", http_status=415)
+
+
 def check_version(header: str | None, target: str | None = None) -> Refusal | None:
     """The A2A-Version header against all versions that the server speaks, or against that of the target."""
     if not re.fullmatch(r"(0\.3|1\.0)(\.[0-9]+)?", header or "0.3"):

@@ -33,13 +33,18 @@ INTERNAL_REFUSAL = Refusal(InternalError, "Internal error")
 
 @dataclass(frozen=True, slots=True)
 class JsonRpcForm:
-    """JSON-RPC's form, with HTTP 200. `id`: the request's, if known. `legacy`: the form of the SDK's 0.3 adapter."""
+    """JSON-RPC's form, with HTTP 200, or 415 if the body cannot be read at all.
+
+    Attributes:
+        id: the request's, if known.
+        legacy: the form of the SDK's 0.3 adapter.
+    """
 
     id: RequestId = None
     legacy: bool = False
 
     def status(self, refusal: Refusal) -> int:
-        return 200
+        return 415 if refusal.http_status == 415 else 200
 
     def payload(self, refusal: Refusal) -> dict[str, Any]:
         if refusal.kind is JSONParseError:

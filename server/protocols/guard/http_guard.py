@@ -103,7 +103,8 @@ class Guard:
         if body is TOO_MANY_BODIES:
             await connection.answer(503, (binding or RestForm()).payload(TOO_MANY_BODIES), dict(RETRY_AFTER))
         elif isinstance(body, Refusal):
-            await connection.refuse(binding or RestForm(), body, {"connection": "close"})
+            encodings = {"accept-encoding": "identity"} if body.http_status == 415 else {}
+            await connection.refuse(binding or RestForm(), body, {"connection": "close", **encodings})
         elif binding is None:
             await self._app(scope, connection.receive, connection.send)
         else:

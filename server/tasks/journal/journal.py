@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent
+from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, Transcript, TurnEvent
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
@@ -142,6 +142,10 @@ class Journal(Protocol):
         """Whether an owner has a task in a context."""
         ...
 
+    async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
+        """The ids of an owner's tasks in a context that wait for input; two of them if there are more."""
+        ...
+
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
         """The transcripts of earlier tasks of the context that the model is shown."""
         ...
@@ -237,6 +241,11 @@ class InMemoryJournal:
 
     async def has_context(self, context_id: str, owner: str) -> bool:
         return any(task.owner == owner for task in await self.context(context_id))
+
+    async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
+        tasks = await self.context(context_id)
+        waiting = (task.task_id for task in tasks if task.owner == owner and task.state is State.INPUT_REQUIRED)
+        return tuple(islice(waiting, 2))
 
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
         return earlier_transcripts(await self.context(record.context_id), record)

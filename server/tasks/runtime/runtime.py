@@ -2,6 +2,7 @@
 
 Rule 1: a message is accepted in one of five ways (`send`): it starts a task, answers one that waits for input, is
         added to one that works here, or elsewhere, or repeats one that was accepted before and joins its task.
+        One that names no task and is no operation answers the task of its context that waits, if it is the only one.
 Rule 2: the sender gets a snapshot first, before any slow work, and then everything that follows it.
 Rule 3: what has been accepted is durable: it is carried out even if this process ends in the next moment.
 Rule 4: a message and the changes that come with it are accepted in one step, or not at all. From that step on the
@@ -160,7 +161,7 @@ class Runtime:
         if not isinstance(intent, Converse) and not incoming.changes:
             await self._check_operation(intent, incoming)
         if not incoming.task_id:
-            return await self._create(incoming, key)
+            return await self._answer_question(incoming, key) or await self._create(incoming, key)
         while True:
             record = await self.get(incoming.task_id, incoming.owner)
             if incoming.context_id and incoming.context_id != record.context_id:
@@ -176,6 +177,25 @@ class Runtime:
         if not incoming.context_id:
             raise InvalidOperation("message.contextId", "is missing: say in which context the artifact is")
         await check_operation(operation, incoming.context_id, self._store)
+
+    async def _answer_question(self, incoming: Incoming, key: str) -> TaskSubscription | None:
+        """The only task of the context that waits for input, if it has taken the message; None if there is none."""
+        while task_id := await self._waiting_task(incoming):
+            # Nobody who holds the lock of a task waits for the lock of a key.
+            async with self._locks.hold(task_id):
+                with suppress(TaskNotFound):  # it has just been removed
+                    record = await self.get(task_id, incoming.owner)
+                    waits = record.state is State.INPUT_REQUIRED
+                    if waits and (subscription := await self._continue(record, incoming, key)):
+                        return subscription
+            await asyncio.sleep(POLL_INTERVAL)  # another message has answered it
+        return None
+
+    async def _waiting_task(self, incoming: Incoming) -> str:
+        if not incoming.context_id or not isinstance(incoming.message.intent, Converse):
+            return ""
+        waiting = await self.journal.waiting_tasks(incoming.context_id, incoming.owner)
+        return waiting[0] if len(waiting) == 1 else ""
 
     async def _create(self, incoming: Incoming, key: str) -> TaskSubscription:
         record = TaskRecord(

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection
 
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
@@ -92,8 +92,8 @@ async def _in(url: str) -> AsyncIterator[Make]:
         await database.close()
 
 
-async def _notify(connection: AsyncConnection, tasks: object, contexts: object) -> None:
-    await notify(connection, Notification())
+def _notify(connection: Connection, tasks: object, contexts: object) -> None:
+    notify(connection, Notification())
 
 
 def _unexpected() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection
 
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql import commit
@@ -26,8 +26,8 @@ class Page:
     def __init__(self, paper: Paper) -> None:
         self._paper = paper
 
-    @asynccontextmanager
-    async def begin_nested(self) -> AsyncIterator[None]:
+    @contextmanager
+    def begin_nested(self) -> Iterator[None]:
         before = [*self._paper.open]
         try:
             yield
@@ -49,11 +49,11 @@ class Paper:
         self.begun, self.written, self.gate = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.gate.set()
 
-    @asynccontextmanager
-    async def write(self) -> AsyncIterator[AsyncConnection]:
+    async def transact(self, statements: Callable[[Connection], None]) -> None:
         self.open = []
         error = self.failing()
-        yield cast(AsyncConnection, Page(self))
+        await asyncio.sleep(0)
+        statements(cast(Connection, Page(self)))
         await self.gate.wait()
         if error and not isinstance(error, Broke):
             raise error
@@ -83,8 +83,7 @@ class Words:
         self._words = words
         self._paper = paper
 
-    async def write(self, connection: AsyncConnection) -> None:
-        await asyncio.sleep(0)
+    def write(self, connection: Connection) -> None:
         if "fenced" in self._words:
             raise LeaseLost
         if "written" in self._words and self._paper.transactions:
@@ -105,7 +104,7 @@ class Words:
     def _of(self, words: list[str]) -> Words:
         return Words(self._writer, words, self._paper)
 
-    async def release(self, connection: AsyncConnection) -> None:
+    def release(self, connection: Connection) -> None:
         self._paper.open.append(f"free {''.join(self._words)}")
 
     def failed(self) -> None:
@@ -119,7 +118,7 @@ class Beginning:
         self._paper = paper
         self._before = len(paper.transactions)
 
-    async def write(self, connection: AsyncConnection) -> None:
+    def write(self, connection: Connection) -> None:
         if len(self._paper.transactions) > self._before:
             raise AlreadyCommitted
 

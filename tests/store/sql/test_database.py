@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from a2a_canvas.store.errors import Unavailable
@@ -24,10 +25,30 @@ async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
     await opened.close()
 
 
+Putting = Callable[..., Coroutine[None, None, None]]
+
+INSERT = text("INSERT INTO words VALUES (:word)")
+
+
 async def put(database: Database, *words: str) -> None:
     async with database.write() as connection:
         for word in words:
-            await connection.execute(text("INSERT INTO words VALUES (:word)"), {"word": word})
+            await connection.execute(INSERT, {"word": word})
+
+
+async def transact(database: Database, *words: str) -> None:
+    def put(connection: Connection) -> None:
+        for word in words:
+            connection.execute(INSERT, {"word": word})
+
+    await database.transact(put)
+
+
+@pytest.fixture(params=[put, transact])
+def putting(request: pytest.FixtureRequest) -> Putting:
+    """Both ways to write."""
+    way: Putting = request.param
+    return way
 
 
 async def words(database: Database) -> list[str]:
@@ -35,10 +56,10 @@ async def words(database: Database) -> list[str]:
         return [*await connection.scalars(text("SELECT word FROM words ORDER BY word"))]
 
 
-async def test_a_transaction_is_written_whole_or_not_at_all(database: Database) -> None:
-    await put(database, "a", "b")
+async def test_a_transaction_is_written_whole_or_not_at_all(database: Database, putting: Putting) -> None:
+    await putting(database, "a", "b")
     with pytest.raises(IntegrityError):
-        await put(database, "c", "a")
+        await putting(database, "c", "a")
     assert await words(database) == ["a", "b"]
 
 
@@ -53,8 +74,16 @@ async def test_a_read_sees_one_state_whatever_is_written_meanwhile(database: Dat
 
 
 async def test_many_write_and_read_at_once_and_none_finds_it_locked(database: Database) -> None:
-    await asyncio.gather(*(put(database, str(number)) for number in range(30)), *(words(database) for _ in range(30)))
+    both = [way(database, f"{way.__name__} {number}") for number in range(15) for way in (put, transact)]
+    await asyncio.gather(*both, *(words(database) for _ in range(30)))
     assert len(await words(database)) == 30
+
+
+async def test_a_database_can_be_used_again_after_it_was_closed(database: Database, putting: Putting) -> None:
+    await putting(database, "a")
+    await database.close()
+    await putting(database, "b")
+    assert await words(database) == ["a", "b"]
 
 
 @pytest.mark.postgres
@@ -66,9 +95,14 @@ async def test_a_fault_of_ours_passes_as_it_is() -> None:
     await database.close()
 
 
-async def test_a_cancelled_transaction_leaves_nothing_behind(database: Database) -> None:
+async def test_the_statements_of_a_transaction_run_where_their_values_are_changed(database: Database) -> None:
+    """In the thread of the event loop: it goes on to change what their values share, such as the texts of drafts."""
+    assert await database.transact(lambda _: threading.get_ident()) == threading.get_ident()
+
+
+async def test_a_cancelled_transaction_leaves_nothing_behind(database: Database, putting: Putting) -> None:
     for steps in range(0, 60, 3):
-        writing = asyncio.create_task(put(database, f"a{steps}", f"b{steps}"))
+        writing = asyncio.create_task(putting(database, f"a{steps}", f"b{steps}"))
         for _ in range(steps):
             await asyncio.sleep(0)
         writing.cancel()

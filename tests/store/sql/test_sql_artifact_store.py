@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, event, func, select, update
+from sqlalchemy.util import await_only
 
 from a2a_canvas.store import mutation
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -36,6 +37,8 @@ from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, result
 from tests.store.sql.random_steps import STEPS, Step, do, done
 from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store, postgresql_database, sqlite_database
+
+T = TypeVar("T")
 
 Databases = Callable[[], AbstractAsyncContextManager[Database]]
 
@@ -100,7 +103,7 @@ class Witness:
         self.on_its_way = {**self.memory}
         return self
 
-    async def write(self, connection: AsyncConnection) -> None:
+    def write(self, connection: Connection) -> None:
         pass
 
     def done(self) -> None:
@@ -521,15 +524,16 @@ class Broken(Database):
         self.failed = False
         self.tried = asyncio.Event()
 
-    @asynccontextmanager
-    async def write(self) -> AsyncIterator[AsyncConnection]:
+    async def transact(self, statements: Callable[[Connection], T]) -> T:
         if self.failed:
             self.tried.set()
-        async with super().write() as connection:
-            yield connection
-            self.failed = self.away
-            if self.away:
-                raise Unavailable("it is away")
+        return await super().transact(lambda connection: self._unless_away(statements(connection)))
+
+    def _unless_away(self, result: T) -> T:
+        self.failed = self.away
+        if self.away:
+            raise Unavailable("it is away")
+        return result
 
 
 @pytest.fixture
@@ -563,6 +567,31 @@ async def test_while_the_database_is_away_changes_wait_and_nothing_is_lost(
     assert [version.content.text for version in found.versions] == ["A+"]
 
 
+async def test_a_draft_that_grows_while_it_is_committed_is_stored_whole() -> None:
+    async with sqlite_database() as database, open_store(database, FakeReplica()) as harness:
+        committing, go_on = threading.Event(), threading.Event()
+        assert database._transactions
+        engine = database._transactions._engine
+        await harness.store.apply(by("t1"), delta(replacing("0 ")))
+        await harness.commits.flushed()
+        event.listen(engine, "commit", lambda _: (committing.set(), go_on.wait()))
+        for number in range(1, 20):
+            await harness.store.apply(by("t1"), delta(appending(f"{number} ")))
+            waiting = asyncio.create_task(harness.commits.flushed())
+            await asyncio.to_thread(committing.wait)
+            await harness.store.apply(by("t1"), delta(appending("and ")))
+            assert (await harness.store.get(by("t1"))).text.endswith(f"{number} and ")
+            go_on.set()
+            await waiting
+            committing.clear()
+            go_on.clear()
+        go_on.set()
+        await harness.commits.flushed()
+        found = await rows_of(database)
+        assert found
+        assert found.artifact.text == "0 " + "".join(f"{number} and " for number in range(1, 20))
+
+
 # ------------------------------------------------------------------------------------------ rows, pruning
 
 
@@ -575,6 +604,7 @@ async def test_the_rows_show_what_is_committed(harness: SqlStoreHarness) -> None
     await harness.store.apply(Ref("c", "b", "t2", "user"), appending("+"))
     await harness.store.apply(by("t1", "d"), delta(replacing("d")))
     await harness.commits.flushed()
+    harness.commits.pause()
     await harness.store.apply(by("t1", "d"), delta(appending("not yet")))
     async with harness.database.read() as connection:
         heads = await reading.read_heads(connection, "c")
@@ -689,9 +719,9 @@ class Slow:
     def collect(self) -> Slow | None:
         return None if self.reached.is_set() else self
 
-    async def write(self, connection: AsyncConnection) -> None:
+    def write(self, connection: Connection) -> None:
         self.reached.set()
-        await self.release.wait()
+        await_only(self.release.wait())
 
     def done(self) -> None:
         pass

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
@@ -94,6 +95,21 @@ async def test_what_goes_during_a_transaction_is_not_committed(database: Databas
         async with database.write() as connection:
             await connection.exec_driver_sql("INSERT INTO words VALUES ('two')")
             os.rename(path, aside)
+    os.rename(aside, path)
+    assert await count(database) == 1
+
+
+async def test_what_goes_during_a_transaction_in_one_function_is_not_committed_either(
+    database: Database, path: Path
+) -> None:
+    aside = path.with_name("aside")
+
+    def insert(connection: Connection) -> None:
+        connection.exec_driver_sql("INSERT INTO words VALUES ('two')")
+        os.rename(path, aside)
+
+    with pytest.raises(Unavailable):
+        await database.transact(insert)
     os.rename(aside, path)
     assert await count(database) == 1
 

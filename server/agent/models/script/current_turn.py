@@ -5,7 +5,8 @@ It is derived from the messages alone, so that a restarted server continues.
 Rule 1: a turn begins with a user's message, and its rule is the first that matches that message.
 Rule 2: a message that comes along with tool results belongs to the current turn, unless that turn is over:
         every round was played, `decline_task` was accepted, or the task ended before a call was answered
-        (`UNANSWERED`). An answer to `ask_user` never begins a turn.
+        (`UNANSWERED`). An answer to `ask_user` begins no turn of another rule;
+        the first of the rule's `answers` that matches it goes on in place of the rounds.
 Rule 3: a round with calls is done when each of them was made, in one assistant message or in several; a round
         without calls is done by the next assistant message. No completed call is made again.
 Rule 4: an edit is a turn by itself, whatever was said before: its text is the instruction alone, and of its rule the
@@ -17,7 +18,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from a2a_canvas.server.agent.model import UNANSWERED, EditPrompt, ModelMessage, ModelText, ToolResult, ToolUse
+from a2a_canvas.server.agent.model import (
+    NOT_ASKED,
+    UNANSWERED,
+    EditPrompt,
+    ModelMessage,
+    ModelText,
+    ToolResult,
+    ToolUse,
+)
 from a2a_canvas.server.agent.models.script.rules import ScriptRound, ScriptRule
 from a2a_canvas.server.agent.models.script.values import Groups, fill
 
@@ -34,6 +43,8 @@ class ScriptTurn:
     """The number of the rule, from 0; -1 when none matches."""
     rounds: tuple[ScriptRound, ...] = ()
     groups: Groups | None = None
+    answers: tuple[ScriptRule, ...] = ()
+    """What may follow an answer of the user."""
     calls_made: tuple[tuple[str, ...], ...] = ()
     """The names of the calls in each assistant message since."""
 
@@ -55,6 +66,8 @@ def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) 
         elif _begins(message, names, turn):
             text = "\n".join(item.text for item in message.content if isinstance(item, ModelText) and not item.note)
             turn = _matched(rules, index, text, message.message_id)
+        elif turn:
+            turn = _answered(turn, index, _answer(message, names), message.message_id)
     return turn
 
 
@@ -107,5 +120,23 @@ def _matched(
     for number, rule in enumerate(rules):
         groups = rule.match.groups(text, message_id, selected)
         if groups is not None:
-            return ScriptTurn(begin, text, message_id, number, rule.rounds, groups)
+            return ScriptTurn(begin, text, message_id, number, rule.rounds, groups, rule.answers)
     return ScriptTurn(begin, text, message_id)
+
+
+def _answer(message: ModelMessage, names: Mapping[str, str]) -> str | None:
+    """What the user has answered to `ask_user`, if the message is an answer."""
+    results = (item for item in message.content if isinstance(item, ToolResult) and not item.is_error)
+    answers = (each.content for each in results if names.get(each.tool_use_id) == "ask_user")
+    return next((answer for answer in answers if answer != NOT_ASKED), None)
+
+
+def _answered(turn: ScriptTurn, begin: int, answer: str | None, message_id: str) -> ScriptTurn:
+    """The turn after an answer."""
+    for rule in turn.answers if answer is not None else ():
+        groups = rule.match.groups(answer or "", message_id)
+        if groups is not None:
+            found = {**(turn.groups or {}), **groups}
+            answers = rule.answers or turn.answers
+            return ScriptTurn(begin, answer or "", message_id, turn.number, rule.rounds, found, answers)
+    return turn

@@ -115,14 +115,23 @@ class ScriptRound(Strict):
 
 
 class ScriptRule(Strict):
-    """What is said to a message that matches, round by round."""
+    """What is said to a message that matches, round by round.
+
+    `answers` are tried on the answer to each question that the rounds ask: the first that matches follows in place of
+    the other rounds. They stay in effect while it is played, unless it has its own.
+    """
 
     match: RuleMatch
     rounds: Annotated[tuple[ScriptRound, ...], NotEmpty]
+    answers: tuple[ScriptRule, ...] = ()
 
 
 class _Outline(Strict):
     rules: Annotated[list[dict[str, Any]], NotEmpty]
+
+
+class _Answers(Strict):
+    answers: Annotated[list[dict[str, Any]], NotEmpty]
 
 
 def read_rules(file: str) -> tuple[ScriptRule, ...]:
@@ -136,11 +145,17 @@ def read_rules(file: str) -> tuple[ScriptRule, ...]:
     return tuple(_rule(raw, source, ("rules", number)) for number, raw in enumerate(outline.rules))
 
 
-def _rule(raw: dict[str, Any], source: Source, at: YamlPath) -> ScriptRule:
-    names = frozenset[str]()
+def _rule(raw: dict[str, Any], source: Source, at: YamlPath, outer: frozenset[str] = frozenset()) -> ScriptRule:
+    names = outer
     if "match" in raw:
-        names = _checked(RuleMatch, raw["match"], source, (*at, "match")).names
-    return _checked(ScriptRule, raw, source, at, names)
+        names |= _checked(RuleMatch, raw["match"], source, (*at, "match")).names
+    own = {key: value for key, value in raw.items() if key != "answers"}
+    rule = _checked(ScriptRule, own, source, at, names)
+    if "answers" not in raw:
+        return rule
+    answers = _checked(_Answers, {"answers": raw["answers"]}, source, at).answers
+    nested = (_rule(each, source, (*at, "answers", number), names) for number, each in enumerate(answers))
+    return rule.model_copy(update={"answers": tuple(nested)})
 
 
 def _checked(model: type[M], value: object, source: Source, at: YamlPath, names: frozenset[str] = frozenset()) -> M:

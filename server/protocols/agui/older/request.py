@@ -20,7 +20,7 @@ Rule 5: unknown fields are ignored: such clients send more than this server need
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -191,6 +191,7 @@ def translated(request: OlderRequest, known: ThreadArtifact | None, run_id: str)
     given = None if request.artifact is None else _known(request.artifact, known) if known else _new(request.artifact)
     artifact_id = known.artifact.artifact_id if known else ARTIFACT_ID if given else ""
     run = run_input(_run_agent_input(request, artifact_id, given.version if given else None, run_id))
+    run = replace(run, history=())  # such a client keeps its messages to itself
     changes = given.changes if given else ()
     if given and changes:
         _check_selection(run, artifact_id, given)

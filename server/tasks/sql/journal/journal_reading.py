@@ -209,8 +209,10 @@ async def _pages(connection: AsyncConnection, rows: Sequence[Row[Any]]) -> dict[
     return found
 
 
-async def entries_after(connection: AsyncConnection, record: TaskRecord, versions: VersionContents) -> list[Entry]:
-    """The entries of a task after the last one in `record`.
+async def entries_after(
+    connection: AsyncConnection, record: TaskRecord, versions: VersionContents
+) -> tuple[int | None, list[Entry]]:
+    """The entries of a task after the last one in `record`, and the number that their first page begins with, if any.
 
     Raises:
         Unreadable: they cannot be decoded.
@@ -218,7 +220,7 @@ async def entries_after(connection: AsyncConnection, record: TaskRecord, version
     chosen = _behind(record.context_id, record.task_id, record.generation)
     found = (await connection.execute(select(pages).where(chosen).order_by(pages.c.first))).all()
     contents = (await read_contents(connection, found, versions)).get(record.context_id, NO_CONTENTS)
-    return [entry for page in found for entry in decode_entries(page, contents)]
+    return found[0].first if found else None, [entry for page in found for entry in decode_entries(page, contents)]
 
 
 def decode_entries(page: Any, contents: Contents) -> list[Entry]:

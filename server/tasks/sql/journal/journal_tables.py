@@ -51,7 +51,7 @@ pages = Table(
     metadata,
     Column("context_id", Text, primary_key=True),
     Column("task_id", Text, primary_key=True),
-    Column("first", Integer, primary_key=True),  # generation of its first entry
+    Column("first", Integer, primary_key=True),  # the generation after the last one of the page before it
     Column("last", Integer, nullable=False),
     Column("epoch", Integer, nullable=False),
     Column("position", BigInteger),  # in the context, of its last artifact change; null if it has none
@@ -103,6 +103,7 @@ rewrites = Table(
     "rewrites",  # of the rows that an older version has written, each until it is done (`rewriting.py`)
     metadata,
     Column("name", Text, primary_key=True),
+    Column("holder", Text),  # the replica that does it; null for none
     Column("context_id", Text, nullable=False),  # these two: the last task that is done; empty at first
     Column("task_id", Text, nullable=False),
 )

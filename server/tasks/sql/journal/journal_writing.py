@@ -11,16 +11,15 @@ Rule 5: a new row of a context gets a new incarnation, because the context may h
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import bindparam, delete, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, bindparam, delete, select, tuple_, update
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.codec import (
@@ -32,7 +31,7 @@ from a2a_canvas.server.tasks.codec import (
 )
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.sql.journal.journal_reading import tasks_in, to_microseconds
+from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     contexts,
     inbox_messages,
@@ -43,16 +42,25 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch
-from a2a_canvas.server.tasks.sql.journal.named_versions import Names, named_by_entries, named_by_records
+from a2a_canvas.server.tasks.sql.journal.named_versions import Contents, Names, named_by_entries, named_by_records
 from a2a_canvas.store.models import new_incarnation
 from a2a_canvas.store.sql.commit import LeaseLost
-from a2a_canvas.store.sql.database import insert
-from a2a_canvas.store.sql.version_contents import VersionContents
+from a2a_canvas.store.sql.database import Dialect, insert, insert_on
+from a2a_canvas.store.sql.row_statement import RowStatement
 
 MAX_SAVED_CHARACTERS = 1_000_000
 """Approximate limit of the saved records of working tasks in one transaction; the others follow in the next one."""
 
-Notify = Callable[[AsyncConnection, tuple[str, ...], tuple[str, ...]], Any]
+_LOCK = (
+    select(tasks.c.task_id, tasks.c.epoch)
+    .where(tuple_(tasks.c.context_id, tasks.c.task_id).in_(bindparam("keys", expanding=True)))
+    .where(tasks.c.replica == bindparam("replica"))
+    .order_by(tasks.c.context_id, tasks.c.task_id)
+    .with_for_update()
+)
+_THIS_TASK = tasks.c.context_id == bindparam("of_context"), tasks.c.task_id == bindparam("of_task")
+
+Notify = Callable[[Connection, tuple[str, ...], tuple[str, ...]], Any]
 """Notifies the other replicas, within the transaction, of the tasks it writes and the contexts with new changes."""
 
 
@@ -84,7 +92,7 @@ class JournalWork:
 
     Args:
         replica: the id of this replica when the work was collected.
-        versions: the contents of versions.
+        staged: the contents of versions (`staged_contents`).
         committed: called with the batches when they are durable.
     """
 
@@ -93,38 +101,37 @@ class JournalWork:
         batches: Sequence[TaskBatch],
         replica: str,
         at: datetime,
-        versions: VersionContents,
+        staged: Contents,
         notify: Notify,
         committed: Callable[[Sequence[TaskBatch]], None],
     ) -> None:
         self._batches = batches
         self._replica = replica
         self._at = at
-        self._versions = versions
+        self._staged = staged
         self._notify = notify
         self._committed = committed
         self._incarnation = new_incarnation()
         self._named = {
-            batch.newest.task_id: named_by_entries(batch.newest.context_id, batch.entries, versions)
-            for batch in batches
+            batch.newest.task_id: named_by_entries(batch.newest.context_id, batch.entries, staged) for batch in batches
         }
         self._page_characters: dict[str, int] = {}
         self._saved_characters: dict[str, int] = {}
 
-    async def write(self, connection: AsyncConnection) -> None:
-        await self._write_keys(connection)
+    def write(self, connection: Connection) -> None:
+        self._write_keys(connection)
         placed = [_Placed.of(batch) for batch in self._batches if not batch.log.duplicate_of]
         batches = [each.batch for each in placed]
-        await self._check_epochs(connection, [batch for batch in batches if not batch.created])
-        await self._assign_places(connection, placed)
-        await self._create(connection, [each for each in placed if each.batch.created])
-        await self._write_pages(connection, [each for each in placed if each.batch.entries])
-        await _write_latest_changes(connection, placed)
-        await self._update(connection, [batch for batch in batches if batch.entries])
-        await _delete_acknowledged(connection, batches)
+        self._check_epochs(connection, [batch for batch in batches if not batch.created])
+        self._assign_places(connection, placed)
+        self._create(connection, [each for each in placed if each.batch.created])
+        self._write_pages(connection, [each for each in placed if each.batch.entries])
+        _write_latest_changes(connection, placed)
+        self._update(connection, [batch for batch in batches if batch.entries])
+        _delete_acknowledged(connection, batches)
         written = tuple(batch.newest.task_id for batch in batches)
         changed = {each.batch.newest.context_id for each in placed if each.changes}
-        await self._notify(connection, written, tuple(changed))
+        self._notify(connection, written, tuple(changed))
 
     def done(self) -> None:
         for batch in self._batches:
@@ -137,25 +144,25 @@ class JournalWork:
         for batch in self._batches:
             by_context[batch.newest.context_id].append(batch)
         return {
-            context_id: JournalWork(batches, self._replica, self._at, self._versions, self._notify, self._committed)
+            context_id: JournalWork(batches, self._replica, self._at, self._staged, self._notify, self._committed)
             for context_id, batches in by_context.items()
         }
 
-    async def release(self, connection: AsyncConnection) -> None:
+    def release(self, connection: Connection) -> None:
         """Its tasks keep their owner, because this replica lets them fail."""
 
     def failed(self) -> None:
         for batch in self._batches:
             batch.log.unwritable = True
 
-    async def _write_keys(self, connection: AsyncConnection) -> None:
+    def _write_keys(self, connection: Connection) -> None:
         """Store which task each message went to; the task of a message that was accepted before is not created."""
         for batch in self._batches:
             for key in batch.keys:
-                before = await remember_key(connection, key, batch.newest, self._at)
+                before = remember_key(connection, key, batch.newest, self._at)
                 batch.log.duplicate_of = before if batch.created else ""
 
-    async def _create(self, connection: AsyncConnection, new: Sequence[_Placed]) -> None:
+    def _create(self, connection: Connection, new: Sequence[_Placed]) -> None:
         if not new:
             return
         rows = [
@@ -172,26 +179,21 @@ class JournalWork:
             for each in new
             if (record := each.batch.created)
         ]
-        await connection.execute(insert(connection, tasks), rows)
-        await connection.execute(insert(connection, task_contexts), [_key(each.batch.newest) for each in new])
+        connection.execute(tasks.insert(), rows)
+        connection.execute(task_contexts.insert(), [_key(each.batch.newest) for each in new])
 
-    async def _check_epochs(self, connection: AsyncConnection, batches: Sequence[TaskBatch]) -> None:
+    def _check_epochs(self, connection: Connection, batches: Sequence[TaskBatch]) -> None:
         if not batches:
             return
         expected = {batch.newest.task_id: batch.newest.epoch for batch in batches}
-        query = (
-            select(tasks.c.task_id, tasks.c.epoch)
-            .where(tasks_in((batch.newest.context_id, batch.newest.task_id) for batch in batches))
-            .where(tasks.c.replica == self._replica)
-            .order_by(tasks.c.context_id, tasks.c.task_id)
-            .with_for_update()
-        )
-        found: dict[str, int] = {task_id: epoch for task_id, epoch in await connection.execute(query)}
+        keys = [(batch.newest.context_id, batch.newest.task_id) for batch in batches]
+        rows = connection.execute(_LOCK, {"keys": keys, "replica": self._replica})
+        found: dict[str, int] = {task_id: epoch for task_id, epoch in rows}
         if found != expected:
             lost = sorted(task_id for task_id in expected if found.get(task_id) != expected[task_id])
             raise LeaseLost(f"Tasks of another replica now: {', '.join(lost)}")
 
-    async def _assign_places(self, connection: AsyncConnection, placed: Iterable[_Placed]) -> None:
+    def _assign_places(self, connection: Connection, placed: Iterable[_Placed]) -> None:
         by_context: defaultdict[str, list[_Placed]] = defaultdict(list)
         for each in placed:
             by_context[each.batch.newest.context_id].append(each)
@@ -207,16 +209,8 @@ class JournalWork:
         ]
         if not rows:
             return
-        upsert = insert(connection, contexts).values(rows)
-        upsert = upsert.on_conflict_do_update(
-            index_elements=[contexts.c.context_id],
-            set_={
-                "tasks": contexts.c.tasks + upsert.excluded.tasks,
-                "position": contexts.c.position + upsert.excluded.position,
-                "changed_at": upsert.excluded.changed_at,
-            },
-        ).returning(contexts.c.context_id, contexts.c.tasks, contexts.c.position)
-        for context_id, tasks_after, position_after in await connection.execute(upsert):
+        placed_after = connection.execute(_count_changes(connection.dialect.name), rows)
+        for context_id, tasks_after, position_after in placed_after:
             new, changes = added[context_id]
             number, position = tasks_after - new, position_after - changes
             for each in by_context[context_id]:
@@ -224,11 +218,11 @@ class JournalWork:
                 each.number, each.position = number, position
                 position += each.changes
 
-    async def _write_pages(self, connection: AsyncConnection, placed: Iterable[_Placed]) -> None:
+    def _write_pages(self, connection: Connection, placed: Iterable[_Placed]) -> None:
         rows = [
             {
                 **_key(each.batch.newest),
-                "first": each.batch.entries[0].generation,
+                "first": each.batch.first,
                 "last": each.batch.entries[-1].generation,
                 "epoch": each.batch.newest.epoch,
                 "position": each.position + each.changes if each.changes else None,
@@ -238,15 +232,14 @@ class JournalWork:
             for each in placed
         ]
         self._page_characters = {row["task_id"]: len(row["entries"]) for row in rows}
-        if rows:
-            await connection.execute(insert(connection, pages), rows)
+        _ADD_PAGE.execute(connection, rows)
 
-    async def _update(self, connection: AsyncConnection, batches: Sequence[TaskBatch]) -> None:
+    def _update(self, connection: Connection, batches: Sequence[TaskBatch]) -> None:
         records = [batch.newest for batch in batches]
         settled = [record for record in records if record.state.settled]
-        names = await named_by_records(connection, settled, self._versions)
+        names = named_by_records(connection, settled, self._staged)
         saved = {record.task_id: _record_columns(record, names[record.task_id]) for record in settled}
-        saved |= await self._due_records(connection, [batch for batch in batches if not batch.newest.state.settled])
+        saved |= self._due_records(connection, [batch for batch in batches if not batch.newest.state.settled])
         self._saved_characters = {task_id: _characters(columns) for task_id, columns in saved.items()}
         alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for record in records:
@@ -254,14 +247,10 @@ class JournalWork:
             values = {**_status_columns(record), **saved.get(record.task_id, {}), **ended}
             named = {f"new_{name}": value for name, value in values.items()}
             alike[tuple(values)].append({"of_context": record.context_id, "of_task": record.task_id, **named})
-        this = tasks.c.context_id == bindparam("of_context"), tasks.c.task_id == bindparam("of_task")
         for columns, rows in alike.items():
-            of_row: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
-            await connection.execute(update(tasks).where(*this).values(of_row), rows)
+            _update_columns(columns).execute(connection, rows)
 
-    async def _due_records(
-        self, connection: AsyncConnection, batches: Iterable[TaskBatch]
-    ) -> dict[str, dict[str, Any]]:
+    def _due_records(self, connection: Connection, batches: Iterable[TaskBatch]) -> dict[str, dict[str, Any]]:
         """The saved records of working tasks that are most overdue."""
         overdue = [(batch.log.overdue(self._page_characters[batch.newest.task_id]), batch.newest) for batch in batches]
         found: dict[str, dict[str, Any]] = {}
@@ -269,18 +258,49 @@ class JournalWork:
         for characters, record in sorted(overdue, key=itemgetter(0), reverse=True):
             if characters <= 0 or room <= 0:
                 break
-            names = await named_by_records(connection, [record], self._versions)
+            names = named_by_records(connection, [record], self._staged)
             found[record.task_id] = _record_columns(record, names[record.task_id])
             room -= _characters(found[record.task_id])
-            await asyncio.sleep(0)
         return found
 
 
-async def remember_key(connection: AsyncConnection, key: str, record: TaskRecord, at: datetime) -> str:
+@cache
+def _count_changes(dialect: Dialect) -> Any:
+    """Adds tasks and changes to contexts; returns the sums."""
+    upsert = insert_on(dialect, contexts)
+    return upsert.on_conflict_do_update(
+        index_elements=[contexts.c.context_id],
+        set_={
+            "tasks": contexts.c.tasks + upsert.excluded.tasks,
+            "position": contexts.c.position + upsert.excluded.position,
+            "changed_at": upsert.excluded.changed_at,
+        },
+    ).returning(contexts.c.context_id, contexts.c.tasks, contexts.c.position)
+
+
+def _replace_latest(dialect: Dialect) -> Any:
+    upsert = insert_on(dialect, latest_changes)
+    return upsert.on_conflict_do_update(
+        index_elements=[latest_changes.c.context_id, latest_changes.c.artifact_id],
+        set_={name: upsert.excluded[name] for name in ("position", "task_id", "closed")},
+    )
+
+
+_REPLACE_LATEST = RowStatement(_replace_latest, latest_changes.c.keys())
+_ADD_PAGE = RowStatement(lambda _: pages.insert(), pages.c.keys())
+
+
+@cache
+def _update_columns(columns: tuple[str, ...]) -> RowStatement:
+    new: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
+    return RowStatement(lambda _: update(tasks).where(*_THIS_TASK).values(new))
+
+
+def remember_key(connection: Connection, key: str, record: TaskRecord, at: datetime) -> str:
     """Store which task a message went to; the id of the task if it was accepted before."""
     row = {"key": key, **_key(record), "accepted_at": to_microseconds(at)}
     upsert = insert(connection, message_keys).values(row)
-    taken = await connection.scalar(
+    taken = connection.scalar(
         upsert.on_conflict_do_update(
             index_elements=[message_keys.c.key],
             set_=row,
@@ -289,11 +309,11 @@ async def remember_key(connection: AsyncConnection, key: str, record: TaskRecord
     )
     if taken is not None:
         return ""
-    task_id = str(await connection.scalar(select(message_keys.c.task_id).where(message_keys.c.key == key)))
+    task_id = str(connection.scalar(select(message_keys.c.task_id).where(message_keys.c.key == key)))
     return "" if task_id == record.task_id else task_id
 
 
-async def _write_latest_changes(connection: AsyncConnection, placed: Iterable[_Placed]) -> None:
+def _write_latest_changes(connection: Connection, placed: Iterable[_Placed]) -> None:
     rows = {
         (each.batch.newest.context_id, artifact_id): {
             **_key(each.batch.newest),
@@ -304,21 +324,14 @@ async def _write_latest_changes(connection: AsyncConnection, placed: Iterable[_P
         for each in placed
         for artifact_id, (place, last) in each.last.items()
     }
-    if rows:
-        upsert = insert(connection, latest_changes)
-        values = {name: upsert.excluded[name] for name in ("position", "task_id", "closed")}
-        keys = [latest_changes.c.context_id, latest_changes.c.artifact_id]
-        ordered = [rows[key] for key in sorted(rows)]
-        await connection.execute(upsert.on_conflict_do_update(index_elements=keys, set_=values), ordered)
+    _REPLACE_LATEST.execute(connection, [rows[key] for key in sorted(rows)])
 
 
-async def _delete_acknowledged(connection: AsyncConnection, batches: Iterable[TaskBatch]) -> None:
+def _delete_acknowledged(connection: Connection, batches: Iterable[TaskBatch]) -> None:
     for batch in batches:
         if batch.acknowledged:
             ours = [inbox_messages.c[name] == value for name, value in _key(batch.newest).items()]
-            await connection.execute(
-                delete(inbox_messages).where(*ours, inbox_messages.c.inbox_id.in_(batch.acknowledged))
-            )
+            connection.execute(delete(inbox_messages).where(*ours, inbox_messages.c.inbox_id.in_(batch.acknowledged)))
 
 
 def _key(record: TaskRecord) -> dict[str, Any]:

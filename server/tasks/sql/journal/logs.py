@@ -2,7 +2,9 @@
 
 Rule 1: an entry is published when every durable entry (`record.is_durable`) up to it is committed.
 Rule 2: the log of a task that this replica runs is ahead of the database. That of any other task repeats the database.
-Rule 3: while a task works, its record is saved again when the entries since the last one have more characters than
+Rule 3: the pieces of a call's input are seen and not stored. Its whole input is stored when its block ends, under the
+        number of that end. So numbers are missing between stored entries; the pages of a task leave none out.
+Rule 4: while a task works, its record is saved again when the entries since the last one have more characters than
         that saved record. So reading a task costs at most twice its size, and its saved records twice its entries.
 """
 
@@ -10,10 +12,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from a2a_canvas.server.agent.events import TurnEvent
+from a2a_canvas.server.agent.events import BlockStopped, LlmCallCompleted, ToolInputAdded, TurnEvent
 from a2a_canvas.server.tasks.journal.journal import ReadableLog
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold, is_durable
 
@@ -28,6 +30,7 @@ class TaskBatch:
     Attributes:
         created: the first record of a new task.
         keys: deduplication keys of the messages among the entries, or of the one that began the task.
+        first: the number after the last one that was written before `entries`.
         newest: the task after `entries`.
         acknowledged: ids of the inbox rows whose messages are among the entries.
     """
@@ -36,6 +39,7 @@ class TaskBatch:
     created: TaskRecord | None
     keys: tuple[str, ...]
     entries: tuple[Entry, ...]
+    first: int
     newest: TaskRecord
     acknowledged: tuple[str, ...]
 
@@ -66,8 +70,16 @@ class TaskLog(ReadableLog):
         self._created = record if new else None
         self._unpublished: list[tuple[Entry, TaskRecord, bool]] = []
         self._unsaved: list[Entry] = []
+        self._stored = record  # after the last entry that is to be stored
+        self._taken = record.generation
+        self._inputs: dict[int, list[ToolInputAdded]] = {}  # of open blocks, by index
         self._page_characters = 0
         self._saved_characters = 0
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether there are entries to be written."""
+        return bool(self._unsaved)
 
     @property
     def untouched(self) -> bool:
@@ -81,15 +93,16 @@ class TaskLog(ReadableLog):
 
     def adopt(self, record: TaskRecord) -> None:
         """The task is this replica's now: `record` has its new epoch."""
-        self.record = self.newest = record
-        self._durable = record.generation
+        self.record = self.newest = self._stored = record
+        self._durable = self._taken = record.generation
+        self._inputs.clear()
         # Not those in the database: saved records of all tasks that were just taken over would be due at once.
         self._page_characters = self._saved_characters = 0
 
     def overdue(self, characters: int) -> int:
         """How much longer the entries since the last saved record are than it, `characters` to be written included.
 
-        A saved record is due if it is more than 0 (rule 3).
+        A saved record is due if it is more than 0 (rule 4).
         """
         return self._page_characters + characters - max(self._saved_characters, MIN_SAVED_CHARACTERS)
 
@@ -103,13 +116,30 @@ class TaskLog(ReadableLog):
         entry = Entry(self.newest.epoch, self.newest.generation + 1, at, event)
         durable = is_durable(self.newest.state, event)
         self.newest = fold(self.newest, entry)
-        self._unsaved.append(entry)
         self._unpublished.append((entry, self.newest, durable))
+        self._store(entry)
         return durable
+
+    def _store(self, entry: Entry) -> None:
+        """Stage it to be written, or its whole input when its block ends (rule 3)."""
+        match entry.event:
+            case ToolInputAdded() as piece:
+                self._inputs.setdefault(piece.place.index, []).append(piece)
+                return
+            case BlockStopped(place=place) if pieces := self._inputs.pop(place.index, None):
+                whole = replace(pieces[0], partial_json="".join(piece.partial_json for piece in pieces))
+                self._unsaved.append(replace(entry, event=whole))
+            case LlmCallCompleted():
+                self._inputs.clear()
+            case _:
+                pass
+        self._unsaved.append(entry)
+        self._stored = self.newest
 
     def take_batch(self) -> TaskBatch:
         """Everything that is not written yet."""
-        taken = self._created, tuple(self.keys), tuple(self._unsaved), self.newest, tuple(self.acknowledged)
+        first, self._taken = self._taken + 1, self._stored.generation
+        taken = self._created, tuple(self.keys), tuple(self._unsaved), first, self._stored, tuple(self.acknowledged)
         self._created, self.keys, self._unsaved, self.acknowledged = None, [], [], []
         return TaskBatch(self, *taken)
 
@@ -135,7 +165,7 @@ class TaskLog(ReadableLog):
     def read(self, entries: Iterable[Entry]) -> None:
         """Add entries that another replica has written."""
         for entry in entries:
-            self.record = self.newest = fold(self.record, entry)
+            self.record = self.newest = self._stored = fold(self.record, entry)
             self.append(entry)
-        self._durable = self.record.generation
+        self._durable = self._taken = self.record.generation
         self.wake()

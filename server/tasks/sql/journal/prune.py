@@ -339,7 +339,7 @@ def _edits_of(key: Key, going: Sequence[int]) -> Select[Any]:
 
 async def _store_whole(connection: AsyncConnection, key: Key, number: int) -> list[int]:
     edit = VersionKey(*key, number)
-    whole = content_json((await reading.version_contents(connection, [edit]))[edit])
+    whole = content_json((await connection.run_sync(reading.version_contents, [edit]))[edit])
     one = update(versions).where(_of(versions, key), versions.c.number == number)
     await connection.execute(one.values(content=whole, replacement=None))
     return []

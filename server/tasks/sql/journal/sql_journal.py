@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ScalarSelect, Select, func, null, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.agent.events import Transcript, TurnEvent
+from a2a_canvas.server.agent.events import State, Transcript, TurnEvent
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
@@ -37,6 +37,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
 from a2a_canvas.server.tasks.sql.journal.journal_tables import message_keys, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
+from a2a_canvas.server.tasks.sql.journal.named_versions import staged_contents
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
@@ -92,6 +93,8 @@ class SqlJournal:
         at = self._now()
         durable = [log.add(event, at) for event in events]
         log.publish()
+        if not log.unsaved:
+            return
         self._dirty[task_id] = log
         if any(durable):
             self._commits.flush_now()
@@ -164,7 +167,8 @@ class SqlJournal:
         batches = [log.take_batch() for log in dirty.values()]
         if not batches:
             return None
-        return JournalWork(batches, self._replica.id, self._now(), self._versions, self._notify, self._committed)
+        staged = staged_contents(batches, self._versions)
+        return JournalWork(batches, self._replica.id, self._now(), staged, self._notify, self._committed)
 
     def _committed(self, batches: Sequence[TaskBatch]) -> None:
         for batch in batches:
@@ -263,6 +267,12 @@ class SqlJournal:
         query = select(tasks.c.task_id).where(tasks.c.context_id == context_id, tasks.c.owner == owner).limit(1)
         async with self._database.read() as connection:
             return await connection.scalar(query) is not None
+
+    async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
+        ours = tasks.c.context_id == context_id, tasks.c.owner == owner
+        waiting = select(tasks.c.task_id).where(*ours, tasks.c.state == State.INPUT_REQUIRED.value).limit(2)
+        async with self._database.read() as connection:
+            return tuple(await connection.scalars(waiting))
 
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
         query = (

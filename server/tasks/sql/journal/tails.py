@@ -89,8 +89,8 @@ class TaskTails:
         async with log.reading:
             try:
                 async with self._database.read() as connection:
-                    entries = await entries_after(connection, log.record, self._versions)
-                    first = entries[0].generation if entries else 1 + await _generation(connection, log.record)
+                    first, entries = await entries_after(connection, log.record, self._versions)
+                    first = first or 1 + await _generation(connection, log.record)
             except Unreadable:
                 log.fail(StreamLost())  # a new subscription raises `Unreadable`
                 return

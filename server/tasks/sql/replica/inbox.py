@@ -56,7 +56,7 @@ class Inbox:
         columns = {"sent_at": to_microseconds(self._now()), "key": key, "message": message_to_json(message)}
         async with self._database.write() as connection:
             await connection.execute(inbox_messages.insert().values(row | columns))
-            await notify(connection, Notification(inboxes=(task_id,)))
+            await connection.run_sync(notify, Notification(inboxes=(task_id,)))
         settled = subscription.snapshot.state.settled
         while not settled:
             settled = await _wait_for_change(subscription)
@@ -74,7 +74,7 @@ class Inbox:
             context_id = await read_context_id(connection, task_id)
             ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id
             await connection.execute(update(tasks).where(*ours).values(cancel_requested=True))
-            await notify(connection, Notification(inboxes=(task_id,)))
+            await connection.run_sync(notify, Notification(inboxes=(task_id,)))
 
     async def _is_pending(self, row: Mapping[str, str]) -> bool:
         async with self._database.read() as connection:

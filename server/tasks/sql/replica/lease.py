@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
-from sqlalchemy import delete, func, null, select, update
+from sqlalchemy import Connection, delete, func, null, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
@@ -94,16 +94,15 @@ class Lease:
     async def register(self) -> None:
         """Insert the row of this replica."""
         replica = self.id
-        async with self._database.write() as connection:
-            await self.insert_row(connection)
+        await self._database.transact(self.insert_row)
         if self.id == replica:  # otherwise it was renewed meanwhile
             self.registered, self._last_heartbeat = True, self._clock()
 
-    async def insert_row(self, connection: AsyncConnection) -> None:
+    def insert_row(self, connection: Connection) -> None:
         """Insert the row of this replica, if it is not there."""
         if not self.exclusive:
             row = {"replica_id": self.id, "heartbeat_at": _NOW, "commits": 0}
-            await connection.execute(insert(connection, replicas).values(row).on_conflict_do_nothing())
+            connection.execute(insert(connection, replicas).values(row).on_conflict_do_nothing())
 
     def renew(self) -> None:
         """Become a new replica; its row is inserted by the next heartbeat or write."""
@@ -166,7 +165,7 @@ class Lease:
             ours = update(tasks).where(tasks.c.replica == self.id, tasks.c.state.in_(UNSETTLED))
             await connection.execute(ours.values(replica=null()))
             await connection.execute(delete(replicas).where(replicas.c.replica_id == self.id))
-            await notify(connection, Notification(given_up=True))
+            await connection.run_sync(notify, Notification(given_up=True))
 
 
 class _LeaseCheck:
@@ -177,18 +176,18 @@ class _LeaseCheck:
         self._replica = replica
         self._number = number
 
-    async def write(self, connection: AsyncConnection) -> None:
+    def write(self, connection: Connection) -> None:
         if self._lease.exclusive:
             return
         if self._lease.id == self._replica and not self._lease.registered:
-            await self._lease.insert_row(connection)
+            self._lease.insert_row(connection)
         ours = replicas.c.replica_id == self._replica
-        number = await connection.scalar(select(replicas.c.commits).where(ours).with_for_update())
+        number = connection.scalar(select(replicas.c.commits).where(ours).with_for_update())
         if number is None:
             raise LeaseLost("another replica has taken over")
         if number == self._number:
             raise AlreadyCommitted
-        await connection.execute(update(replicas).where(ours).values(commits=self._number, heartbeat_at=_NOW))
+        connection.execute(update(replicas).where(ours).values(commits=self._number, heartbeat_at=_NOW))
 
     def done(self) -> None:
         if self._lease.id == self._replica:

@@ -15,8 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, func, select
 
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
@@ -78,10 +77,10 @@ def _both(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*some, *others)))
 
 
-async def notify(connection: AsyncConnection, notification: Notification) -> None:
+def notify(connection: Connection, notification: Notification) -> None:
     """Notify the other replicas when the transaction commits."""
     if connection.dialect.name == "postgresql":
-        await connection.execute(select(func.pg_notify(CHANNEL, notification.payload())))
+        connection.execute(select(func.pg_notify(CHANNEL, notification.payload())))
 
 
 class NotificationListener:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection
 
 from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.tasks.errors import Unwritable
@@ -302,5 +302,5 @@ class SqlBackend:
             self._takeover_due.set()
 
 
-async def _notify_written(connection: AsyncConnection, tasks: tuple[str, ...], contexts: tuple[str, ...]) -> None:
-    await notify(connection, Notification(tasks, contexts))
+def _notify_written(connection: Connection, tasks: tuple[str, ...], contexts: tuple[str, ...]) -> None:
+    notify(connection, Notification(tasks, contexts))

@@ -191,7 +191,7 @@ class Takeover:
             page = {"context_id": claim.context_id, "task_id": claim.task_id, "first": generation, "last": generation}
             entries = entries_to_json([Entry(claim.epoch, generation, at, failed)])
             await connection.execute(pages.insert().values(**page, epoch=claim.epoch, entries=entries))
-            await notify(connection, Notification((claim.task_id,)))
+            await connection.run_sync(notify, Notification((claim.task_id,)))
 
     async def acquire(self, record: TaskRecord) -> TaskRecord | None:
         """Acquire a task that waits for input; None if it has changed since it was read, or a replica runs it."""

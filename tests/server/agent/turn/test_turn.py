@@ -15,9 +15,9 @@ from a2a_canvas.server.agent.events import (
     ToolSucceeded,
     TranscriptAppended,
 )
-from a2a_canvas.server.agent.model import BlockStop, ModelText, ToolResult, ToolUse
+from a2a_canvas.server.agent.model import NOT_ASKED, BlockStop, ModelText, ToolResult, ToolUse
 from a2a_canvas.server.agent.turn.history import to_user_input
-from a2a_canvas.server.agent.turn.turn import INTERNAL_ERROR, NOT_ASKED, TurnLimits
+from a2a_canvas.server.agent.turn.turn import INTERNAL_ERROR, TurnLimits
 from a2a_canvas.server.agent.turn.turn_requests import SYSTEM
 from a2a_canvas.store.changes import AppendParts
 from a2a_canvas.store.memory import InMemoryArtifactStore

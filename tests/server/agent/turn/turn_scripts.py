@@ -38,7 +38,7 @@ DONE = answer(text("Done."))
 TURNS = {
     "a reply": [answer(thinking("hm"), text("Hi."))],
     "a draft": [answer(text("I write."), update("T1", cut=9)), answer(update("T2", append=True, cut=9)), DONE],
-    "a version": [answer(update("T1", last=True), text("So.", at=1)), DONE],
+    "a version": [answer(update("T1", last=True, cut=2), text("So.", at=1)), DONE],
     "versions": [answer(update("T1"), update("T2")), answer(update("T3", append=True, last=True)), DONE],
     "many artifacts": [answer(*[update(f"T{n}", artifact=f"a{n}") for n in range(4)]), DONE],
     "an edit of a draft": [answer(update("T1"), change("T2", "T1;", cut=7)), DONE],

@@ -1,10 +1,9 @@
-// Runs AG-UI's own client against a server: `node agent.mjs URL THREAD MESSAGE…`. Each message is a run of its own; one
-// that begins with "resume:" answers the interrupt of the run before it. Prints what the client has in the end as JSON:
-// {messages, state, events}, or {error}.
+// Runs AG-UI's own client against a server: `node agent.mjs PACKAGE URL THREAD MESSAGE…`. PACKAGE is the client: of the
+// line 1.0 or 0.0. Each message is a run of its own; one that begins with "resume:" answers the interrupt of the run
+// before it. Prints what the client has in the end as JSON: {messages, state, events}, or {error}.
 
-import { HttpAgent } from "@ag-ui/client";
-
-const [url, threadId, ...said] = process.argv.slice(2);
+const [client, url, threadId, ...said] = process.argv.slice(2);
+const { HttpAgent } = await import(client);
 const agent = new HttpAgent({ url, threadId });
 const events = [];
 let interrupts = [];

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ag_ui import core
+
 from a2a_canvas.server.agent.events import State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
-from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact
+from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact, at_record
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -26,6 +28,8 @@ from tests.fakes import FakeLLM, Step, ids, no_time, said
 
 Json = dict[str, Any]
 CONTEXT = "c"
+HISTORY = (core.UserMessage(id="u", role="user", content="Go"),)
+"""What such a client shows before its run."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,13 @@ class Played:
     versions: VersionsByArtifact
 
     def run(
-        self, joins: int = 0, *, behind: bool = False, thinking: bool = True, older: str | None = None
+        self,
+        joins: int = 0,
+        *,
+        behind: bool = False,
+        thinking: bool = True,
+        older: str | None = None,
+        history: tuple[core.Message, ...] = HISTORY,
     ) -> list[Json]:
         """What a client is sent that joins after so many entries, as it goes over the wire.
 
@@ -46,7 +56,8 @@ class Played:
             older: the artifact of a client of the older request, or empty for the first that is made.
         """
         state, record = self.state(joins, older), self.records[joins]
-        run = RunProjection(record, state, thread_id=CONTEXT, run_id="r", expose_thinking=thinking)
+        names = {"thread_id": CONTEXT, "run_id": "r"}
+        run = RunProjection(record, state, **names, expose_thinking=thinking, history=history if older is None else ())
         sent = list(run.begin())
         for entry in self.entries[joins:]:
             if not run.ended:
@@ -60,8 +71,10 @@ class Played:
 
     def state(self, joins: int, older: str | None = None) -> RunState:
         """The state that such a client begins with."""
-        state = CanvasState(self.records[joins], self.artifacts, self.versions)
-        return state if older is None else OlderState(state, self.records[joins], self.versions, older)
+        record = self.records[joins]
+        artifacts, versions = at_record(record, self.artifacts, self.versions)
+        state = CanvasState(record, artifacts, versions)
+        return state if older is None else OlderState(state, record, versions, older)
 
     def at(self, kind: type) -> int:
         """After how many entries the first event of a kind has come."""

@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
+CLIENTS = ("@ag-ui/client", "client-0.0")
+"""AG-UI's own client: that of version 1.0, and the last one before it."""
+
 NEEDS_NODE = "TESTS_NEED_NODE"
 
 
@@ -21,7 +24,7 @@ def missing() -> str:
     """What is missing to run the checkers; empty if nothing is."""
     if not shutil.which("node"):
         return "node is not installed, so AG-UI's own checkers cannot run"
-    if not (HERE / "node_modules" / "@ag-ui" / "client").is_dir():
+    if not all((HERE / "node_modules" / client).is_dir() for client in CLIENTS):
         return "AG-UI's own checkers are not installed; `make setup-node` does it"
     return ""
 

@@ -54,9 +54,10 @@ def refused(value: dict[str, Any]) -> str:
 
 
 def test_a_run_is_a_message_in_the_context_of_its_thread() -> None:
-    assert run_input(body(user("Hello"))) == RunInput(
-        "t", "r", UserMessage("m", (text_part("Hello"),), {RUN_METADATA: {"runId": "r"}})
-    )
+    run = run_input(body(user("Hello")))
+    message = UserMessage("m", (text_part("Hello"),), {RUN_METADATA: {"runId": "r"}})
+    assert run == RunInput("t", "r", message, history=run.history)
+    assert [(each.id, each.role) for each in run.history] == [("m", "user")]
 
 
 def test_only_the_last_message_is_said_now() -> None:
@@ -294,7 +295,8 @@ def test_an_answer_may_say_what_the_user_looks_at() -> None:
 
 
 def test_a_cancelled_interrupt_says_nothing() -> None:
-    assert run_input(body(resume=[resume("cancelled", payload="x")])) == RunInput("t", "r", None, "task")
+    run = run_input(body(resume=[resume("cancelled", payload="x")]))
+    assert run == RunInput("t", "r", None, "task", run.history)
 
 
 def test_an_empty_resume_is_none() -> None:

@@ -10,13 +10,11 @@ import pytest
 from starlette.authentication import SimpleUser
 from starlette.types import ASGIApp, Message, Scope
 
-from a2a_canvas.server.agent.events import State, Transcript
+from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.model import ModelEvent
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.errors import TaskNotFound
-from a2a_canvas.server.tasks.journal.listing import TaskQuery
-from a2a_canvas.server.tasks.record import TaskRecord
 from tests.fakes import Hold, answer, ask, ids, text
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime
 
@@ -91,10 +89,6 @@ class Client:
 
 def body(text: str = "Go", run: str = "r", **fields: Any) -> Json:
     return {"threadId": "c", "runId": run, "messages": [{"id": run, "role": "user", "content": text}], **fields}
-
-
-async def nothing_earlier(record: TaskRecord) -> Transcript:
-    return ()
 
 
 def holding() -> tuple[ScriptedRuntime, Hold]:
@@ -230,30 +224,11 @@ async def test_the_same_run_of_another_caller_is_another_task() -> None:
 async def test_what_goes_wrong_inside_is_told_without_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
     world = ScriptedRuntime()
 
-    async def broken(query: TaskQuery) -> None:
+    async def broken(key: str) -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(world.runtime.journal, "list", broken)
+    monkeypatch.setattr(world.runtime.journal, "find_duplicate", broken)
     client = Client(world)
     await client.send(body())
     assert client.status == 500
     assert "secret" not in json.dumps(client.error)
-
-
-# -------------------------------------------------------------------- what is asked for
-
-
-async def test_whole_tasks_are_only_read_where_one_waits_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = ScriptedRuntime([answer(text("One.")), answer(ask("T1", "Which?")), answer(text("Blue it is."))])
-    asked: list[str] = []
-    context = world.runtime.journal.context
-
-    async def counted(context_id: str) -> tuple[TaskRecord, ...]:
-        asked.append(run)
-        return await context(context_id)
-
-    monkeypatch.setattr(world.runtime.journal, "context", counted)
-    monkeypatch.setattr(world.runtime.journal, "earlier_transcripts", nothing_earlier)
-    for run in ("new thread", "another run", "the answer"):
-        await Client(world).send(body(run, run))
-    assert asked == ["the answer"]

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from ag_ui import core
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ from a2a_canvas.store.models import Limits
 from tests.fakes import BROKEN, REFUSED, Hold, answer, ask, broken, decline, text, thinking, tool, write
 from tests.property_examples import examples
 from tests.server.protocols.a2a_v1.model_rounds import Player, Round, rounds
-from tests.server.protocols.agui.agui_runs import CONTEXT, Json, Played, ScriptedRuntime, kinds, of, operation
+from tests.server.protocols.agui.agui_runs import CONTEXT, HISTORY, Json, Played, ScriptedRuntime, kinds, of, operation
 from tests.server.protocols.agui.agui_verifier import verify
 from tests.server.protocols.agui.state_patches import AT, meaning, patched
 
@@ -218,6 +219,72 @@ async def test_a_newcomer_is_spared_the_rest_of_a_call_that_it_has_not_seen_begi
     assert seen == begun == {"T2"}
 
 
+# ------------------------------------------------------- what a client shows in the end
+
+BREAKS = "an answer that breaks off and is asked for again"
+
+
+def shown(run: list[Json]) -> list[str]:
+    """The texts of the agent that AG-UI's own client has in the end."""
+    texts = messages(run)
+    for snapshot in of(run, "MESSAGES_SNAPSHOT"):
+        texts = {message["id"]: message.get("content", "") for message in snapshot["messages"]}
+        assert next(iter(texts.items())) == ("u", "Go")
+        del texts["u"]
+        texts = {each["id"]: texts[each["id"]] for each in snapshot["messages"] if each["role"] == "assistant"}
+    return list(filter(None, texts.values()))
+
+
+@pytest.mark.parametrize(
+    ("play", "left"),
+    [
+        ("a turn that thinks, says and writes", ["Done."]),
+        (BREAKS, ["Done."]),
+        ("a final message that is only a part", ["Done."]),
+        ("an undo", ["Undone: doc.md is at version 1 again."]),
+        ("a question", ["Well.", "Which?"]),
+        ("a task that is declined", ["Hm.", "I may not."]),
+        ("an answer that is cut off", ["So lo", CUT_OFF]),
+        ("an answer that cannot be had", ["The key for the model is not valid."]),
+        ("a task that is cancelled in the middle", ["I wr"]),
+    ],
+)
+async def test_in_the_end_the_last_round_is_left_and_what_it_did_not_say_itself(play: str, left: list[str]) -> None:
+    task = await PLAYS[play]()
+    assert shown(task.run()) == left
+    assert all(shown(run)[-1:] == left[-1:] for run in task.runs()[:-1])
+
+
+async def test_the_snapshot_has_what_the_client_sent_and_the_rest_of_the_run_in_its_order() -> None:
+    task = await PLAYS[BREAKS]()
+    history = (*HISTORY, core.ReasoningMessage(id="x", role="reasoning", content="Hm."))
+    run, task_id = task.run(history=history), task.records[0].task_id
+    (snapshot,) = of(run, "MESSAGES_SNAPSHOT")
+    assert [message["id"] for message in snapshot["messages"]] == [
+        *("u", "x", f"{task_id}:1", "T0:result", f"{task_id}:1:2", "T1:2:result", f"{task_id}:2"),
+    ]
+    assert snapshot["messages"][1] == {"id": "x", "role": "reasoning", "content": "Hm."}
+    first = snapshot["messages"][2]
+    assert ([call["id"] for call in first["toolCalls"]], "content" in first) == (["T0"], False)
+    assert kinds(run)[kinds(run).index("MESSAGES_SNAPSHOT") + 1 :] == ["completed", "stream_end", "RUN_FINISHED"]
+
+
+@pytest.mark.parametrize("thinks", [True, False])
+async def test_reasoning_is_in_the_snapshot_as_it_was_shown(thinks: bool) -> None:
+    (snapshot,) = of((await played(*SAYS_AND_WRITES)).run(thinking=thinks), "MESSAGES_SNAPSHOT")
+    thoughts = [message["content"] for message in snapshot["messages"] if message["role"] == "reasoning"]
+    assert thoughts == (["A short note.", "It is there."] if thinks else [])
+
+
+@pytest.mark.parametrize("play", ["nothing to say", "many calls that fail", "an edit", "a question"])
+async def test_where_nothing_is_taken_back_there_is_no_snapshot(play: str) -> None:
+    assert not of((await PLAYS[play]()).run(), "MESSAGES_SNAPSHOT")
+
+
+async def test_from_a_client_that_sent_no_messages_nothing_is_taken_back() -> None:
+    assert not of((await PLAYS[BREAKS]()).run(history=()), "MESSAGES_SNAPSHOT")
+
+
 # ------------------------------------------------------------------------- thinking
 
 
@@ -375,6 +442,25 @@ def test_a_failure_without_a_reason_still_has_a_message() -> None:
     sent = [json.loads(event.model_dump_json(by_alias=True)) for event in run.begin()]
     assert kinds(sent) == ["RUN_STARTED", "STATE_SNAPSHOT", "completed", "stream_end", "RUN_ERROR"]
     assert sent[-1]["message"] == "The task is failed."
+
+
+# ----------------------------------------------------------------- the first snapshot
+
+
+@pytest.mark.parametrize("play", ["a turn that thinks, says and writes", "an edit", "a person's own edit"])
+async def test_a_snapshot_shows_nothing_that_its_task_has_done_since(play: str) -> None:
+    """The store is read after the record, and the task may have ended by then."""
+    task = await PLAYS[play]()
+    for joins, record in enumerate(task.records[:-1]):
+        run = task.run(joins, older="doc")
+        begin = of(run, "STATE_SNAPSHOT")[0]["snapshot"]
+        texts = {"doc": "Hello big world"} | {each.artifact_id: each.content.text for each in record.artifacts.values()}
+        views = begin["artifacts"]
+        assert {name: "".join(part["text"] for part in view["parts"]) for name, view in views.items()} == texts
+        last = begin["artifact"]["contents"][-1]
+        assert (last["index"], begin["artifact"]["currentIndex"]) == (views["doc"]["version"], views["doc"]["version"])
+        assert last["fullMarkdown"] == texts["doc"]
+    assert state_of(task.run(older="doc"))["artifact"] == state_of(task.run(-1, older="doc"))["artifact"]
 
 
 # --------------------------------------------------------------------------- edits

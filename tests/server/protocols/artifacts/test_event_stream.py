@@ -81,6 +81,19 @@ async def take(stream: AsyncIterator[Event], count: int) -> list[Event]:
     return [await anext(stream) for _ in range(count)]
 
 
+async def test_the_end_of_a_version_is_an_event_before_the_replacement_that_closes_it() -> None:
+    harness = ArtifactHarness()
+    await harness.do(writing("one"))
+    async with served(harness.app) as client, aclosing(events(client, "ctx")) as stream:
+        shown = await take(stream, 1)
+        await harness.do(writing("two", last_chunk=True))
+        updates = [ParseDict(event.update, pb.TaskArtifactUpdateEvent()) for event in (*shown, *await take(stream, 2))]
+    texts = ["".join(part.text for part in update.artifact.parts) for update in updates]
+    versions = [int(update.metadata[CANVAS]["artifactVersion"]) for update in updates]
+    ends = [update.last_chunk for update in updates]
+    assert [*zip(texts, versions, ends, strict=True)] == [("one", 1, False), ("", 1, True), ("two", 2, True)]
+
+
 # ------------------------------------------------------------------------- what is missed
 
 

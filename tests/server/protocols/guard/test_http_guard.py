@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 import json
 import logging
 import re
@@ -647,3 +648,25 @@ async def test_of_many_requests_at_once_one_passes_in_each_step_of_the_loop_in_o
     assert [number for number, _ in passed] == [number for number in range(20) if number != 3]
     at = [step for _, step in passed]
     assert len(set(at)) == len(at)
+
+
+# --------------------------------------------------------------------------- compressed bodies
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip", "x"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/rest/message:send", "/rest/message:stream", "/rest/v1/message:send", "/rest/tasks/t:cancel", "/healthz"],
+)
+async def test_a_compressed_body_is_refused_unread_on_every_route(path: str, encoding: str) -> None:
+    body = gzip.compress(rpc("GetTask", {"id": "t"}))
+    response = await ask("POST", path, V1 | {"content-encoding": encoding}, body)
+    assert (response.status_code, response.headers["accept-encoding"]) == (415, "identity")
+    error = response.json()["error"]
+    assert error["message"] == "Send the body without Content-Encoding"
+    assert error["code"] == (-32005 if path == "/" else 415)
+
+
+async def test_a_body_that_says_it_is_not_compressed_is_read() -> None:
+    response = await ask("POST", "/", V1 | {"content-encoding": "identity"}, rpc("GetTask", {"id": "t"}))
+    assert response.json()["result"]["id"] == "t"

@@ -45,7 +45,6 @@ from tests.server.tasks.runtime.runtime_harness import (
     in_memory_alone,
     on_every_backend,
     rest,
-    settles,
     spoken,
     states,
 )
@@ -122,10 +121,14 @@ async def test_what_another_task_is_still_saying_is_not_told_as_history() -> Non
 
 
 async def test_a_task_that_goes_on_after_a_pause_is_not_told_of_later_ones() -> None:
-    harness = RuntimeHarness(ASKS, HELLO, HELLO)
-    asked = await harness.settled("Paint")
+    hold = Hold()
+    harness = RuntimeHarness([hold, *ASKS], HELLO, HELLO)
+    asking = await harness.send("Paint")
+    await hold.reached.wait()
     await harness.settled("Something else")
-    await harness.settled("Blue", task=asked.task_id)
+    hold.release.set()
+    await paused(harness, asking)
+    await harness.settled("Blue", task=asking.snapshot.task_id)
     assert ModelText("Something else") not in [content for message in harness.heard() for content in message.content]
 
 
@@ -185,10 +188,7 @@ async def test_indices_and_rounds_go_on_after_the_answer_and_the_final_message_s
 
 
 async def paused(harness: RuntimeHarness, following: TaskSubscription) -> TaskRecord:
-    async for entry in await harness.journal.follow(following.snapshot.task_id):
-        if settles(entry):
-            break
-    return await harness.journal.get(following.snapshot.task_id)
+    return await (await harness.journal.follow(following.snapshot.task_id)).settled()
 
 
 async def test_the_rounds_of_a_turn_are_counted_through_its_pauses() -> None:
@@ -588,6 +588,68 @@ async def test_what_was_said_in_a_canceled_task_is_remembered_in_the_context() -
     ]
 
 
+# ------------------------------------------------------- answering by the context alone
+
+
+async def test_a_question_is_answered_by_its_context_alone_if_only_one_task_of_it_waits() -> None:
+    harness = RuntimeHarness(HELLO, ASKS, answer(text("Blue it is.")), HELLO)
+    done = await harness.settled("Hi")
+    asked = await harness.settled("Paint")
+    answered = await harness.settled("Blue")
+    assert (answered.task_id, answered.state) == (asked.task_id, State.COMPLETED)
+    assert harness.heard()[-1] == ModelMessage("user", (ToolResult("T1", "Blue"),), "m-Blue")
+    assert (await harness.settled("Thanks")).task_id not in (done.task_id, asked.task_id)
+
+
+async def test_an_older_question_is_answered_too_and_one_that_another_task_asks_then() -> None:
+    harness = RuntimeHarness(HELLO, ASKS, answer(ask("T2", "How big?")), answer(text("Fine.")))
+    await harness.settled("Hi")
+    first = await harness.settled("Paint")
+    again = await harness.settled("Blue")
+    assert (again.task_id, again.message.text) == (first.task_id, "How big?")
+    assert (await harness.settled("Big")).task_id == first.task_id
+
+
+async def test_of_several_that_wait_none_is_answered_by_the_context_alone() -> None:
+    hold = Hold()
+    harness = RuntimeHarness([hold, *ASKS], [hold, *ASKS], HELLO, answer(text("Fine.")), answer(text("Finer.")))
+    followings = [await harness.send("Paint"), await harness.send("Draw")]
+    hold.release.set()
+    first, second = [(await paused(harness, following)).task_id for following in followings]
+    assert (await harness.settled("Blue")).task_id not in (first, second)
+    assert (await harness.settled("Red", task=first)).state is State.COMPLETED
+    assert (await harness.settled("Green")).task_id == second
+
+
+async def test_neither_anothers_question_nor_one_of_another_context_is_answered() -> None:
+    harness = RuntimeHarness(ASKS, HELLO, HELLO, HELLO)
+    asked = await harness.settled("Paint", owner="ann")
+    for other in (await harness.settled("Blue", owner="bob"), await harness.settled("Blue", owner="ann", context="d")):
+        assert (other.task_id == asked.task_id, other.state) == (False, State.COMPLETED)
+    alone = await harness.settled("Blue", owner="ann", context="")
+    assert alone.context_id != asked.context_id
+    assert (await harness.journal.get(asked.task_id)).state is State.INPUT_REQUIRED
+
+
+async def test_an_answer_by_context_that_is_sent_again_joins_the_task_even_when_that_has_ended() -> None:
+    harness = RuntimeHarness(ASKS, answer(text("Blue it is.")))
+    asked = await harness.settled("Paint")
+    for _ in range(2):
+        assert (await harness.settled("Blue")).task_id == asked.task_id
+    assert len(harness.llm.requests) == 2
+
+
+async def test_of_two_answers_by_context_at_once_one_answers_and_the_other_starts_a_task() -> None:
+    harness = RuntimeHarness(ASKS, answer(text("One.")), answer(text("Two.")))
+    asked = await harness.settled("Paint")
+    both = await asyncio.gather(harness.send("Blue"), harness.send("Big"))
+    for following in both:
+        await rest(following)
+    found = [following.snapshot.task_id for following in both]
+    assert (asked.task_id in found, len(set(found))) == (True, 2)
+    assert len((await harness.journal.get(asked.task_id)).history) == 5
+
+
 # -------------------------------------------------------------- when things go wrong
 
 
@@ -595,7 +657,7 @@ async def test_what_was_said_in_a_canceled_task_is_remembered_in_the_context() -
 async def test_when_the_server_closes_working_tasks_fail_with_a_message_and_asking_ones_stay() -> None:
     holds = [Hold(), Hold()]
     harness = RuntimeHarness(ASKS, *[broken(hold) for hold in holds])
-    asked = await harness.settled("Paint")
+    asked = await harness.settled("Paint", context="d")
     followings = [await working(harness, hold, f"Write {n}") for n, hold in enumerate(holds)]
     await harness.runtime.close()
     ends = [(await rest(following))[-1].event for following in followings]

@@ -57,6 +57,13 @@ def test_what_is_left_out_has_a_default(read) -> None:
         ("rules:\n- match: {text: a}\n", 2, "rules.0: the key `rounds` is missing"),
         ("rules:\n- rounds: [{}]\n", 2, "rules.0: the key `match` is missing"),
         (rule("     - {}", match=""), 2, "rules.0.match: `text`, `message_id` or `selection` is needed"),
+        (rule("     - {}") + "    answers: []", 5, "rules.0.answers: at least one is needed"),
+        (rule("     - {}") + "    answers:\n    - rounds: [{}]", 6, "rules.0.answers.0: the key `match` is missing"),
+        (
+            rule("     - {}") + "    answers:\n    - match: {text: a}\n      rounds: [{chunk: '{m}'}]",
+            7,
+            "not '{m}' (the rule has no group of that name)",
+        ),
         (rule("     - {}", match="text: '(a'"), 2, "rules.0.match.text: not a regular expression: missing )"),
         (rule("     - {}", match="text: 5"), 2, "a regular expression is needed, as a string"),
         (rule("     - {}", match="txt: a"), 2, "rules.0.match.txt: unknown key `txt`"),

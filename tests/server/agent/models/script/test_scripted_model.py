@@ -9,6 +9,7 @@ import pytest
 from a2a_canvas.server.agent.edit.edit_prompt import edit_request
 from a2a_canvas.server.agent.model import (
     LLM,
+    NOT_ASKED,
     UNANSWERED,
     Attachment,
     BlockStart,
@@ -213,6 +214,60 @@ async def test_the_answer_to_ask_user_goes_on_with_the_next_round(model) -> None
     turn = (FIRST, BOTH_CALLS, BOTH_RESULTS, QUESTION)
     assert text_of(await ask(model(), *turn, ANSWER)) == "Done with tea."
     assert text_of(await ask(model(), *turn, user(*ANSWER.content, "hello"))) == "Done with tea."
+
+
+ANSWERS = """
+rules:
+  - match: {text: '^ask about (?P<what>[a-z]+)'}
+    rounds:
+      - tools: [{name: ask_user, input: {question: "Colour?"}}]
+      - text: "Thank you."
+    answers:
+      - match: {text: '^more'}
+        rounds: [{tools: [{name: ask_user, input: {question: "Another colour?"}}]}, {text: "Enough."}]
+      - match: {text: '^(?P<colour>red|blue)$'}
+        rounds: [{text: "A {colour} {what}."}]
+      - match: {text: '^no'}
+        rounds: [{tools: [{name: ask_user, input: {question: "Sure?"}}]}, {text: "Well."}]
+        answers: [{match: {text: '^yes'}, rounds: [{text: "Gone."}]}]
+  - match: {text: 'red|more'}
+    rounds: [{text: "Another rule."}]
+"""
+
+
+def answered(*answers: str) -> list[ModelMessage]:
+    """The conversation after so many answers."""
+    asked = ((assistant(call("ask_user", n)), user(done("ask_user", n, answer))) for n, answer in enumerate(answers))
+    return [user("ask about house"), *itertools.chain.from_iterable(asked)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "follows"),
+    [
+        (["red"], "A red house."),
+        (["green"], "Thank you."),
+        (["more"], "ask: Another colour?"),
+        (["more", "more"], "ask: Another colour?"),
+        (["more", "more", "blue"], "A blue house."),
+        (["more", "green"], "Enough."),
+        (["no"], "ask: Sure?"),
+        (["no", "yes"], "Gone."),
+        (["no", "red"], "Well."),
+        ([NOT_ASKED], "Thank you."),
+    ],
+    ids=str,
+)
+async def test_the_answer_to_a_question_chooses_what_follows(tmp_path, answers, follows) -> None:
+    (tmp_path / "answers.yaml").write_text(ANSWERS)
+    events = await ask(ScriptedModel(tmp_path / "answers.yaml"), *answered(*answers))
+    questions = ["ask: " + given["question"] for name, given in calls_of(events)]
+    assert [*questions, text_of(events)] == ([follows, ""] if questions else [follows])
+
+
+async def test_after_the_rounds_of_an_answer_a_new_message_begins_a_new_turn(tmp_path) -> None:
+    (tmp_path / "answers.yaml").write_text(ANSWERS)
+    events = await ask(ScriptedModel(tmp_path / "answers.yaml"), *answered("red"), assistant("A red."), user("more?"))
+    assert text_of(events) == "Another rule."
 
 
 async def test_after_a_broken_stream_only_the_calls_that_were_not_made_are_left(model) -> None:

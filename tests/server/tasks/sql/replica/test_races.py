@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import delete, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy import Connection, delete, select, update
+from sqlalchemy.util import await_only
 
 from a2a_canvas.server.agent.events import ArtifactChanged, MessageReceived, State, StatusChanged
 from a2a_canvas.server.agent.model import ModelText
@@ -506,7 +506,7 @@ async def test_a_replica_in_the_middle_of_a_long_transaction_is_alive(several) -
     async with a.backend._database.write() as connection:
         await connection.execute(update(replicas).where(replicas.c.replica_id == replica_id).values(heartbeat_at=0))
     async with a.backend._database.write() as connection:
-        await a.backend._lease.collect().write(connection)
+        await connection.run_sync(a.backend._lease.collect().write)
         async with asyncio.timeout(SOON / 2):
             await b.backend._lease.expire_dead()
     await b.backend._lease.expire_dead()  # the transaction itself has said that it lives
@@ -614,10 +614,10 @@ async def test_a_message_that_is_being_written_when_its_sender_is_told_to_try_ag
     begun, go_on = asyncio.Event(), asyncio.Event()
     write_it = JournalWork.write
 
-    async def slowly(work: JournalWork, connection: AsyncConnection) -> None:
+    def slowly(work: JournalWork, connection: Connection) -> None:
         begun.set()
-        await go_on.wait()
-        await write_it(work, connection)
+        await_only(go_on.wait())
+        write_it(work, connection)
 
     monkeypatch.setattr(JournalWork, "write", slowly)
     monkeypatch.setattr(journal, "COMMIT_TIMEOUT", 1.0)  # long enough for the writing to begin

@@ -6,12 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from a2a_canvas.server.agent.events import ArtifactChanged, LlmCallCompleted, State, StatusChanged
+from a2a_canvas.server.agent.events import (
+    ArtifactChanged,
+    BlockStopped,
+    LlmCallCompleted,
+    State,
+    StatusChanged,
+    ToolInputAdded,
+)
 from a2a_canvas.server.agent.model import ModelText, ToolResult
 from a2a_canvas.server.tasks.errors import StreamLost, TaskFinished, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery, list_position
-from a2a_canvas.server.tasks.record import fold
+from a2a_canvas.server.tasks.record import Entry, fold
 from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
 from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import Ref
@@ -45,13 +52,42 @@ async def test_a_watcher_of_another_replica_sees_the_same_entries(several) -> No
     there = await joined(b, task_id)
     hold.release.set()
     ours, theirs = await rest(here), await rest(there)
-    assert theirs == ours[there.snapshot.generation - here.snapshot.generation :]
+    assert others(theirs) == [entry for entry in others(ours) if entry.generation > there.snapshot.generation]
     record = there.snapshot
     for entry in theirs:
         record = fold(record, entry)
     assert record == await a.record(task_id) == await b.record(task_id)
     assert record.state is State.COMPLETED
     assert await a.text() == await b.text() == "One two three"
+
+
+async def test_a_watcher_of_another_replica_gets_the_input_of_a_call_whole_when_its_block_ends(several) -> None:
+    hold = Hold()
+    *call, end = write("T1", "One two three", cut=3)
+    a = await several.start(answer([*call, hold, end]), answer(text("Done.")))
+    b = await several.start()
+    here = await a.send("Write")
+    await hold.reached.wait()
+    there = await joined(b, here.snapshot.task_id)
+    hold.release.set()
+    ours, theirs = await rest(here), await rest(there)
+    assert len(inputs(ours)) > 1
+    assert inputs(theirs) == ["".join(inputs(ours))]
+    events = [type(entry.event) for entry in theirs]
+    assert events[events.index(ToolInputAdded) + 1] is BlockStopped
+    assert others(theirs) == [entry for entry in others(ours) if entry.generation > there.snapshot.generation]
+    numbers = [entry.generation for entry in theirs]
+    assert numbers == sorted(numbers)
+    assert (await b.record(here.snapshot.task_id)) == await a.record(here.snapshot.task_id)
+
+
+def inputs(entries: list[Entry]) -> list[str]:
+    return [entry.event.partial_json for entry in entries if isinstance(entry.event, ToolInputAdded)]
+
+
+def others(entries: list[Entry]) -> list[Entry]:
+    """Those that are the same everywhere."""
+    return [entry for entry in entries if not isinstance(entry.event, ToolInputAdded)]
 
 
 async def test_whatever_is_asked_about_a_task_is_answered_anywhere(several) -> None:
@@ -147,6 +183,47 @@ async def test_a_question_is_answered_on_any_replica_and_the_turn_goes_on_there(
     await rest(answered)
     assert (await rest(asked))[-1].event.state is State.COMPLETED
     assert ToolResult("T1", "Blue") in b.llm.requests[0].messages[-1].content
+
+
+async def asked_on(replica: Replica) -> str:
+    """A task on this replica that waits for input."""
+    asked = await replica.send("Paint")
+    while (await replica.record(asked.snapshot.task_id)).state is not State.INPUT_REQUIRED:
+        await until(asked, StatusChanged)
+    return asked.snapshot.task_id
+
+
+async def test_a_question_is_answered_by_its_context_alone_on_any_replica(several) -> None:
+    a, b = await several.start(answer(ask("T1", "Which colour?"))), await several.start(answer(text("Blue it is.")))
+    task_id = await asked_on(a)
+    answered = await b.send("Blue")
+    assert answered.snapshot.task_id == task_id
+    await rest(answered)
+    assert ToolResult("T1", "Blue") in b.llm.requests[0].messages[-1].content
+    again = await a.send("Blue")
+    assert (again.snapshot.task_id, again.snapshot.state) == (task_id, State.COMPLETED)
+
+
+async def test_so_it_is_when_the_replica_that_asked_is_gone(several) -> None:
+    a = await several.start(answer(ask("T1", "Which colour?")))
+    task_id = await asked_on(a)
+    await a.stop()
+    b = await several.start(answer(text("Blue it is.")))
+    answered = await b.send("Blue")
+    await rest(answered)
+    assert (await b.record(task_id)).state is State.COMPLETED
+
+
+async def test_of_two_answers_by_context_on_two_replicas_one_answers_and_the_other_starts_a_task(several) -> None:
+    a = await several.start(answer(ask("T1", "Which colour?")), HELLO, HELLO)
+    b = await several.start(HELLO, HELLO)
+    task_id = await asked_on(a)
+    both = await asyncio.gather(a.send("Blue"), b.send("Big"))
+    for following in both:
+        await rest(following)
+    found = [following.snapshot.task_id for following in both]
+    assert (task_id in found, len(set(found))) == (True, 2)
+    assert len((await a.record(task_id)).history) == 4
 
 
 async def test_of_two_answers_on_two_replicas_one_answers_and_none_is_lost(several) -> None:
@@ -252,9 +329,8 @@ async def test_a_dead_replicas_turn_is_taken_up_from_its_last_completed_call(sev
     assert second[0].stop_reason == "error"
     back = next(event for event in second if isinstance(event, ArtifactChanged))
     assert (back.append, "".join(part.text for part in back.parts)) == (False, "One. Two. ")
-    assert [entry.generation for entry in entries] == list(
-        range(there.snapshot.generation + 1, there.snapshot.generation + 1 + len(entries))
-    )
+    numbers = [(entry.epoch, entry.generation) for entry in entries]
+    assert numbers == sorted(numbers)
 
 
 async def test_a_message_that_the_model_has_not_been_shown_is_shown_by_the_next_owner(several) -> None:

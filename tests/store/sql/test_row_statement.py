@@ -1,0 +1,60 @@
+"""Statements for many rows: what the driver is given is what SQLAlchemy would have given it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from sqlalchemy import Connection, bindparam, select
+
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.tables import artifacts, drafts
+from tests.store.sql.sql_fixtures import postgresql_database, sqlite_database
+
+ADD = RowStatement(lambda _: drafts.insert(), drafts.c.keys())
+CUT = RowStatement(
+    lambda _: drafts.delete().where(drafts.c.artifact_id == bindparam("of"), drafts.c.seq >= bindparam("from"))
+)
+
+
+@pytest.fixture(params=[sqlite_database, postgresql_database], ids=["sqlite", "postgresql"])
+async def database(request: pytest.FixtureRequest) -> AsyncIterator[Database]:
+    async with request.param() as opened:
+        yield opened
+
+
+def rows(*numbers: int, content: str = "x") -> list[dict[str, object]]:
+    common = {"context_id": "c", "artifact_id": "a", "kind": "append", "content": content}
+    return [{"seq": number, **common} for number in numbers]
+
+
+async def found(database: Database) -> list[tuple[int, str]]:
+    async with database.read() as connection:
+        return [(row.seq, row.content) for row in await connection.execute(select(drafts).order_by(drafts.c.seq))]
+
+
+async def test_it_is_executed_for_each_row_and_for_none(database: Database) -> None:
+    def change(connection: Connection) -> None:
+        ADD.execute(connection, rows(1, 2, 3))
+        ADD.execute(connection, [])
+        ADD.execute(connection, rows(4))
+        CUT.execute(connection, [{"of": "a", "from": 3}])
+
+    await database.transact(change)
+    assert await found(database) == [(1, "x"), (2, "x")]
+
+
+async def test_values_are_converted_as_their_columns_say(database: Database) -> None:
+    head = {"revision": 0, "changed": 0, "changed_by": "", "current": 0, "newest": 0, "pruned": 0, "incarnation": 0}
+    row = {"context_id": "c", "artifact_id": "a", **head, "draft_dirty": True}
+    add = RowStatement(lambda _: artifacts.insert(), row)
+
+    def insert(connection: Connection) -> None:
+        ADD.execute(connection, rows(1, content="half \ud83d, nothing \0"))
+        add.execute(connection, [row])
+
+    await database.transact(insert)
+    assert await found(database) == [(1, "half \ufffd, nothing \ufffd")]
+    async with database.read() as connection:
+        assert await connection.scalar(select(artifacts.c.draft_dirty)) is True
