@@ -123,7 +123,7 @@ class A2AHandler(RequestHandler):
             raise PushNotificationNotSupportedError
         message = params.message
         self._check_media_types(message)
-        parsed = user_message(message)
+        parsed = user_message(message, params.metadata)
         check_text(parsed, self._limits.max_text_bytes, "message.parts")
         return await self._runtime.send(Incoming(parsed, _owner(context), message.context_id, message.task_id))
 
