@@ -1,5 +1,6 @@
 """What a reader sees of a turn, over the wire: with `urn:a2a-canvas:turn:v1` and without it (docs/extensions.md)."""
 
+import re
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from itertools import accumulate, pairwise
