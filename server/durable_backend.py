@@ -1,4 +1,7 @@
-"""The backend in a database, with retention: what is older than the settings allow is pruned every hour."""
+"""The backend in a database, with what runs beside the turns: retention, and the rewriting of older rows.
+
+What is older than the settings allow is pruned every hour.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from a2a_canvas.server.open_database import make_database, prepare_database
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
+from a2a_canvas.server.tasks.sql.journal.rewriting import name_versions
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits
@@ -38,17 +42,21 @@ class DurableBackend(SqlBackend):
         super().__init__(make_database(settings.database), now, limits, grace=settings.shutdown_grace)
         self._retention = retention_of(settings)
         self._now = now
-        self._pruning: asyncio.Task[None] | None = None
+        self._beside: list[asyncio.Task[None]] = []
 
     async def start(self, runner: TaskRunner) -> None:
         await prepare_database(self._database)
         await super().start(runner)
-        self._pruning = asyncio.create_task(self._prune_regularly(), name="prune")
+        self._beside = [
+            asyncio.create_task(self._prune_regularly(), name="prune"),
+            asyncio.create_task(self._rewrite(), name="rewrite"),
+        ]
 
     async def stop(self) -> None:
-        if self._pruning:
-            self._pruning.cancel()
-            await asyncio.wait([self._pruning])
+        for task in self._beside:
+            task.cancel()
+        if self._beside:
+            await asyncio.wait(self._beside)
         await super().stop()
 
     async def _prune_regularly(self) -> None:
@@ -61,3 +69,9 @@ class DurableBackend(SqlBackend):
             except Exception:
                 logger.exception("Pruning failed")
             await asyncio.sleep(PRUNE_INTERVAL.total_seconds())
+
+    async def _rewrite(self) -> None:
+        try:
+            await name_versions(self._database, self._lease)
+        except Exception:
+            logger.exception("Earlier tasks could not be rewritten; it is tried again at the next start")

@@ -1,13 +1,15 @@
 """Messages as they reach the runtime, and deduplication: one that is sent again joins the task of the first.
 
 Rule 1: the same message has the same caller, `messageId`, `taskId`, `contextId` and content, within 24 hours.
-Rule 2: anonymous callers share an identity, so theirs count only with an explicit `contextId`.
+Rule 2: anonymous callers share an identity, so theirs count only with an explicit `contextId`, or with a `messageId`
+        that no other caller can have made up: a UUID or a ULID. `m-1` of two callers are two messages.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +20,14 @@ from a2a_canvas.store.changes import Change
 from a2a_canvas.store.codec import CONVERTER
 
 DEDUP_WINDOW = timedelta(hours=24)
+
+# The nil and the max UUID, which identify nothing, are none.
+_UUID = re.compile(
+    r"(?:urn:uuid:)?(?P<brace>\{)?(?![0f-]+\}?$)"
+    r"[0-9a-f]{8}(?P<dash>-?)(?:[0-9a-f]{4}(?P=dash)){3}[0-9a-f]{12}(?(brace)\})",
+    re.ASCII | re.IGNORECASE,
+)
+_ULID = re.compile(r"(?!0+$)[0-7][0-9a-hjkmnp-tv-z]{25}", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,13 @@ class Incoming:
     @property
     def key(self) -> str:
         """The deduplication key (rule 1); empty if the message is always a new one (rule 2)."""
-        return hashlib.sha256(_content(self).encode()).hexdigest() if self.owner or self.context_id else ""
+        known = self.owner or self.context_id or is_unique(self.message.message_id)
+        return hashlib.sha256(_content(self).encode()).hexdigest() if known else ""
+
+
+def is_unique(message_id: str) -> bool:
+    """Whether an id is one of all callers together: a UUID in any usual form, or a ULID."""
+    return bool(_UUID.fullmatch(message_id) or _ULID.fullmatch(message_id))
 
 
 def _content(incoming: Incoming) -> str:

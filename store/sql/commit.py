@@ -50,7 +50,7 @@ class AlreadyCommitted(Exception):
 
 class _Writable(Protocol):
     def write(self, connection: Connection) -> None:
-        """Write it, perhaps in another thread (`Database.transact`). Called again if the transaction failed.
+        """Write it. Called again if the transaction failed.
 
         Raises:
             LeaseLost: another replica has taken over.

@@ -5,8 +5,9 @@ Rule 2: on SQLite there is one writer at a time, so the file is never locked by 
 Rule 3: an error that a retry could solve (no connection, full disk, deadlock) is `Unavailable`. Any other error is a
         bug and passes unchanged.
 Rule 4: a database that was terminated, and a SQLite file that was removed or replaced, are `Unavailable` at once.
-Rule 5: SQLite's driver blocks its caller, so it runs in threads. `read` and `write` hand over each statement, and
-        `transact` the transaction as a whole, for the group commit: a hand-over costs more than most statements.
+Rule 5: SQLite's driver blocks its caller. `read` and `write` hand each statement over to a thread; `transact` hands
+        over the beginning and the commit alone, which wait for locks and for the disk. A hand-over costs more than the
+        small statements of the group commit do.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Database:
         self._connecting: set[asyncio.Task[Any]] = set()
         self.terminated = False
         self.file = file = DatabaseFile(Path(parsed.database or "")) if self.dialect == "sqlite" else None
-        self._thread = _WriterThread(parsed, file) if file else None
+        self._transactions = _Writer(parsed, file) if file else None
         if file:
             self._reader = _sqlite(self.url, "BEGIN", READERS)
             self._writer = self._heartbeat = _sqlite(self.url, "BEGIN IMMEDIATE", 1)
@@ -104,18 +105,18 @@ class Database:
         """A write transaction of one function; it is committed if the function returns (rule 5).
 
         Args:
-            statements: on SQLite it runs in another thread.
+            statements: runs in the thread of the caller.
 
         Raises:
             Unavailable: as `write`.
         """
-        if self._thread is None:
+        if self._transactions is None:
             async with self.write() as connection:
                 return await connection.run_sync(statements)
         self._check()
         with translate_errors():
             async with self._write_lock:
-                return await self._thread.transact(statements)
+                return await self._transactions.transact(statements)
 
     def heartbeat(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """As `write`, for the heartbeat, which has a PostgreSQL connection of its own.
@@ -168,8 +169,8 @@ class Database:
     async def close(self) -> None:
         for engine in (self._writer, self._heartbeat, self._reader):
             await engine.dispose()
-        if self._thread:
-            await self._thread.close()
+        if self._transactions:
+            await self._transactions.close()
 
     def _postgresql(self, connections: int, timeout: float = TIMEOUT) -> AsyncEngine:
         return create_async_engine(
@@ -217,44 +218,55 @@ def _async_url(url: URL) -> URL:
     return url.set(drivername="postgresql+asyncpg", query=query)
 
 
-class _WriterThread:
-    """A thread with a connection to a SQLite file; both are made when they are needed."""
+class _Writer:
+    """A connection to a SQLite file, and a thread for what waits for locks and for the disk.
+
+    The statements themselves run in the thread of the caller: what they write is made of values that only the event
+    loop may read while it changes others made from them (`store/text/rope.py`).
+    """
 
     def __init__(self, url: URL, file: DatabaseFile) -> None:
         self._file = file
-        self._executor: ThreadPoolExecutor | None = None
-        engine = create_engine(url.set(drivername="sqlite"), pool_size=1, max_overflow=0)
+        self._thread: ThreadPoolExecutor | None = None
+        engine = create_engine(
+            url.set(drivername="sqlite"), pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}
+        )
         self._engine = _configured(engine, "BEGIN IMMEDIATE")
         event.listen(engine, "close", lambda connection, record: file.disconnected())
 
     async def transact(self, statements: Callable[[Connection], T]) -> T:
-        """A transaction. If the caller is cancelled, it is rolled back before this raises."""
-        cancelled = False
-
-        def run() -> T:
-            with self._engine.begin() as connection:
-                self._file.writing()
-                result = statements(connection)
-                if cancelled:
-                    raise asyncio.CancelledError
-                self._file.check()
-                return result
-
-        self._executor = self._executor or ThreadPoolExecutor(1, "sqlite")
-        running = asyncio.get_running_loop().run_in_executor(self._executor, run)
+        begun: list[Connection] = []
         try:
-            return await asyncio.shield(running)
+            await self._in_thread(lambda: self._begin(begun))
+            result = statements(begun[0])
+            self._file.check()
+            await self._in_thread(begun[0].commit)
+            return result
+        finally:
+            for connection in begun:
+                await self._in_thread(connection.close)  # rolls back, unless it was committed
+
+    def _begin(self, begun: list[Connection]) -> None:
+        begun.append(self._engine.connect())
+        begun[0].begin()
+        self._file.writing()
+
+    async def _in_thread(self, call: Callable[[], None]) -> None:
+        """Run it to its end, even if the caller is cancelled."""
+        self._thread = self._thread or ThreadPoolExecutor(1, "sqlite")
+        running = asyncio.get_running_loop().run_in_executor(self._thread, call)
+        try:
+            await asyncio.shield(running)
         except asyncio.CancelledError:
-            cancelled = True
             await asyncio.wait([running])
-            running.cancelled() or running.exception()
+            running.exception()
             raise
 
     async def close(self) -> None:
-        executor, self._executor = self._executor, None
-        if executor:
-            await asyncio.get_running_loop().run_in_executor(executor, self._engine.dispose)
-            executor.shutdown()
+        if self._thread:
+            await self._in_thread(self._engine.dispose)
+            self._thread.shutdown()
+            self._thread = None
 
 
 def _sqlite(url: URL, begin: str, connections: int) -> AsyncEngine:

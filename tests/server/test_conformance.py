@@ -79,6 +79,21 @@ async def test_a_question_is_answered_by_its_context_alone(served: Served, conte
     assert after.id != asked.id
 
 
+# ---------------------------------------------------------------------------------------- repetition
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+async def test_a_first_message_that_is_sent_again_runs_once_if_its_id_is_unique(
+    served: Served, way: tuple[str, str]
+) -> None:
+    unique = asking("just say it")
+    first, again = [await sent(served, way, unique) for _ in range(2)]
+    assert first.id == again.id
+    short = asking("just say it", message_id="m-1")
+    first, again = [await sent(served, way, short) for _ in range(2)]
+    assert first.id != again.id
+
+
 # ------------------------------------------------------------------------------------------- tenants
 
 

@@ -1,7 +1,7 @@
 """Clients of others: their requests, as they were recorded (`protocols/fixtures`), and their patience.
 
-A recording has the JSON-RPC requests of one client in order, with CONTEXT and TASK for the ids that the server gave it,
-and what each of them must be answered with at the end. docs/clients.md has the versions.
+A recording has the JSON-RPC requests of one release of a client, with CONTEXT and TASK for the ids that it was given,
+and what each of them must be answered with at the end. docs/clients.md lists the releases.
 """
 
 from __future__ import annotations

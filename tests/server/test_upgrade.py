@@ -13,17 +13,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, DateTime, MetaData, Table
+from sqlalchemy import Connection, DateTime, MetaData, Table, select
 
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.intent import Converse, Put
 from a2a_canvas.server.migrations import REVISIONS, upgrade
 from a2a_canvas.server.migrations.schema import run_revisions
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
+from a2a_canvas.server.tasks.sql.journal.journal_tables import rewrites, tasks
+from a2a_canvas.server.tasks.sql.journal.rewriting import name_versions
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
-from tests.fakes import answer, ask, text, write
+from tests.fakes import answer, ask, no_time, text, write
 from tests.server.tasks.sql.replica_harness import Replica
 
 DUMP = Path(__file__).parent / "fixtures" / "schema_0001.sql"
@@ -37,7 +39,7 @@ CALLS = (
 
 pytestmark = [
     pytest.mark.parametrize("url", [sqlite_url, lambda _: postgresql_url()], ids=["sqlite", "postgresql"]),
-    pytest.mark.parametrize("before", ["0001", "0002"]),
+    pytest.mark.parametrize("before", ["0001", "0002", "0003"]),
 ]
 
 
@@ -121,3 +123,16 @@ async def test_its_conversations_continue(replica: Replica) -> None:
     request = replica.llm.requests[-1]
     assert "Saved doc as version 2." in str(request.messages)
     assert (await replica.runtime.cancel(again.snapshot.task_id, "")).state is State.CANCELED
+
+
+async def test_its_tasks_name_their_versions_in_the_end_and_read_as_before(replica: Replica) -> None:
+    await settled(replica, CRASH)
+    before = [await replica.backend.journal.context(context) for context in ("story", "question", "crash")]
+    assert any(record.artifacts for records in before for record in records)
+    await name_versions(replica.backend._database, replica.backend._lease, no_time)
+    after = [await replica.backend.journal.context(context) for context in ("story", "question", "crash")]
+    assert after == before
+    async with replica.backend._database.read() as connection:
+        kept = (await connection.scalars(select(tasks.c.artifacts))).all()
+        assert await connection.scalar(select(rewrites.c.name)) is None
+    assert not [each for each in kept if '"content"' in each]

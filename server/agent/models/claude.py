@@ -38,6 +38,9 @@ DEFAULT_MODEL: Final = "claude-sonnet-5-5"
 CONTEXT_WINDOW: Final = 200_000
 """The most tokens of a request and its answer together."""
 
+MAX_SILENCE: Final = 600.0
+"""Seconds that a provider may send nothing, if the client's own timeout does not say."""
+
 _NO_KEY: Final = "none"
 """The key for a server that needs none: the SDK requires one."""
 _KEY_LENGTH: Final = 12
@@ -179,27 +182,50 @@ def _without_password(url: httpx2.URL) -> tuple[httpx2.URL, httpx2.BasicAuth | N
     return url.copy_with(userinfo=b""), httpx2.BasicAuth(url.username, url.password)
 
 
-async def _contents(response: httpx2.Response, silence: float | None) -> AsyncGenerator[bytes, None]:
-    # aiohttp waits without end for what follows a chunk that is none.
-    contents = response.aiter_bytes()
-    while True:
-        async with asyncio.timeout(silence):
-            content = await anext(contents, None)
-        if content is None:
-            return
-        yield content
+class _SilenceLimit:
+    """Closes a response that sends nothing for too long: after a chunk that is none, aiohttp waits without end.
+
+    One timer for each answer, not for each read: there is a read for every token.
+    """
+
+    def __init__(self, response: httpx2.Response, seconds: float) -> None:
+        self._response = response
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._since: float | None = None
+        self._timer = self._loop.call_later(seconds, self._check)
+        self._closing: asyncio.Task[None] | None = None
+
+    async def contents(self) -> AsyncGenerator[bytes, None]:
+        contents = self._response.aiter_bytes()
+        try:
+            self._since = self._loop.time()
+            async for content in contents:
+                self._since = None  # until the next read
+                yield content
+                self._since = self._loop.time()
+        finally:
+            self._timer.cancel()
+
+    def _check(self) -> None:
+        now = self._loop.time()
+        left = self._seconds - (now - self._since) if self._since is not None else self._seconds
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._check)
+        else:
+            self._closing = self._loop.create_task(self._response.aclose())
 
 
-async def _raw_events(response: httpx2.Response, silence: float | None) -> AsyncGenerator[Mapping[str, Any], None]:
+async def _raw_events(response: httpx2.Response, silence: float) -> AsyncGenerator[Mapping[str, Any], None]:
     """The events of an answer, as they were sent: the SDK's own stream makes a typed object of every token.
 
     Raises:
         anthropic.APIStatusError: the provider sent an error.
-        TimeoutError: it has sent nothing for `silence` seconds.
+        httpx2.RequestError: the connection broke, or the provider has sent nothing for `silence` seconds.
         ValueError: the data cannot be read.
     """
     decoder = EventStreamDecoder()
-    async for content in _contents(response, silence):
+    async for content in _SilenceLimit(response, silence).contents():
         for name, data in decoder.feed(content):
             raw = json.loads(data) if name else None
             if name == "error":
@@ -239,7 +265,7 @@ class ClaudeModel:
         self._context_window = context_window
         self._thinking = thinking
         self._client = client or client_from(os.environ)
-        self._silence = httpx2.Timeout(self._client.timeout).read
+        self._silence = httpx2.Timeout(self._client.timeout).read or MAX_SILENCE
         self._reported: set[str] = set()
         self._without: set[OptionalField] = set()
 
@@ -266,7 +292,7 @@ class ClaudeModel:
                         yield event
                         if isinstance(event, m.MessageStop):
                             return
-        except (anthropic.APIError, httpx2.RequestError, TimeoutError, ValueError) as error:
+        except (anthropic.APIError, httpx2.RequestError, ValueError) as error:
             if mapper.end() is None:
                 raise _broken(error, self._client) from error
         if (end := mapper.end()) is None:

@@ -13,6 +13,7 @@ def upgrade() -> None:
     op.create_table(
         "rewrites",
         Column("name", Text, primary_key=True),
+        Column("holder", Text),
         Column("context_id", Text, nullable=False),
         Column("task_id", Text, nullable=False),
     )

@@ -12,29 +12,34 @@ from a2a.compat.v0_3.context_builders import V03ServerCallContextBuilder
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.server.routes.common import DefaultServerCallContextBuilder
 from a2a.types import a2a_pb2 as pb
-from a2a.utils import json_utils
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
+from pydantic_core import to_json
 from starlette.requests import Request
 
+from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON, JsonUpdate
 from a2a_canvas.server.protocols.edge.sse_response import begun, sse_event
 from a2a_canvas.server.protocols.guard.calls import Call
 
 Json = dict[str, Any]
+StreamedEvent = Message | JsonUpdate
+Streamed = StreamedEvent | tuple[StreamedEvent, ...]
+"""What a handler streams: an event, or those that are ready together."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventStream:
     """The events of a streaming operation. `first` is None if there are none; it may be under way (`begun`)."""
 
-    first: asyncio.Future[Message | None]
-    rest: AsyncIterator[Message]
+    first: asyncio.Future[Streamed | None]
+    rest: AsyncIterator[Streamed]
 
-    async def encoded(self, write: Callable[[Message], Json]) -> AsyncGenerator[bytes, None]:
+    async def encoded(self, write: Callable[[Any], Json]) -> AsyncGenerator[bytes, None]:
         """The events of an `SseResponse`."""
         event = await self.first
         while event is not None:
-            yield sse_event(json_utils.dumps(write(event)))
+            together = event if isinstance(event, tuple) else (event,)
+            yield b"".join(sse_event(to_json(write(each))) for each in together)
             event = await anext(self.rest, None)
 
 
@@ -66,6 +71,7 @@ class Operations:
     async def run(self, call: Call, request: Request) -> Message | EventStream | None:
         """The answer of the operation. What fails before a stream begins is raised here."""
         context = (self._legacy_context if call.legacy else self._context)(request)
+        context.state[AS_JSON] = not call.legacy
         if self.streams(call):
             events = self._streaming[call.operation](call.params, context)
             return EventStream(await begun(anext(events, None)), events)
@@ -94,8 +100,10 @@ _LEGACY: Mapping[type[Message], Callable[[Any], Any]] = {
 }
 
 
-def event_json(event: Message) -> Json:
+def event_json(event: StreamedEvent) -> Json:
     """An event of a stream, or the answer to `SendMessage`, in 1.0."""
+    if isinstance(event, JsonUpdate):
+        return {event.member: event.fields}
     return {_ALTERNATIVES[type(event)]: MessageToDict(event)}
 
 

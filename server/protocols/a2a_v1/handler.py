@@ -21,12 +21,18 @@ from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
 from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_required, check_tenant, check_text, user_message
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON
 from a2a_canvas.server.protocols.edge.http_requests import owner_of_user
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
+
+MOST_READY = 50
+"""Events that are sent together at most: a subscriber that is far behind does not delay the others."""
+
+Streamed = A2AEvent | tuple[A2AEvent, ...]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,11 +59,11 @@ def _unary(method: Callable[Concatenate[A2AHandler, M, P], Awaitable[T]]) -> Cal
     return wrapper
 
 
-def _stream(method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[A2AEvent, None]]) -> Callable[..., Any]:
+def _stream(method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[Streamed, None]]) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(
         self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs
-    ) -> AsyncGenerator[A2AEvent, None]:
+    ) -> AsyncGenerator[Streamed, None]:
         with _checked(params):
             async with aclosing(method(self, params, *args, **kwargs)) as events:
                 async for event in events:
@@ -96,7 +102,7 @@ class A2AHandler(RequestHandler):
     @_stream
     async def on_message_send_stream(
         self, params: pb.SendMessageRequest, context: ServerCallContext
-    ) -> AsyncGenerator[A2AEvent, None]:
+    ) -> AsyncGenerator[Streamed, None]:
         validate_history_length(params.configuration)
         following = await self._send(params, context)
         async for event in self._events(following, context, ends_at_pause=True):
@@ -105,7 +111,7 @@ class A2AHandler(RequestHandler):
     @_stream
     async def on_subscribe_to_task(
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
-    ) -> AsyncGenerator[A2AEvent, None]:
+    ) -> AsyncGenerator[Streamed, None]:
         following = await self._runtime.follow(params.id, _owner(context))
         if following.snapshot.state.terminal:
             raise TaskFinished(params.id, following.snapshot.state)
@@ -117,7 +123,7 @@ class A2AHandler(RequestHandler):
             raise PushNotificationNotSupportedError
         message = params.message
         self._check_media_types(message)
-        parsed = user_message(message)
+        parsed = user_message(message, params.metadata)
         check_text(parsed, self._limits.max_text_bytes, "message.parts")
         return await self._runtime.send(Incoming(parsed, _owner(context), message.context_id, message.task_id))
 
@@ -139,21 +145,32 @@ class A2AHandler(RequestHandler):
 
     async def _events(
         self, following: TaskSubscription, context: ServerCallContext, *, ends_at_pause: bool
-    ) -> AsyncGenerator[A2AEvent, None]:
+    ) -> AsyncGenerator[Streamed, None]:
+        """The events of a stream; for a reader of JSON (`AS_JSON`) as tuples of those that are ready together."""
+        as_json = context.state.get(AS_JSON, False)
         projection = TaskProjection(
             following.snapshot,
             _activated(context),
             ends_at_pause=ends_at_pause,
             expose_thinking=self._expose_thinking,
+            as_json=as_json,
         )
         for event in projection.begin():
             yield event
         if projection.ends(following.snapshot.state):
             return
+        ready: list[A2AEvent] = []
         async for entry in following:
-            for event in projection.project(entry, behind=following.has_next):
-                yield event
-            if isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state):
+            ready += projection.project(entry, behind=following.has_next)
+            ended = isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state)
+            if ready and (ended or not following.has_next or len(ready) >= MOST_READY):
+                if as_json:
+                    yield tuple(ready)
+                else:
+                    for event in ready:
+                        yield event
+                ready.clear()
+            if ended:
                 return
 
     @_unary

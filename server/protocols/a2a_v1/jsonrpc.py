@@ -16,9 +16,9 @@ from typing import Any
 from a2a.server.jsonrpc_models import MethodNotFoundError
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.server.request_handlers.response_helpers import build_error_response
-from a2a.utils import json_utils
 from a2a.utils.errors import A2AError
 from google.protobuf.message import Message
+from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -75,7 +75,7 @@ async def _legacy_sse(call: Call, events: EventStream) -> AsyncGenerator[bytes, 
 
 
 async def _failed(call: Call, error: A2AError) -> AsyncGenerator[bytes, None]:
-    yield sse_event(json_utils.dumps(_error(call, error)))
+    yield sse_event(to_json(_error(call, error)))
 
 
 def _response(call: Call, result: Json | None) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import Any, assert_never, cast
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
@@ -16,13 +16,16 @@ from google.protobuf.struct_pb2 import Struct, Value
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, UserMessage
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
-from a2a_canvas.server.protocols.guard.checks import invalid
-from a2a_canvas.server.wire import CANVAS
-from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Part, Parts, TextPart, text_part
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, check_json, invalid
+from a2a_canvas.server.wire import AGENTSTACK, CANVAS
+from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Metadata, Part, Parts, TextPart, text_part
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 
 _IDS = ("id", "message_id", "context_id", "task_id", "reference_task_ids", "message")
 """The fields of a request that are ids, and `message`, which has some."""
+
+OPERATION_LIMITS = BodyLimits(max_depth=8)
+"""Of an operation in a string: it is nested below the levels of its request."""
 
 # ------------------------------------------------------------------------- reading
 
@@ -69,11 +72,14 @@ def check_characters(field: str, given: str) -> None:
         raise invalid_field(field, str(error)) from None
 
 
-def user_message(message: pb.Message) -> UserMessage:
+def user_message(message: pb.Message, of_request: Struct | None = None) -> UserMessage:
     """The user's message in a request.
 
+    Args:
+        of_request: the request's own metadata: operations count there too (`with_operations`).
+
     Raises:
-        InvalidParamsError: its role is not the user's, it is empty, or an id is too long.
+        InvalidParamsError: its role is not the user's, it is empty, an id is too long, or it has two operations.
     """
     for name, given in (
         ("messageId", message.message_id),
@@ -90,10 +96,34 @@ def user_message(message: pb.Message) -> UserMessage:
     return UserMessage(
         message_id=message.message_id,
         parts=parts,
-        metadata=_fields(message.metadata, "message.metadata"),
+        metadata=with_operations(
+            _fields(message.metadata, "message.metadata"), _fields(of_request or Struct(), "metadata")
+        ),
         extensions=tuple(message.extensions),
         reference_task_ids=tuple(message.reference_task_ids),
     )
+
+
+def with_operations(metadata: Metadata, of_request: Metadata) -> dict[str, JsonValue]:
+    """A message's metadata with the operations that its request has, each as an object.
+
+    Raises:
+        InvalidParamsError: message and request have different ones.
+    """
+    merged = dict(metadata)
+    for uri in (CANVAS, AGENTSTACK):
+        given = [_operation(place[uri]) for place in (metadata, of_request) if place.get(uri) is not None]
+        if len({json.dumps(each, sort_keys=True) for each in given}) > 1:
+            raise invalid_field(f"metadata[{uri}]", "must be left out of the request or of the message: they differ")
+        if given:
+            merged[uri] = given[0]
+    return merged
+
+
+def _operation(given: JsonValue) -> JsonValue:
+    """Some clients can send only strings: an object may be written as JSON in one."""
+    value = check_json(given.encode(), OPERATION_LIMITS) if isinstance(given, str) else None
+    return cast("JsonValue", _whole_numbers(value)) if isinstance(value, dict) else given
 
 
 def check_text(message: UserMessage, limit: int, field: str) -> None:

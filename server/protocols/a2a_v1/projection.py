@@ -29,6 +29,7 @@ from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_message, to_update
+from a2a_canvas.server.protocols.a2a_v1.update_json import JsonUpdate, artifact_update_json, working_json
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS, TURN
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
@@ -36,7 +37,8 @@ from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditSt
 LABEL_INTERVAL = timedelta(seconds=1)
 """The time between two labels for a client without turn events."""
 
-A2AEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent
+A2AEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent | JsonUpdate
+"""What a subscriber is sent; a `JsonUpdate` only if it reads A2A's JSON."""
 
 STATES = {
     State.SUBMITTED: pb.TASK_STATE_SUBMITTED,
@@ -95,6 +97,7 @@ class TaskProjection:
         activated: the extensions that the subscriber has activated.
         ends_at_pause: its stream ends when the task asks for input.
         expose_thinking: turn events include thinking.
+        as_json: the subscriber reads A2A's JSON: frequent updates are made as such (update_json.py).
     """
 
     def __init__(
@@ -104,8 +107,10 @@ class TaskProjection:
         *,
         ends_at_pause: bool,
         expose_thinking: bool = True,
+        as_json: bool = False,
     ) -> None:
         self._snapshot = snapshot
+        self._as_json = as_json
         self._ids = (snapshot.task_id, snapshot.context_id)
         self._activated = activated
         self._ends_at_pause = ends_at_pause
@@ -149,9 +154,13 @@ class TaskProjection:
             case _:
                 pass
 
-    def _changed(self, event: ArtifactChanged, entry: Entry) -> pb.TaskArtifactUpdateEvent:
+    def _changed(self, event: ArtifactChanged, entry: Entry) -> A2AEvent:
+        canvas = canvas_ext.change_metadata(event) if self._activated.canvas else {}
+        metadata = _metadata(self._activated, entry, canvas=canvas)
+        if self._as_json and (written := artifact_update_json(event, *self._ids, metadata)):
+            return written
         update = to_update(event, *self._ids)
-        update.metadata.update(_metadata(self._activated, entry, canvas=canvas_ext.change_metadata(event)))
+        update.metadata.update(metadata)
         return update
 
     def _due(self, message: AgentMessage | None, at: datetime) -> AgentMessage | None:
@@ -180,14 +189,17 @@ class TaskProjection:
         *,
         turn: turn_ext.TurnEventJson | None = None,
         canvas: dict[str, Any] | None = None,
-    ) -> pb.TaskStatusUpdateEvent:
+    ) -> A2AEvent:
         """An event of one of the extensions: only its metadata, in a `working` status without a message."""
+        time = None if turn is None else at.at if isinstance(at, Entry) else at.changed_at
+        metadata = _metadata(ActivatedExtensions(turn is not None, canvas is not None), at, turn=turn, canvas=canvas)
+        if self._as_json:
+            return working_json(*self._ids, time, metadata)
         update = pb.TaskStatusUpdateEvent(task_id=self._ids[0], context_id=self._ids[1])
         update.status.state = pb.TASK_STATE_WORKING
-        if turn is not None:
-            update.status.timestamp.FromDatetime(at.at if isinstance(at, Entry) else at.changed_at)
-        of = ActivatedExtensions(turn is not None, canvas is not None)
-        update.metadata.update(_metadata(of, at, turn=turn, canvas=canvas))
+        if time:
+            update.status.timestamp.FromDatetime(time)
+        update.metadata.update(metadata)
         return update
 
     def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[turn_ext.TurnEventJson]:

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import Converse, InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
-from a2a_canvas.server.protocols.a2a_v1.parts import check_characters, has_content
+from a2a_canvas.server.protocols.a2a_v1.parts import check_characters, has_content, with_operations
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.models import FilePart, JsonValue, Part, Parts, text_part
@@ -147,7 +147,7 @@ def _metadata(given: core.RunAgentInput) -> dict[str, JsonValue]:
     ours = {uri: forwarded[uri] for uri in (CANVAS, AGENTSTACK) if uri in forwarded}
     _check_count("forwardedProps", _count_values(ours))
     try:
-        return {**require_portable(ours), RUN_METADATA: {"runId": given.run_id}}
+        return {**require_portable(with_operations(ours, {})), RUN_METADATA: {"runId": given.run_id}}
     except ValueError as error:
         raise invalid_field("forwardedProps", str(error)) from None
 

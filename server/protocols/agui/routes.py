@@ -38,7 +38,7 @@ from a2a_canvas.server.protocols.agui.older.request import (
     translated,
 )
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
-from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact
+from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact, at_record
 from a2a_canvas.server.protocols.agui.stream import OpenedRun, run_response
 from a2a_canvas.server.protocols.edge.http_requests import owner_of
 from a2a_canvas.server.protocols.edge.shutdown import final_event_of
@@ -172,12 +172,13 @@ class _RunEndpoint:
         return await self._runtime.follow(task_id, owner)
 
     async def _state(self, snapshot: TaskRecord) -> tuple[CanvasState, VersionsByArtifact]:
-        artifacts = await self._store.list(snapshot.context_id)
+        stored = await self._store.list(snapshot.context_id)
         versions = {
             artifact.artifact_id: await self._store.versions(Ref(snapshot.context_id, artifact.artifact_id, ""))
-            for artifact in artifacts
+            for artifact in stored
         }
-        return CanvasState(snapshot, artifacts, versions), versions
+        artifacts, known = at_record(snapshot, stored, versions)
+        return CanvasState(snapshot, artifacts, known), known
 
     def _projection(self, run: RunInput, following: TaskSubscription, state: RunState) -> RunProjection:
         return RunProjection(

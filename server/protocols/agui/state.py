@@ -11,13 +11,15 @@ Rule 3: a patch is made from its event and costs as much as the event, not as th
         same as one joined text.
 Rule 4: a version that the store listed before its entry arrived is not listed twice.
 Rule 5: an event with an older version leaves no draft open: the draft was discarded.
-Rule 6: the snapshot shows the artifacts of the store, except those that this task changed last: the record has those
+Rule 6: what the task has done since the record was read is not in the snapshot: its entries follow (`at_record`).
+Rule 7: the snapshot shows the artifacts of the store, except those that this task changed last: the record has those
         at the generation that its entries continue from. Changes by others after the snapshot are not sent, so
         `versions` may have gaps.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,7 +68,7 @@ class ArtifactView:
     Attributes:
         versions: `{number, author, parent}` by number, in order.
         pieces: the text is more than one element of `parts`.
-        overtaken: the parts as the task had left them, if others have changed them since (rule 6). Entries from before
+        overtaken: the parts as the task had left them, if others have changed them since (rule 7). Entries from before
             that may still arrive, and append to these.
     """
 
@@ -83,7 +85,7 @@ class ArtifactView:
     def of(
         cls, artifact_id: str, record: TaskRecord, stored: Artifact | None, versions: Sequence[Version]
     ) -> ArtifactView:
-        """The view at the snapshot (rule 6)."""
+        """The view at the snapshot (rule 7)."""
         known = {version.number: version for version in versions}
         listed = {number: _version_json(number, version.author, version.parent) for number, version in known.items()}
         view = cls(artifact_id, versions=listed)
@@ -152,6 +154,45 @@ def _adds_nothing(part: Part, before: Parts) -> bool:
 
 def _version_json(number: int, author: Author, parent: int) -> Json:
     return {"number": number, "author": author, "parent": parent}
+
+
+def at_record(
+    record: TaskRecord, artifacts: Iterable[Artifact], versions: VersionsByArtifact
+) -> tuple[tuple[Artifact, ...], VersionsByArtifact]:
+    """Artifacts and versions, read after the record, without what its task has done since then (rule 6)."""
+    known = {artifact_id: _known_at(record, artifact_id, listed) for artifact_id, listed in versions.items()}
+    shown = (_artifact_at(record, artifact, versions, known) for artifact in artifacts)
+    return tuple(artifact for artifact in shown if artifact), known
+
+
+def _known_at(record: TaskRecord, artifact_id: str, versions: Sequence[Version]) -> tuple[Version, ...]:
+    changed = record.artifacts.get(artifact_id)
+
+    def is_known(version: Version) -> bool:
+        if version.task_id != record.task_id:
+            return True
+        if changed is None:
+            return False
+        if version.number == changed.version:  # a draft that the store has closed since had not all of its parts yet
+            return version.pruned or version.content.parts == changed.content.parts
+        # Changes that came with the message were made before the record was read: it may be an earlier one of them.
+        return version.number < changed.version or version.author == "user"
+
+    return tuple(filter(is_known, versions))
+
+
+def _artifact_at(
+    record: TaskRecord, artifact: Artifact, versions: VersionsByArtifact, known: VersionsByArtifact
+) -> Artifact | None:
+    artifact_id = artifact.artifact_id
+    if artifact.changed_by != record.task_id or artifact_id in record.artifacts:
+        return artifact
+    before = {version.number: version for version in known.get(artifact_id, ())}
+    made = next((version for version in versions.get(artifact_id, ()) if version.number not in before), None)
+    current = before.get(made.parent if made else artifact.version)
+    return (
+        dataclasses.replace(artifact, content=current.content, version=current.number, open=False) if current else None
+    )
 
 
 class CanvasState:

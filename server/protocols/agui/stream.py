@@ -77,4 +77,4 @@ def _refused(error: Exception) -> BaseEvent:
 
 def _sse(event: BaseEvent) -> bytes:
     # Nulls are kept, because a patch may set a value to null. The models omit fields that are not given.
-    return sse_event(event.model_dump_json(by_alias=True), line_end=LINE_END)
+    return sse_event(event.model_dump_json(by_alias=True).encode(), line_end=LINE_END)

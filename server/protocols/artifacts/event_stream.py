@@ -17,7 +17,6 @@ Rule 4: it does not end by itself: `:` comments keep it alive. It ends when the 
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
@@ -25,6 +24,7 @@ from typing import Any
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
+from pydantic_core import to_json
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_update
@@ -110,4 +110,4 @@ def _id(incarnation: int | None, position: int) -> str:
 
 
 def _sse(event_id: str, data: dict[str, Any]) -> bytes:
-    return sse_event(json.dumps(data, ensure_ascii=False), event_id=event_id)
+    return sse_event(to_json(data), event_id=event_id)

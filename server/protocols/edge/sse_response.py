@@ -6,7 +6,7 @@ Rules:
 2. What fails within these FIRST_EVENT_SECONDS has an ordinary answer (`begun`). What fails later ends the stream: the
    route or the guard says why in its last event.
 3. A client that disconnects cancels the stream, and so does a server that stops (shutdown.py).
-4. Events arrive encoded and are sent as they are, each with one `send`.
+4. Events arrive encoded, those that are ready at once joined, and are sent as they are, with one `send`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ HEADERS: Final = {
 }
 
 
-def sse_event(data: str, *, name: str = "", event_id: str = "", line_end: str = LINE_END) -> bytes:
+def sse_event(data: bytes, *, event_id: str = "", line_end: str = LINE_END) -> bytes:
     """An event; none of the arguments may have a line break, and JSON has none."""
-    identified = f"id: {event_id}{line_end}" if event_id else ""
-    named = f"event: {name}{line_end}" if name else ""
-    return f"{identified}{named}data: {data}{line_end}{line_end}".encode()
+    end = line_end.encode()
+    identified = b"id: %b%b" % (event_id.encode(), end) if event_id else b""
+    return b"%bdata: %b%b%b" % (identified, data, end, end)
 
 
 async def begun(step: Awaitable[T]) -> asyncio.Future[T]:

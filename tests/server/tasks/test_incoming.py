@@ -68,6 +68,38 @@ def test_a_message_that_differs_in_anything_is_another_one(other: Incoming) -> N
     assert repeats.task_of(other.key) == ""
 
 
+UUID = "6f1e8a52-3c0d-4b7a-9f2e-d41c5b8a7e90"
+ULID = "01J9Z3K8QW7X2M4N6P0R5T1VBC"
+
+
+@pytest.mark.parametrize(
+    "message_id",
+    [
+        *(UUID, UUID.upper(), UUID.replace("-", ""), f"{{{UUID}}}", f"urn:uuid:{UUID}"),
+        *(ULID, ULID.lower()),
+        "0192f5a1-0000-7000-8000-000000000000",
+    ],
+)
+def test_a_stranger_without_a_context_repeats_a_message_whose_id_is_a_uuid_or_a_ulid(message_id: str) -> None:
+    first = Incoming(said(message_id, "Go"))
+    repeats, _ = remembering(first)
+    assert repeats.task_of(Incoming(said(message_id, "Go")).key) == "task-1"
+    for other in (Incoming(said(message_id, "Stop")), replace(first, owner="ann"), replace(first, context_id="c")):
+        assert repeats.task_of(other.key) == ""
+
+
+@pytest.mark.parametrize(
+    "message_id",
+    [
+        *("m-1", "", "1" * 31, "g" + UUID[1:], UUID[:-1], f"{UUID}0", f"{{{UUID}", f"x{UUID}", UUID[:9] + UUID[10:]),
+        *("00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff", "0" * 32, "0" * 26),
+        *(ULID[:-1], f"{ULID}0", "8" + ULID[1:], "01J9Z3K8QW7X2M4N6P0R5T1VBU", "0" * 25 + "١"),
+    ],
+)
+def test_another_id_may_be_that_of_somebody_else(message_id: str) -> None:
+    assert Incoming(said(message_id, "Go")).key == ""
+
+
 def test_strangers_are_only_told_apart_by_a_context_that_they_name() -> None:
     repeats, _ = remembering(STRANGER)
     assert repeats.task_of(STRANGER.key) == "task-1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 
@@ -92,6 +93,11 @@ async def test_a_fault_of_ours_passes_as_it_is() -> None:
         async with database.read() as connection:
             await connection.execute(text("SELECT * FROM nowhere"))
     await database.close()
+
+
+async def test_the_statements_of_a_transaction_run_where_their_values_are_changed(database: Database) -> None:
+    """In the thread of the event loop: it goes on to change what their values share, such as the texts of drafts."""
+    assert await database.transact(lambda _: threading.get_ident()) == threading.get_ident()
 
 
 async def test_a_cancelled_transaction_leaves_nothing_behind(database: Database, putting: Putting) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, event, func, select, update
 from sqlalchemy.util import await_only
 
 from a2a_canvas.store import mutation
@@ -566,6 +567,31 @@ async def test_while_the_database_is_away_changes_wait_and_nothing_is_lost(
     assert [version.content.text for version in found.versions] == ["A+"]
 
 
+async def test_a_draft_that_grows_while_it_is_committed_is_stored_whole() -> None:
+    async with sqlite_database() as database, open_store(database, FakeReplica()) as harness:
+        committing, go_on = threading.Event(), threading.Event()
+        assert database._transactions
+        engine = database._transactions._engine
+        await harness.store.apply(by("t1"), delta(replacing("0 ")))
+        await harness.commits.flushed()
+        event.listen(engine, "commit", lambda _: (committing.set(), go_on.wait()))
+        for number in range(1, 20):
+            await harness.store.apply(by("t1"), delta(appending(f"{number} ")))
+            waiting = asyncio.create_task(harness.commits.flushed())
+            await asyncio.to_thread(committing.wait)
+            await harness.store.apply(by("t1"), delta(appending("and ")))
+            assert (await harness.store.get(by("t1"))).text.endswith(f"{number} and ")
+            go_on.set()
+            await waiting
+            committing.clear()
+            go_on.clear()
+        go_on.set()
+        await harness.commits.flushed()
+        found = await rows_of(database)
+        assert found
+        assert found.artifact.text == "0 " + "".join(f"{number} and " for number in range(1, 20))
+
+
 # ------------------------------------------------------------------------------------------ rows, pruning
 
 
@@ -578,6 +604,7 @@ async def test_the_rows_show_what_is_committed(harness: SqlStoreHarness) -> None
     await harness.store.apply(Ref("c", "b", "t2", "user"), appending("+"))
     await harness.store.apply(by("t1", "d"), delta(replacing("d")))
     await harness.commits.flushed()
+    harness.commits.pause()
     await harness.store.apply(by("t1", "d"), delta(appending("not yet")))
     async with harness.database.read() as connection:
         heads = await reading.read_heads(connection, "c")

@@ -70,7 +70,7 @@ class OlderState:
 
     Args:
         record: the task where the subscriber's stream begins.
-        versions: of every artifact of the context.
+        versions: of every artifact of the context, as they were then.
         artifact_id: the thread's artifact; if it is empty, the first that the task changes.
     """
 
@@ -82,7 +82,7 @@ class OlderState:
         view, content = state.artifacts.get(self._artifact_id), Content()
         self._current, self._open = (view.version, view.open) if view else (0, False)
         if view:
-            content = self._contents.setdefault(view.version, view.content)
+            content = self._contents[view.version] = view.content
         self._sent = _Sent.of(self._current, content)
         self._action = PARTIAL_UPDATE if _is_edited(record, self._artifact_id) else None
 

@@ -103,6 +103,7 @@ rewrites = Table(
     "rewrites",  # of the rows that an older version has written, each until it is done (`rewriting.py`)
     metadata,
     Column("name", Text, primary_key=True),
+    Column("holder", Text),  # the replica that does it; null for none
     Column("context_id", Text, nullable=False),  # these two: the last task that is done; empty at first
     Column("task_id", Text, nullable=False),
 )

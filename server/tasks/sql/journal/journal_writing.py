@@ -42,12 +42,11 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch
-from a2a_canvas.server.tasks.sql.journal.named_versions import Names, named_by_entries, named_by_records
+from a2a_canvas.server.tasks.sql.journal.named_versions import Contents, Names, named_by_entries, named_by_records
 from a2a_canvas.store.models import new_incarnation
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import Dialect, insert, insert_on
 from a2a_canvas.store.sql.row_statement import RowStatement
-from a2a_canvas.store.sql.version_contents import VersionContents
 
 MAX_SAVED_CHARACTERS = 1_000_000
 """Approximate limit of the saved records of working tasks in one transaction; the others follow in the next one."""
@@ -93,7 +92,7 @@ class JournalWork:
 
     Args:
         replica: the id of this replica when the work was collected.
-        versions: the contents of versions.
+        staged: the contents of versions (`staged_contents`).
         committed: called with the batches when they are durable.
     """
 
@@ -102,20 +101,19 @@ class JournalWork:
         batches: Sequence[TaskBatch],
         replica: str,
         at: datetime,
-        versions: VersionContents,
+        staged: Contents,
         notify: Notify,
         committed: Callable[[Sequence[TaskBatch]], None],
     ) -> None:
         self._batches = batches
         self._replica = replica
         self._at = at
-        self._versions = versions
+        self._staged = staged
         self._notify = notify
         self._committed = committed
         self._incarnation = new_incarnation()
         self._named = {
-            batch.newest.task_id: named_by_entries(batch.newest.context_id, batch.entries, versions)
-            for batch in batches
+            batch.newest.task_id: named_by_entries(batch.newest.context_id, batch.entries, staged) for batch in batches
         }
         self._page_characters: dict[str, int] = {}
         self._saved_characters: dict[str, int] = {}
@@ -146,7 +144,7 @@ class JournalWork:
         for batch in self._batches:
             by_context[batch.newest.context_id].append(batch)
         return {
-            context_id: JournalWork(batches, self._replica, self._at, self._versions, self._notify, self._committed)
+            context_id: JournalWork(batches, self._replica, self._at, self._staged, self._notify, self._committed)
             for context_id, batches in by_context.items()
         }
 
@@ -239,7 +237,7 @@ class JournalWork:
     def _update(self, connection: Connection, batches: Sequence[TaskBatch]) -> None:
         records = [batch.newest for batch in batches]
         settled = [record for record in records if record.state.settled]
-        names = named_by_records(connection, settled, self._versions)
+        names = named_by_records(connection, settled, self._staged)
         saved = {record.task_id: _record_columns(record, names[record.task_id]) for record in settled}
         saved |= self._due_records(connection, [batch for batch in batches if not batch.newest.state.settled])
         self._saved_characters = {task_id: _characters(columns) for task_id, columns in saved.items()}
@@ -260,7 +258,7 @@ class JournalWork:
         for characters, record in sorted(overdue, key=itemgetter(0), reverse=True):
             if characters <= 0 or room <= 0:
                 break
-            names = named_by_records(connection, [record], self._versions)
+            names = named_by_records(connection, [record], self._staged)
             found[record.task_id] = _record_columns(record, names[record.task_id])
             room -= _characters(found[record.task_id])
         return found

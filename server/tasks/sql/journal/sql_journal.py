@@ -38,6 +38,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
 from a2a_canvas.server.tasks.sql.journal.journal_tables import message_keys, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
+from a2a_canvas.server.tasks.sql.journal.named_versions import staged_contents
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
@@ -167,7 +168,8 @@ class SqlJournal:
         batches = [log.take_batch() for log in dirty.values()]
         if not batches:
             return None
-        return JournalWork(batches, self._replica.id, self._now(), self._versions, self._notify, self._committed)
+        staged = staged_contents(batches, self._versions)
+        return JournalWork(batches, self._replica.id, self._now(), staged, self._notify, self._committed)
 
     def _committed(self, batches: Sequence[TaskBatch]) -> None:
         for batch in batches:

@@ -1,11 +1,24 @@
 """What the handler decides by itself; what it does with a runtime behind it is in tests/server/test_app.py."""
 
+import asyncio
+from typing import Any
+
 import httpx
 import pytest
+from a2a.server.context import ServerCallContext
+from a2a.types import a2a_pb2 as pb
 
+from a2a_canvas.server.agent.events import BlockPosition, ToolInputAdded
 from a2a_canvas.server.agent.models.rehearsal import Rehearsal
 from a2a_canvas.server.app import create_app
+from a2a_canvas.server.protocols.a2a_v1.dispatch import event_json
+from a2a_canvas.server.protocols.a2a_v1.handler import MOST_READY, A2AHandler
+from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON
 from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.tasks.incoming import Incoming
+from a2a_canvas.server.wire import TURN
+from tests.fakes import Hold, answer, said, text
+from tests.server.protocols.agui.agui_runs import ScriptedRuntime
 
 
 async def send(part: dict[str, str]) -> dict[str, object]:
@@ -41,3 +54,37 @@ async def test_other_media_types_are_refused_with_those_that_are_not(media_type:
     assert isinstance(error, dict)
     assert error["code"] == -32005
     assert "Send text, or one of application/json" in error["message"]
+
+
+async def read(handler: A2AHandler, task_id: str, *, as_json: bool) -> tuple[list[Any], asyncio.Future[Any]]:
+    """What a subscriber gets, and the task that reads it."""
+    context = ServerCallContext(state={AS_JSON: as_json}, requested_extensions={TURN})
+    events, seen = handler.on_subscribe_to_task(pb.SubscribeToTaskRequest(id=task_id), context), []
+    seen.append(await anext(events))
+
+    async def rest() -> None:
+        async for event in events:
+            seen.append(event)
+
+    return seen, asyncio.ensure_future(rest())
+
+
+async def test_a_reader_of_json_gets_what_is_ready_together_and_the_same_as_any_other() -> None:
+    hold = Hold()
+    world = ScriptedRuntime([answer(hold, *text("Done."))])
+    handler = A2AHandler(world.runtime, pb.AgentCard())
+    following = await world.runtime.send(Incoming(said("m", "Go"), context_id="c"))
+    await hold.reached.wait()
+    task_id, place = following.snapshot.task_id, BlockPosition(0, 1, 0)
+    one_by_one, reading = await read(handler, task_id, as_json=False)
+    together, reading_json = await read(handler, task_id, as_json=True)
+    await asyncio.sleep(0)
+    written = [ToolInputAdded(place, "T", f"{number}") for number in range(MOST_READY * 2 + 7)]
+    await world.runtime.journal.append(task_id, *written)
+    hold.release.set()
+    await asyncio.gather(reading, reading_json)
+    batches = [event for event in together if isinstance(event, tuple)]
+    assert max(map(len, batches)) == MOST_READY
+    flat = [each for event in together for each in (event if isinstance(event, tuple) else (event,))]
+    assert [event_json(each) for each in flat] == [event_json(each) for each in one_by_one]
+    assert len(flat) > len(written)

@@ -1,5 +1,6 @@
 """Parts and messages: what came in goes out as it was, and every JSON value survives."""
 
+import json
 import math
 import re
 from typing import Any
@@ -13,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import AgentMessage
-from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, to_message, to_part, user_message
+from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, to_message, to_part, user_message, with_operations
+from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.models import DataPart, FilePart, TextPart, text_part
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -171,3 +174,39 @@ def test_an_id_with_a_control_character_is_refused_by_its_name_on_the_wire(reque
 
 def test_what_is_no_id_may_have_any_character() -> None:
     check_ids(pb.SendMessageRequest(message=message(pb.Part(text="a\0b\n"))))
+
+
+# ------------------------------------------------------- operations in the request's metadata
+
+UNDO: dict[str, Any] = {"op": "undo", "artifactId": "doc", "baseVersion": 3}
+
+
+@pytest.mark.parametrize("uri", [CANVAS, AGENTSTACK])
+@pytest.mark.parametrize("given", [UNDO, json.dumps(UNDO), json.dumps(UNDO, indent=2)])
+def test_an_operation_counts_in_the_message_and_in_the_request_as_an_object_and_as_its_json(
+    uri: str, given: Any
+) -> None:
+    for found in (with_operations({uri: given, "k": "v"}, {}), with_operations({"k": "v"}, {uri: given, "x": 1})):
+        assert found == {uri: UNDO, "k": "v"}
+
+
+def test_the_same_in_both_places_is_one_and_different_ones_are_refused() -> None:
+    assert with_operations({CANVAS: UNDO}, {CANVAS: json.dumps({**UNDO, "baseVersion": 3.0})}) == {CANVAS: UNDO}
+    for other in ({**UNDO, "baseVersion": 2}, {**UNDO, "group": True}, "undo"):
+        with pytest.raises(InvalidParamsError, match=re.escape(CANVAS)):
+            with_operations({CANVAS: UNDO}, {CANVAS: other})
+    with pytest.raises(InvalidParamsError):
+        with_operations({CANVAS: {**UNDO, "group": 1}}, {CANVAS: {**UNDO, "group": True}})
+    assert with_operations({CANVAS: None}, {CANVAS: UNDO}) == {CANVAS: UNDO}
+
+
+@pytest.mark.parametrize(
+    "text", ["undo", "", "[1]", "3", '{"a":', '{"a":1,"a":2}', '{"a":NaN}', '{"a":' * 9 + "1" + "}" * 9]
+)
+def test_a_string_that_is_no_object_stays_one_and_is_refused_as_an_operation(text: str) -> None:
+    assert with_operations({CANVAS: text}, {}) == {CANVAS: text}
+    came = message(HELLO)
+    came.metadata.update({CANVAS: text})
+    said = user_message(came)
+    with pytest.raises(InvalidOperation, match="must be an object"):
+        assert said.intent

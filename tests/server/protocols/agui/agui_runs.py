@@ -13,7 +13,7 @@ from a2a_canvas.server.agent.events import StatusChanged, UserMessage
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
-from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact
+from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact, at_record
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -71,8 +71,10 @@ class Played:
 
     def state(self, joins: int, older: str | None = None) -> RunState:
         """The state that such a client begins with."""
-        state = CanvasState(self.records[joins], self.artifacts, self.versions)
-        return state if older is None else OlderState(state, self.records[joins], self.versions, older)
+        record = self.records[joins]
+        artifacts, versions = at_record(record, self.artifacts, self.versions)
+        state = CanvasState(record, artifacts, versions)
+        return state if older is None else OlderState(state, record, versions, older)
 
     def at(self, kind: type) -> int:
         """After how many entries the first event of a kind has come."""

@@ -24,7 +24,7 @@ def missing() -> str:
     """What is missing to run the checkers; empty if nothing is."""
     if not shutil.which("node"):
         return "node is not installed, so AG-UI's own checkers cannot run"
-    if not (HERE / "node_modules" / "@ag-ui" / "client").is_dir():
+    if not all((HERE / "node_modules" / client).is_dir() for client in CLIENTS):
         return "AG-UI's own checkers are not installed; `make setup-node` does it"
     return ""
 

@@ -230,6 +230,12 @@ def test_what_they_ask_for_is_what_a2as_metadata_ask_for() -> None:
     assert asked(forwardedProps={CANVAS: {"artifactId": "doc"}}).intent == Converse(Focus("doc"))
 
 
+def test_an_operation_may_be_written_as_json_in_a_string() -> None:
+    for uri, operation in ((CANVAS, EDIT), (AGENTSTACK, THEIRS)):
+        as_object, as_text = (asked(forwardedProps={uri: given}) for given in (operation, json.dumps(operation)))
+        assert (as_text.metadata, as_text.intent) == (as_object.metadata, as_object.intent)
+
+
 @pytest.mark.parametrize("props", ["forwardedProps", "forwarded_props"])
 @pytest.mark.parametrize(
     ("forwarded", "field"),

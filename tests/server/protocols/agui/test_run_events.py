@@ -452,6 +452,25 @@ def test_a_failure_without_a_reason_still_has_a_message() -> None:
     assert sent[-1]["message"] == "The task is failed."
 
 
+# ----------------------------------------------------------------- the first snapshot
+
+
+@pytest.mark.parametrize("play", ["a turn that thinks, says and writes", "an edit", "a person's own edit"])
+async def test_a_snapshot_shows_nothing_that_its_task_has_done_since(play: str) -> None:
+    """The store is read after the record, and the task may have ended by then."""
+    task = await PLAYS[play]()
+    for joins, record in enumerate(task.records[:-1]):
+        run = task.run(joins, older="doc")
+        begin = of(run, "STATE_SNAPSHOT")[0]["snapshot"]
+        texts = {"doc": "Hello big world"} | {each.artifact_id: each.content.text for each in record.artifacts.values()}
+        views = begin["artifacts"]
+        assert {name: "".join(part["text"] for part in view["parts"]) for name, view in views.items()} == texts
+        last = begin["artifact"]["contents"][-1]
+        assert (last["index"], begin["artifact"]["currentIndex"]) == (views["doc"]["version"], views["doc"]["version"])
+        assert last["fullMarkdown"] == texts["doc"]
+    assert state_of(task.run(older="doc"))["artifact"] == state_of(task.run(-1, older="doc"))["artifact"]
+
+
 # --------------------------------------------------------------------------- edits
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from a2a_canvas.server.agent.events import ArtifactChanged, State, UserMessage
+from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged, UserMessage
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
@@ -168,6 +168,25 @@ async def test_a_working_task_that_is_saved_names_what_is_closed_and_keeps_its_d
     seen = await (await later.runtime.follow(following.snapshot.task_id, "")).settled()
     assert (seen.state, seen.artifacts["doc"].content.text) == (State.COMPLETED, TEXT)
     assert seen.artifacts["other"].content.text == await later.text("other") == "A draft"
+
+
+async def test_a_draft_that_closes_while_it_is_saved_is_not_named(
+    started: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "MIN_SAVED_CHARACTERS", 0)
+    replica = await started.start(broken(write("T1", TEXT), hold := Hold()))
+    task_id = (await replica.send("Write")).snapshot.task_id
+    await hold.reached.wait()
+    await replica.backend.commits.flushed()
+    replica.backend.commits.pause()
+    label = AgentMessage("a", "x" * 10_000, label=True)
+    await replica.backend.journal.append(task_id, StatusChanged(State.WORKING, label))
+    taken = [replica.backend.journal.collect(), replica.backend.store.collect()]
+    await replica.backend.store.close(Ref("c", "doc", task_id))
+    await replica.backend._database.transact(lambda connection: [work.write(connection) for work in taken if work])
+    artifacts, _ = await rows_of(replica, task_id)
+    assert "Three." in artifacts
+    await replica.crash()
 
 
 async def test_a_content_that_is_no_version_is_stored_whole(started: Replicas) -> None:

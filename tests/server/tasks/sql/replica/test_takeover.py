@@ -15,7 +15,7 @@ from a2a_canvas.server.agent.events import (
     State,
     StatusChanged,
     TextAdded,
-    ToolInputAdded,
+    ThinkingAdded,
     TurnEvent,
 )
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
@@ -49,8 +49,8 @@ async def several() -> AsyncIterator[Replicas]:
 
 
 def deltas(count: int, first: int = 0) -> list[TurnEvent]:
-    """What is said while the model writes an artifact: two events for each of its pieces."""
-    call = ToolInputAdded(BlockPosition(0, 1, 0), "T1", PIECE)
+    """What is said while the model thinks and writes an artifact: two events for each of its pieces."""
+    call = ThinkingAdded(BlockPosition(0, 1, 0), PIECE)
     events = (
         (call, ArtifactChanged("doc", "", "", n > 0, parts(PIECE), False, 0, "agent", 0))
         for n in range(first, first + count)

@@ -1,0 +1,32 @@
+"""docs/clients.md names every recorded client with its version, and its example for the Python SDK runs."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.docs.examples import printed
+from tests.docs.pages import ROOT, blocks, page, rows
+
+PAGE = page("clients")
+TRIED = rows(PAGE, "What was tried")
+RECORDED = [json.loads(file.read_text()) for file in (ROOT / "tests/server/protocols/fixtures").glob("*.json")]
+
+
+@pytest.mark.parametrize(("client", "release"), [(each["client"], each["release"]) for each in RECORDED])
+def test_every_recorded_client_is_in_the_table_with_its_release(client: str, release: str) -> None:
+    assert any(row[0].startswith(client) and row[1] == release for row in TRIED)
+
+
+@pytest.mark.parametrize("code", blocks(PAGE, "python"))
+def test_the_examples_are_python(code: str) -> None:
+    ast.parse(code)
+
+
+@pytest.mark.process
+def test_the_example_without_streaming_prints_the_document(address: str, tmp_path: Path) -> None:
+    said = printed(blocks(PAGE, "python")[0], address, tmp_path)
+    assert said.startswith("tide-pools.md\n# Tide pools\n")
