@@ -4,12 +4,16 @@ Bytes are those of the edit's events from `start` up to, but without, `complete`
 around each, gRPC messages with their prefix and their frame header. CPU is all CPU of the server between the first
 chunk and the last but one: the model pauses between two chunks, so only the edit happens in that time. The kernel
 counts in ticks of 10 ms, so the result is the mean of many edits.
+
+The disk: what edits of 10 characters in an artifact of 1 MB add to a SQLite database, its file and its write-ahead log,
+after a checkpoint; on a server of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
@@ -25,6 +29,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_canvas.server.wire import CANVAS
 from bench.client import HOST, ClientError, post
+from bench.databases import databases
 from bench.report import Check, Report
 from bench.servers import MEMORY, Command, Server, ours, running, script
 from bench.sse import Chunked
@@ -36,6 +41,8 @@ GRPC_OVERHEAD = 5 + 9
 """Bytes of a message besides its content: gRPC's prefix and the HTTP/2 frame header."""
 MORE_MS = 20.0
 SMALL, LARGE = 10_000, 1_000_000
+STORED, STORED_BYTES = 20, 2048
+"""Edits of which the disk is measured, and how many bytes one may add."""
 SCRIPT = """\
 rules:
   - match: {text: "^make (?P<n>[0-9]+)$"}
@@ -51,6 +58,9 @@ rules:
   - match: {text: "^write (?P<piece>[0-9]+) at a time$", selection: "^.{100}$"}
     rounds:
       - {text: {repeat: "abcdefghij", times: 10}, chunk: "{piece}", delay: 0.01}
+  - match: {text: "^write ten$", selection: "^.{10}$"}
+    rounds:
+      - {text: abcdefghij, chunk: 10}
 """
 
 
@@ -209,7 +219,43 @@ async def run(plan: Plan) -> Report:
     with script(SCRIPT) as path:
         port = free_port()
         async with running(serving(path, port)) as server, connected(port) as rpc:
-            return await measure(server, rpc, plan)
+            table = await measure(server, rpc, plan)
+        with databases("sqlite") as new:
+            stored = await bytes_on_disk(path, new())
+    table.checks.append(Check(f"disk, 10 of {LARGE} characters", stored, "at most", STORED_BYTES, "bytes"))
+    return table
+
+
+async def bytes_on_disk(path: Path, database: str) -> float:
+    """What one edit of 10 characters adds to the database.
+
+    Raises:
+        ClientError: an edit failed.
+    """
+    port, file = free_port(), Path(database.removeprefix("sqlite:///"))
+    async with running(ours(0, path, database, "--grpc-port", str(port))) as server, connected(port) as rpc:
+        place = await make(server, rpc, LARGE)
+        before = size_of(file)
+        for number in range(STORED):
+            start = number * LARGE // STORED
+            asked = {"op": "edit", "artifactId": "doc", "selection": {"start": start, "end": start + 10}}
+            message = _message(place.context, "write ten", asked)
+            answer = await rpc.SendMessage(ParseDict(message, pb.SendMessageRequest()))
+            if answer.task.status.state != pb.TASK_STATE_COMPLETED:
+                raise ClientError(f"{answer.task.status}")
+        return (size_of(file) - before) / STORED
+
+
+def size_of(file: Path) -> int:
+    """Bytes of a SQLite database, the used pages of its file and its write-ahead log, after a checkpoint."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        # Making the artifact has left free pages, which would hide what is added.
+        pages, free, size = (
+            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+    log = file.with_name(f"{file.name}-wal")
+    return int((pages - free) * size + (log.stat().st_size if log.exists() else 0))
 
 
 async def measure(server: Server, rpc: A2AServiceStub, plan: Plan) -> Report:

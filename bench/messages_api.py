@@ -72,6 +72,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             writer.write(HEAD)
             async for piece in answer(body):
                 writer.write(piece)
+                await writer.drain()
             writer.write(END)
     except (asyncio.IncompleteReadError, OSError):
         pass

@@ -68,4 +68,8 @@ def pruned_in_words(pruned: PruneResult, dry_run: bool) -> str:
         (pruned.contexts, "conversation", "conversations"),
     )
     what = ", ".join(f"{count} {one if count == 1 else many}" for count, one, many in counts)
-    return f"{'Would remove' if dry_run else 'Removed'} {what}: about {pruned.bytes} bytes."
+    said = f"{'Would remove' if dry_run else 'Removed'} {what}: about {pruned.bytes} bytes."
+    if not pruned.tasks:
+        return said
+    of = "1 task" if pruned.tasks == 1 else f"{pruned.tasks} tasks"
+    return f"{said} Artifacts of {of} are affected: they {'would say' if dry_run else 'say'} that the version is gone."

@@ -76,7 +76,9 @@ async def test_an_edit_is_measured_on_every_binding_in_a_small_and_in_a_large_ar
     assert [row[:3] for row in report.rows] == [
         (binding, 5, size) for binding in edits.WATCHES for size in (edits.SMALL, edits.LARGE)
     ]
-    assert [check.name for check in report.checks] == [f"more CPU, {binding}, 5 chunks" for binding in edits.WATCHES]
+    *cpu_checks, disk = report.checks
+    assert [check.name for check in cpu_checks] == [f"more CPU, {binding}, 5 chunks" for binding in edits.WATCHES]
+    assert (disk.name, disk.target, disk.value < 20_000) == ("disk, 10 of 1000000 characters", 2048, True)
     for _, chunks, _, sent, chunk, _ in report.rows:
         assert isinstance(sent, int)
         assert isinstance(chunk, int)

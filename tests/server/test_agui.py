@@ -512,26 +512,60 @@ async def test_own_changes_are_stored_before_the_agent_sees_them_and_can_be_sele
     assert authors == ["user", "user", "agent"]
 
 
-async def test_an_own_change_to_what_others_have_changed_is_rejected_and_overwrites_nothing(thread: Thread) -> None:
+async def test_an_own_change_to_what_others_have_changed_branches_and_overwrites_nothing(thread: Thread) -> None:
     first = await thread.older("make it shorter", artifact=one("one two", title="X"))
     await thread.run("theirs", forwardedProps={CANVAS: {"op": "put", "artifactId": "canvas", "text": "1 two"}})
     mine = {**first.older["contents"][0], "fullMarkdown": "one 2"}
     run = await thread.older("make it shorter", artifact={"currentIndex": 1, "contents": [mine]})
-    assert (run.end["type"], run.outcome) == ("RUN_ERROR", "rejected")
-    assert "current version is 2" in run.end["message"]
-    assert run.of("rejected") == [{"artifactId": "canvas", "artifactVersion": 2}]
-    assert run.older["contents"] == contents("one two", "1 two", title="X")
-    assert (await thread.artifact("canvas"))["version"] == 2
+    assert run.outcome == "success"
+    assert run.older == {"currentIndex": 3, "contents": contents("one two", "1 two", "one 2", title="X")}
+    made_from = [version["parent"] for version in shown(run, "canvas")["versions"]]
+    assert made_from == [0, 1, 1]
 
 
-async def test_a_selection_in_an_older_version_is_found_again_by_its_quote(thread: Thread) -> None:
+async def test_an_edit_of_an_older_version_branches_from_it(thread: Thread) -> None:
     first = await thread.older("make it shorter", artifact=one("one two", title="X"))
     await thread.run("theirs", forwardedProps={CANVAS: {"op": "put", "artifactId": "canvas", "text": "zero, one two"}})
     selection = {"start": 4, "end": 7, "text": "two"}
     run = await thread.older("say 2", artifact=first.older, selectedText=selection)
-    assert run.text("canvas") == "zero, one 2"
-    lost = await thread.older("say II", artifact=first.older, selectedText=selection)
-    assert (lost.outcome, lost.text("canvas")) == ("rejected", "zero, one 2")
+    assert (run.outcome, run.text("canvas")) == ("success", "one 2")
+    assert run.older == {"currentIndex": 3, "contents": contents("one two", "zero, one two", "one 2", title="X")}
+    assert [version["parent"] for version in shown(run, "canvas")["versions"]] == [0, 1, 1]
+    on = {**run.older, "currentIndex": 2}
+    restored = await thread.older("make it shorter", artifact=on)
+    assert (restored.outcome, restored.text("canvas")) == ("success", "zero, one two")
+    back = await thread.older("make it shorter", artifact={**restored.older, "currentIndex": 1})
+    assert (back.text("canvas"), back.older["currentIndex"]) == ("one two", back.older["currentIndex"])
+
+
+async def test_a_run_id_that_is_sent_again_joins_the_run_while_it_runs(thread: Thread) -> None:
+    body = thread.older_body("slowly notes", run_id="run-1")
+    async with thread.opened(body) as run:
+        await thread.served.gate.reached.wait()
+        async with thread.opened(body) as late:
+            await late.until("STATE_SNAPSHOT")
+            thread.served.gate.open()
+            await asyncio.gather(run.rest(), late.rest())
+    assert run.task_id == late.task_id
+    assert run.older == late.older
+    assert len(await tasks(thread.served, thread.id)) == 1
+
+
+async def test_a_run_id_that_is_sent_again_changes_nothing_again(thread: Thread) -> None:
+    await thread.older("make it shorter", artifact=one("one", title="X"))
+    body = thread.older_body("make it shorter", run_id="run-1", artifact=one("two", title="X"))
+    first, again = await thread.ran(body), await thread.ran(body)
+    assert (again.task_id, again.older) == (first.task_id, first.older)
+    assert [each.of("RUN_STARTED")[0]["runId"] for each in (first, again)] == ["run-1"] * 2
+    assert first.older == {"currentIndex": 2, "contents": contents("one", "two", title="X")}
+
+
+async def test_another_message_or_another_run_id_is_another_run(thread: Thread) -> None:
+    first = await thread.older("just say it", run_id="run-1")
+    others = [
+        await thread.older(text, run_id=run_id) for text, run_id in (("think", "run-1"), ("just say it", "run-2"))
+    ]
+    assert len({run.task_id for run in (first, *others)}) == 3
 
 
 async def test_while_the_agent_writes_the_canvas_its_draft_is_no_change_of_the_user(thread: Thread) -> None:

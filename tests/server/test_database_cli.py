@@ -15,8 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from a2a_canvas.server.cli import main
+from a2a_canvas.server.database_cli import pruned_in_words
 from a2a_canvas.server.migrations import REVISIONS, newest
 from a2a_canvas.server.settings import PREFIX
+from a2a_canvas.server.tasks.sql.journal.prune import PruneResult
 from a2a_canvas.store.sql.sqlite_file import FileLock
 from tests.database_fixtures import execute, postgresql_url, private_postgresql, sqlite_url
 from tests.free_port import free_port
@@ -305,3 +307,14 @@ def test_an_empty_database_has_nothing_to_prune(tmp_path: Path, capsys: pytest.C
     nothing = "0 journals, 0 old versions, 0 conversations: about 0 bytes."
     assert done(capsys, "db", "prune", "--database", url) == f"Removed {nothing}"
     assert done(capsys, "db", "prune", "--dry-run", "--database", url) == f"Would remove {nothing}"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "dry_run", "said"),
+    [
+        (1, False, "Artifacts of 1 task are affected: they say that the version is gone."),
+        (2, True, "Artifacts of 2 tasks are affected: they would say that the version is gone."),
+    ],
+)
+def test_a_prune_says_how_many_tasks_show_a_version_that_is_gone(tasks: int, dry_run: bool, said: str) -> None:
+    assert pruned_in_words(PruneResult(0, 3, tasks, 0, 10), dry_run).endswith(f"about 10 bytes. {said}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 
 
@@ -31,11 +31,13 @@ def change_metadata(event: ArtifactChanged) -> dict[str, Any]:
 
 def snapshot_metadata(record: TaskRecord) -> dict[str, Any]:
     """The metadata of a task: the versions of its artifacts, and the open edits."""
-    artifacts = {
-        artifact.artifact_id: {"artifactVersion": artifact.version, "author": artifact.author}
-        for artifact in record.artifacts.values()
-    }
+    artifacts = {artifact.artifact_id: _artifact_metadata(artifact) for artifact in record.artifacts.values()}
     return {"artifacts": artifacts, "openEdits": open_edits(record)}
+
+
+def _artifact_metadata(artifact: TaskArtifact) -> dict[str, Any]:
+    pruned = {"pruned": True} if artifact.pruned else {}
+    return {"artifactVersion": artifact.version, "author": artifact.author, **pruned}
 
 
 def open_edits(record: TaskRecord) -> list[dict[str, Any]]:

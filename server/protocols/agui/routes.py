@@ -28,8 +28,10 @@ from a2a_canvas.server.protocols.a2a_v1.parts import check_text
 from a2a_canvas.server.protocols.agui.input import RunInput, in_forwarded_props, last_message_field, run_input
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.older.request import (
+    OlderRequest,
     ThreadArtifact,
     TranslatedRun,
+    begun_run,
     in_older_names,
     is_older,
     needs_tasks,
@@ -64,7 +66,7 @@ class AgUiConfig:
     """What the route needs.
 
     Attributes:
-        new_id: makes the run ids of older requests.
+        new_id: makes the run ids of older requests that have none.
         expose_thinking: clients may see the model's thinking.
         cancel_on_disconnect: when the last client of a task disconnects, the task is cancelled.
     """
@@ -134,10 +136,14 @@ class _RunEndpoint:
         return self._projection(run, following, state), following
 
     async def _open_older(self, body: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
+        request = older_request(body)
         try:
-            older = await self._translated(body)
-            self._check_text(older.run, "message")
-            following = await self._send(older.run, owner, older.changes)
+            if joined := await self._begun(request, owner):
+                older, following = await self._translated(request.without_artifact()), joined
+            else:
+                older = await self._translated(request)
+                self._check_text(older.run, "message")
+                following = await self._send(older.run, owner, older.changes)
         except InvalidOperation as error:
             raise in_older_names(error) from None
         state, versions = await self._state(following.snapshot)
@@ -148,15 +154,20 @@ class _RunEndpoint:
         if run.message:
             check_text(run.message, self._agui.limits.max_text_bytes, field)
 
-    async def _translated(self, body: Mapping[str, JsonValue]) -> TranslatedRun:
-        request = older_request(body)
+    async def _begun(self, request: OlderRequest, owner: str) -> TaskSubscription | None:
+        """The run that the same request has begun before, if it has a run id."""
+        tasks = await self._runtime.journal.context(request.thread_id) if request.run_id else ()
+        begun = begun_run(request, [task for task in tasks if task.owner == owner])
+        return await self._runtime.follow(begun.task_id, owner) if begun else None
+
+    async def _translated(self, request: OlderRequest) -> TranslatedRun:
         artifacts = await self._store.list(request.thread_id)
         tasks = await self._runtime.journal.context(request.thread_id) if needs_tasks(artifacts) else ()
         known, artifact = None, thread_artifact(artifacts, tasks)
         if artifact:
             versions = await self._store.versions(Ref(request.thread_id, artifact.artifact_id, ""))
             known = ThreadArtifact(artifact, versions)
-        return translated(request, known, self._agui.new_id())
+        return translated(request, known, request.run_id or self._agui.new_id())
 
     async def _send(self, run: RunInput, owner: str, changes: tuple[tuple[str, Change], ...] = ()) -> TaskSubscription:
         if run.message is None:

@@ -1,7 +1,7 @@
 """Translates the older JSON request of `POST /canvas/stream` into a `RunAgentInput`. Pure.
 
-    {message, thread_id, artifact?: {currentIndex, contents: [{index, type, code | fullMarkdown, language, title}]},
-     selectedText?: {start, end, text, lineStart, lineEnd}}
+    {message, thread_id, run_id?, selectedText?: {start, end, text, lineStart, lineEnd},
+     artifact?: {currentIndex, contents: [{index, type, code | fullMarkdown, language, title}]}}
 
 It is about the thread's one artifact: the one that such a client has made (ARTIFACT_ID), otherwise the first with text
 that a task of the thread has made. Later artifacts do not change that, so a request is about what the last answer
@@ -12,9 +12,14 @@ Rule 1: an artifact that the thread does not have is made of `contents`, as vers
 Rule 2: of an artifact that the thread has, only the content at `currentIndex` is read. Where it differs from our
         version of that number (as older_state.py shows it), it is the user's own edit, and is stored as a new version.
         Fields that are left out keep their values. A draft that is being written cannot have been edited.
-Rule 3: `currentIndex` is the `baseVersion` of the operation: versions that others have made since are not overwritten.
+Rule 3: `currentIndex` is the version that the message is about. An edit of a version that is not current, by a
+        selection or the user's own, makes that version current first (undo, redo, or a restored copy), so the new one
+        branches from it; no version is lost. Any other message does so if `contents` has the newest version: then the
+        user has gone back or on, and does not just lag behind.
 Rule 4: with a selection the message is an edit; without an artifact anywhere it is conversation.
-Rule 5: unknown fields are ignored: such clients send more than this server needs. Known fields are read strictly.
+Rule 5: a request with the `run_id` and the message of an earlier one joins its run, whatever artifact it has: that has
+        changed meanwhile.
+Rule 6: unknown fields are ignored: such clients send more than this server needs. Known fields are read strictly.
 """
 
 from __future__ import annotations
@@ -27,13 +32,14 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic.alias_generators import to_camel
 
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
+from a2a_canvas.server.agent.events import AgentMessage, UserMessage
 from a2a_canvas.server.agent.intent import InvalidOperation, SelectionEdit
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
-from a2a_canvas.server.protocols.agui.input import RunInput, check_id, parse, run_input
+from a2a_canvas.server.protocols.agui.input import RUN_METADATA, RunInput, check_id, parse, run_input
 from a2a_canvas.server.protocols.agui.older.older_state import TEXT_FIELD, content_json
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.wire import CANVAS
-from a2a_canvas.store.changes import Change, EditText, ReplaceParts, Undo
+from a2a_canvas.store.changes import Change, EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.models import Artifact, Content, JsonValue, TextPart, Version, text_of, text_part
 from a2a_canvas.store.text.spans import difference
 
@@ -73,6 +79,7 @@ class OlderRequest(_OlderForm):
 
     message: str
     thread_id: str = Field(alias="thread_id")
+    run_id: str | None = Field(None, alias="run_id")
     artifact: dict[str, Any] | None = None
     selected_text: _SelectedTextForm | None = None
 
@@ -82,6 +89,10 @@ class OlderRequest(_OlderForm):
         if not message.strip():
             raise ValueError("must say something")
         return message
+
+    def without_artifact(self) -> OlderRequest:
+        """The same, about the artifact that the thread has."""
+        return self.model_copy(update={"artifact": None, "selected_text": None})
 
 
 class _ContentForm(_OlderForm):
@@ -179,6 +190,8 @@ def older_request(value: Mapping[str, JsonValue]) -> OlderRequest:
     """
     request = parse(OlderRequest, value)
     check_id("thread_id", request.thread_id)
+    if request.run_id is not None:
+        check_id("run_id", request.run_id)
     return request
 
 
@@ -188,7 +201,9 @@ def translated(request: OlderRequest, known: ThreadArtifact | None, run_id: str)
     Raises:
         InvalidParamsError, InvalidOperation: it cannot be carried out.
     """
-    given = None if request.artifact is None else _known(request.artifact, known) if known else _new(request.artifact)
+    edits = request.selected_text is not None
+    value = request.artifact
+    given = None if value is None else _known(value, known, edits) if known else _new(value)
     artifact_id = known.artifact.artifact_id if known else ARTIFACT_ID if given else ""
     run = run_input(_run_agent_input(request, artifact_id, given.version if given else None, run_id))
     run = replace(run, history=())  # such a client keeps its messages to itself
@@ -196,6 +211,19 @@ def translated(request: OlderRequest, known: ThreadArtifact | None, run_id: str)
     if given and changes:
         _check_selection(run, artifact_id, given)
     return TranslatedRun(run, artifact_id, tuple((artifact_id, change) for change in changes))
+
+
+def begun_run(request: OlderRequest, tasks: Sequence[TaskRecord]) -> TaskRecord | None:
+    """Which of the thread's tasks the same request has begun before, or continued by an answer (rule 5)."""
+
+    def is_same(message: UserMessage | AgentMessage) -> bool:
+        if not isinstance(message, UserMessage) or message.message_id != request.run_id:
+            return False
+        return message.metadata.get(RUN_METADATA) == {"runId": request.run_id} and message.parts == (
+            text_part(request.message),
+        )
+
+    return next((task for task in tasks if any(map(is_same, task.history))), None)
 
 
 def in_older_names(error: InvalidOperation) -> InvalidOperation:
@@ -255,8 +283,8 @@ def _new(value: Mapping[str, Any]) -> _Given:
     return _Given(current + 1, contents[current].text, made + undone)
 
 
-def _known(value: Mapping[str, Any], known: ThreadArtifact) -> _Given:
-    """Rule 2."""
+def _known(value: Mapping[str, Any], known: ThreadArtifact, edits: bool) -> _Given:
+    """Rules 2 and 3. `edits`: the message is an edit."""
     form = parse(_ArtifactForm, value, "artifact")
     indices = [each.get("index") if isinstance(each, dict) else None for each in form.contents]
     position = _position(indices, form.current_index)
@@ -270,8 +298,34 @@ def _known(value: Mapping[str, Any], known: ThreadArtifact) -> _Given:
     if known.versions[index - 1].pruned:
         reason = f"is {index}, a version that is no longer kept; go on from a newer one"
         raise invalid_field("artifact.currentIndex", reason)
-    change = _own_edit(content, known.versions[index - 1])
-    return _Given(count + 1, content.text, (change,)) if change else _Given(index, content.text)
+    version, steps = known.versions[index - 1], tuple[Change, ...]()
+    edits = edits or _own_edit(content, version, index) is not None
+    if not known.artifact.open and (edits or count in indices):
+        steps = _steps(known.artifact.version, index, known.versions)
+    base = count + 1 if any(isinstance(step, Restore) for step in steps) else index
+    own = _own_edit(content, version, base)
+    return _Given(max(count, base) + 1, content.text, (*steps, own)) if own else _Given(base, content.text, steps)
+
+
+def _steps(current: int, target: int, versions: Sequence[Version]) -> tuple[Change, ...]:
+    """What makes version `target` current: undo or redo where that leads to it, otherwise a restored copy."""
+    parents = {version.number: version.parent for version in versions}
+    back = _line(current, target, parents)
+    if back is not None:
+        return tuple(map(Undo, back))
+    on = _line(len(versions), current, parents) or []
+    if target in on:
+        return tuple(map(Redo, (current, *reversed(on[on.index(target) + 1 :]))))
+    return (Restore(target, current),)
+
+
+def _line(start: int, end: int, parents: Mapping[int, int]) -> list[int] | None:
+    """The versions from `start` back to the one that was made from `end`; None if `end` is not before `start`."""
+    line = []
+    while start and start != end:
+        line.append(start)
+        start = parents[start]
+    return line if start == end else None
 
 
 def _position(indices: Sequence[Any], current: int) -> int:
@@ -284,17 +338,17 @@ def _new_part(content: _ContentForm) -> TextPart:
     return text_part(content.text, MEDIA_TYPES[content.type], content.kind)
 
 
-def _own_edit(content: _ContentForm, version: Version) -> Change | None:
-    """The change from `version` to what the client has; None if that is the same (rule 2)."""
+def _own_edit(content: _ContentForm, version: Version, base: int) -> Change | None:
+    """The change from `version` to what the client has; None if that is the same (rule 2). `base`: its number then."""
     shown = content_json(version.number, version.content)
     if not content.head.items() <= shown.items():
         part = _redescribed_part(content, shown, version.content)
-        return ReplaceParts((part,), content.title, last_chunk=True, base=version.number)
+        return ReplaceParts((part,), content.title, last_chunk=True, base=base)
     before = version.content.text
     if content.text == before:
         return None
     span, text = difference(before, content.text)
-    return EditText(span, text, version.number, passage=False)
+    return EditText(span, text, base, passage=False)
 
 
 def _redescribed_part(content: _ContentForm, shown: Mapping[str, Any], before: Content) -> TextPart:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, Table
 
-from a2a_canvas.store.sql.tables import Text, incarnation, metadata
+from a2a_canvas.store.sql.tables import PackedText, Text, incarnation, metadata
 
 contexts = Table(
     "contexts",
@@ -55,7 +55,7 @@ pages = Table(
     Column("last", Integer, nullable=False),
     Column("epoch", Integer, nullable=False),
     Column("position", BigInteger),  # in the context, of its last artifact change; null if it has none
-    Column("entries", Text, nullable=False),
+    Column("entries", PackedText, nullable=False),
     Column("named", Text),  # the versions that `entries` names; null for none
     Index("pages_by_position", "context_id", "position"),
 )

@@ -4,7 +4,9 @@ A step that fails is left for the next time, and fails no other step.
 
 Rule 1 (journals): the entries of a task that has ended are deleted; the task's record stays.
 Rule 2 (versions): the content of an old version is deleted; its number and author stay. The current version is kept,
-        however old. A version that is kept as an edit of a deleted one is stored whole before.
+        however old. A version that is kept as an edit of a deleted one is stored whole before. Tasks that name the
+        deleted version say that it is no longer stored. While a task works in the context, or has entries that are not
+        in its record, all versions stay: its entries continue those that they name.
 Rule 3 (contexts): a context is deleted with all its rows when none of its tasks or artifacts has changed for so long. A
         context with a task that works or waits for input is kept, however long it waits. A large one is first thinned
         out, as by rules 1 and 2: a request that uses it again in that moment finds the current artifacts.
@@ -16,7 +18,7 @@ Rule 5: after a day, the deduplication keys of messages and the inbox rows that 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Container, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,8 +28,9 @@ from sqlalchemy import ColumnElement, Select, Table, and_, delete, exists, func,
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
-from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
+from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     contexts,
     inbox_messages,
@@ -86,12 +89,14 @@ class PruneResult:
     Attributes:
         journals: number of tasks whose entries were deleted.
         versions: number of versions whose contents were deleted.
+        tasks: number of tasks with an artifact that was one of these versions when they left it.
         contexts: number of contexts.
         bytes: approximate size of the deleted texts.
     """
 
     journals: int = 0
     versions: int = 0
+    tasks: int = 0
     contexts: int = 0
     bytes: int = 0
 
@@ -119,8 +124,9 @@ async def prune(
     gone = await _contexts(database, now - keep.contexts, freeze, dry_run) if keep.contexts else {}
     ended = await _journals(database, now - keep.journals, dry_run, gone)
     old = await _versions(database, now - keep.versions, freeze, dry_run, gone) if keep.versions else {}
-    size = sum((*gone.values(), *ended.values(), *(size for _, size in old.values())))
-    return PruneResult(len(ended), sum(count for count, _ in old.values()), len(gone), size)
+    size = sum((*gone.values(), *ended.values(), *(sum(sizes.values()) for sizes in old.values())))
+    naming = await _count_naming(database, old)
+    return PruneResult(len(ended), sum(map(len, old.values())), naming, len(gone), size)
 
 
 @asynccontextmanager
@@ -261,8 +267,8 @@ async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> di
 
 async def _versions(
     database: Database, before: datetime, freeze: FreezeContext, dry_run: bool, gone: Container[str]
-) -> dict[Key, tuple[int, int]]:
-    """The artifacts whose versions are deleted: how many versions, and their size."""
+) -> dict[Key, dict[int, int]]:
+    """The artifacts whose versions are deleted: the numbers of the versions, and their sizes."""
     key = versions.c.context_id, versions.c.artifact_id
     artifact = and_(artifacts.c.context_id == key[0], artifacts.c.artifact_id == key[1])
     query = select(*key).join(artifacts, artifact).where(_free(), _old(before, artifacts.c.current)).distinct()
@@ -272,14 +278,16 @@ async def _versions(
     for each in keys:
         async with _isolated(database, f"Artifact {each[1]!r} of context {each[0]!r}"):
             counted = await (_counted(database, each, before) if dry_run else _strip(database, each, before, freeze))
-            if counted[0]:
+            if counted:
                 found[each] = counted
     return found
 
 
 def _free() -> ColumnElement[bool]:
-    """No draft is open, and no replica has the lease."""
-    return and_(artifacts.c.draft_task.is_(None), or_(artifacts.c.holder.is_(None), ~_leased()))
+    """No draft is open, no replica has the lease, and no entry outside of a task's record can name a version."""
+    unsaved = or_(tasks.c.state.in_(UNSETTLED), tasks.c.snapshot != tasks.c.generation)
+    named = exists().where(tasks.c.context_id == artifacts.c.context_id, unsaved)
+    return and_(artifacts.c.draft_task.is_(None), or_(artifacts.c.holder.is_(None), ~_leased()), ~named)
 
 
 def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[bool]:
@@ -288,28 +296,27 @@ def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[b
     return and_(versions.c.made_at < before, versions.c.number != current, has_any)
 
 
-async def _counted(database: Database, key: Key, before: datetime) -> tuple[int, int]:
+async def _counted(database: Database, key: Key, before: datetime) -> dict[int, int]:
     async with database.read() as connection:
         head = await reading.read_head(connection, key) or ArtifactHead()
-        old = select(func.count(), func.sum(_length(connection))).where(_of(versions, key), _old(before, head.current))
-        count, size = (await connection.execute(old)).one()
-        return count, size or 0
+        old = select(versions.c.number, _length(connection)).where(_of(versions, key), _old(before, head.current))
+        return {row[0]: row[1] for row in await connection.execute(old)}
 
 
 def _length(connection: AsyncConnection) -> ColumnElement[int]:
     return text_size(connection, func.coalesce(versions.c.content, versions.c.replacement))
 
 
-async def _strip(database: Database, key: Key, before: datetime, freeze: FreezeContext) -> tuple[int, int]:
-    """Delete the contents of an artifact's old versions, as long as it is free: how many, and their size."""
-    sizes: list[int] = []
+async def _strip(database: Database, key: Key, before: datetime, freeze: FreezeContext) -> dict[int, int]:
+    """Delete the contents of an artifact's old versions, as long as it is free: their numbers and sizes."""
+    sizes: dict[int, int] = {}
     while (some := await _strip_batch(database, key, before, freeze)) is not None:
-        sizes += some
-    return len(sizes), sum(sizes)
+        sizes |= some
+    return sizes
 
 
-async def _strip_batch(database: Database, key: Key, before: datetime, freeze: FreezeContext) -> list[int] | None:
-    """One transaction: a version is stored whole, or some are deleted, of these sizes. None: there is no more to do."""
+async def _strip_batch(database: Database, key: Key, before: datetime, freeze: FreezeContext) -> dict[int, int] | None:
+    """One transaction: a version is stored whole, or these are deleted, with their sizes. None: nothing is left."""
     with freeze(key[0]) as free:
         if not free:
             return None
@@ -337,19 +344,33 @@ def _edits_of(key: Key, going: Sequence[int]) -> Select[Any]:
     return select(versions.c.number).where(_of(versions, key), *edit).limit(1)
 
 
-async def _store_whole(connection: AsyncConnection, key: Key, number: int) -> list[int]:
+async def _store_whole(connection: AsyncConnection, key: Key, number: int) -> dict[int, int]:
     edit = VersionKey(*key, number)
     whole = content_json((await connection.run_sync(reading.version_contents, [edit]))[edit])
     one = update(versions).where(_of(versions, key), versions.c.number == number)
     await connection.execute(one.values(content=whole, replacement=None))
-    return []
+    return {}
 
 
-async def _clear_contents(connection: AsyncConnection, key: Key, going: Sequence[int]) -> list[int]:
+async def _clear_contents(connection: AsyncConnection, key: Key, going: Sequence[int]) -> dict[int, int]:
     these = _of(versions, key), versions.c.number.in_(going)
-    sizes = (await connection.scalars(select(_length(connection)).where(*these))).all()
+    sizes = {
+        row[0]: row[1] for row in await connection.execute(select(versions.c.number, _length(connection)).where(*these))
+    }
     await connection.execute(update(versions).where(*these).values(content=None, replacement=None))
-    return [*sizes]
+    return sizes
+
+
+async def _count_naming(database: Database, gone: Mapping[Key, Container[int]]) -> int:
+    """How many tasks name one of these versions."""
+    naming = 0
+    for context_id in {key[0] for key in gone}:
+        async with database.read() as connection:
+            named = select(tasks.c.named).where(tasks.c.context_id == context_id, tasks.c.named.is_not(None))
+            for names in (await connection.scalars(named)).all():
+                keys = [VersionKey.of(context_id, each.artifact_id, each.number) for each in names_of_json(names)]
+                naming += any(key.number in gone.get(key.artifact, ()) for key in keys)
+    return naming
 
 
 def _of(table: Table, key: Key) -> ColumnElement[bool]:

@@ -14,7 +14,7 @@ from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection import TaskProjection, to_task
-from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord, fold, pruned_content
 from a2a_canvas.server.wire import CANVAS, TURN
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection
 from a2a_canvas.store.models import text_part
@@ -120,6 +120,12 @@ def test_a_snapshot_says_which_versions_there_are_and_which_edits_are_open() -> 
 @pytest.mark.parametrize("end", [COMPLETE, ABORT], ids=["complete", "abort"])
 def test_an_edit_that_has_ended_is_not_open(end: EditEvent) -> None:
     assert canvas_ext.snapshot_metadata(records(START, CHUNK, end)[-1])["openEdits"] == []
+
+
+def test_a_snapshot_says_what_was_pruned() -> None:
+    gone = TaskArtifact("doc", pruned_content("d.md", 3), 3, "user", pruned=True)
+    metadata = canvas_ext.snapshot_metadata(replace(BEGIN, artifacts={"doc": gone}))
+    assert metadata["artifacts"] == {"doc": {"artifactVersion": 3, "author": "user", "pruned": True}}
 
 
 def test_a_snapshot_without_edits_says_so() -> None:

@@ -1,6 +1,7 @@
 """The projection: from journal entries to what one subscriber is sent."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import Any
@@ -19,7 +20,7 @@ from a2a_canvas.server.protocols.a2a_v1.projection import (
     TaskProjection,
     to_task,
 )
-from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord, fold, pruned_content
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.server.wire import TURN as URI
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
@@ -461,3 +462,14 @@ def test_canvas_alone_is_not_told_of_turn_events_nor_of_labels_as_such() -> None
     told = (ev.MessageStarted(1), ev.TextAdded(PLACE, "x"), label("Writing…"))
     events = seen(ActivatedExtensions(canvas=True), *told)
     assert [fields_of(event, CANVAS) for event in events[1:]] == [{"epoch": 1, "generation": 4}]
+
+
+def test_an_artifact_whose_version_was_pruned_says_so_in_words_and_has_a_part() -> None:
+    gone = TaskArtifact("doc", pruned_content("d.md", 3), 3, "agent", pruned=True)
+    [artifact] = to_task(replace(BEGIN, artifacts={"doc": gone})).artifacts
+    assert MessageToDict(artifact) == {
+        "artifactId": "doc",
+        "name": "d.md",
+        "description": "The content of version 3 is no longer stored.",
+        "parts": [{"text": ""}],
+    }

@@ -30,7 +30,7 @@ from a2a_canvas.server.protocols.agui.older.request import (
 from a2a_canvas.server.protocols.agui.state import CanvasState
 from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord
 from a2a_canvas.server.wire import CANVAS
-from a2a_canvas.store.changes import AppendParts, Change, EditText, ReplaceParts, Restore, Undo
+from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import VersionConflict
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, Content, DataPart, FilePart, Ref, TextPart, text_part
@@ -326,14 +326,79 @@ def test_the_content_at_the_current_index_is_refused_by_its_place(given: Json, f
     assert refused(request(artifact=given), with_versions("a", "b")) == field
 
 
-@pytest.mark.parametrize("step", [EditText(Span(0, 1), "c", 2), Undo(), Restore(1)])
+OTHERS = Ref("t", ARTIFACT_ID, "others")
+BRANCHED = (Undo(), EditText(Span(0, 0), "c ", 1))
+"""After these, the third of three versions is made from the first, and the second is on no way to it."""
+
+
+def one_of(number: int, *texts: str, text: str = "one") -> Json:
+    """An artifact at one of its versions; without texts, that one alone is sent."""
+    listed = enumerate(texts, 1) if texts else [(number, text)]
+    return artifact(number, *({"index": index, "type": "text", "fullMarkdown": text} for index, text in listed))
+
+
+STEPS: Sequence[tuple[tuple[Change, ...], int, tuple[Change, ...]]] = [
+    ((), 2, ()),
+    ((), 1, (Undo(2),)),
+    ((EditText(Span(0, 0), "3 ", 2),), 1, (Undo(3), Undo(2))),
+    ((Undo(),), 2, (Redo(1),)),
+    ((EditText(Span(0, 0), "3 ", 2), Undo(), Undo()), 3, (Redo(1), Redo(2))),
+    (BRANCHED, 2, (Restore(2, 3),)),
+]
+
+
+@pytest.mark.parametrize(("others", "number", "steps"), STEPS)
+def test_an_edit_of_a_version_makes_it_current_first(
+    others: tuple[Change, ...], number: int, steps: tuple[Change, ...]
+) -> None:
+    thread = with_versions("one two", "one, two").has(*others, ref=OTHERS)
+    text = thread.texts[number - 1]
+    selection = {"start": text.index("one"), "end": text.index("one") + 3, "text": "one"}
+    run = thread.take(artifact=one_of(number, text=text), selectedText=selection)
+    assert [change for _, change in run.changes] == list(steps)
+    assert thread.texts[thread.shown["currentIndex"] - 1] == text
+    intent = said(run).intent
+    assert isinstance(intent, SelectionEdit)
+    assert intent.base_version == thread.shown["currentIndex"]
+
+
+@pytest.mark.parametrize("others", [(EditText(Span(0, 1), "c", 2),), (Undo(),), (Restore(1),), BRANCHED])
 @pytest.mark.parametrize("own", [{"fullMarkdown": "mine"}, {"fullMarkdown": "b", "title": "Mine"}])
-def test_an_own_change_to_what_is_not_current_any_more_is_not_stored(step: Change, own: Json) -> None:
-    thread = with_versions("a", "b").has(step, ref=Ref("t", ARTIFACT_ID, "others"))
-    before = thread.shown
+def test_an_own_change_to_what_is_not_current_any_more_branches_from_it(others: tuple[Change, ...], own: Json) -> None:
+    thread = with_versions("a", "b").has(*others, ref=OTHERS)
+    before = thread.texts
+    thread.take(artifact=artifact(2, {"index": 2, "type": "text"} | own))
+    assert thread.texts[: len(before)] == before, "nothing is overwritten"
+    assert (thread.texts[-1], thread.shown["currentIndex"]) == (own["fullMarkdown"], len(thread.texts))
+    canvas = thread.canvas
+    assert canvas
+    made_from = canvas.versions[canvas.versions[-1].parent - 1]
+    assert made_from.content.text == "b"
+
+
+@pytest.mark.parametrize(
+    ("given_artifact", "steps"),
+    [
+        (one_of(1, "one", "two"), [Undo(2)]),
+        (one_of(2, "one", "two"), []),
+        (one_of(1), []),
+    ],
+    ids=["back, with the newest version", "at the newest version", "perhaps only behind"],
+)
+def test_a_message_about_an_older_version_goes_back_if_its_sender_knows_the_newest(
+    given_artifact: Json, steps: list[Change]
+) -> None:
+    run = with_versions("one", "two").meaning(artifact=given_artifact)
+    assert [change for _, change in run.changes] == steps
+    assert said(run).intent == Converse(Focus(ARTIFACT_ID, given_artifact["currentIndex"]))
+
+
+def test_what_others_have_changed_in_the_meantime_is_not_gone_back_over() -> None:
+    thread = with_versions("one", "two")
+    run = thread.meaning(artifact=one_of(1, "one", "two"))
+    thread.has(EditText(Span(0, 0), "3 ", 2), ref=OTHERS)
     with pytest.raises(VersionConflict):
-        thread.take(artifact=artifact(2, {"index": 2, "type": "text"} | own))
-    assert thread.shown == before
+        thread.has(*(change for _, change in run.changes), ref=USER)
 
 
 def test_a_draft_that_is_being_written_cannot_have_been_edited() -> None:

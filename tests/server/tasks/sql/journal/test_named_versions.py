@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,10 @@ from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State,
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
-from a2a_canvas.server.tasks.record import TaskRecord, fold
+from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord, fold, pruned_content
 from a2a_canvas.server.tasks.sql.journal import logs
-from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata, pages, tasks
+from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, Retention, prune
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import EditText, ReplaceParts
 from a2a_canvas.store.models import Ref, text_part
@@ -293,3 +296,70 @@ async def test_a_row_has_the_names_that_it_must_be_read_with(started: Replicas) 
         named = (await connection.scalars(select(pages.c.named).where(pages.c.task_id == seen.task_id))).all()
     assert names_of_json(found) == (("doc", 2, len(TEXT)),)
     assert [names_of_json(each) for each in named if each] == [(("doc", 2, len(TEXT)),)]
+
+
+# ------------------------------------------------------------------------------ pruning
+
+AT_ONCE = Retention(journals=timedelta.resolution, versions=timedelta.resolution)
+SECRET = "A secret. Two."
+
+
+async def stored(replica: Replica) -> list[str]:
+    """The tables with the secret."""
+    found = []
+    async with replica.backend._database.read() as connection:
+        for table in metadata.sorted_tables:
+            rows = (await connection.execute(select(table))).all()
+            found += [table.name] if "secret" in str(rows) else []
+    return found
+
+
+async def pruned(replica: Replica, *, dry_run: bool = False) -> PruneResult:
+    soon = datetime.now(UTC) + timedelta(seconds=1)
+    return await prune(replica.backend._database, AT_ONCE, soon, replica.backend.store.frozen, dry_run=dry_run)
+
+
+async def test_the_text_of_a_pruned_version_is_nowhere_and_its_task_says_so(started: Replicas) -> None:
+    replica = await with_text(await started.start(answer(text("TWO!"))), SECRET)
+    seen = await run(replica, edit_of("Two.", SECRET))
+    await replica.backend.store.apply(DOC, ReplaceParts((text_part("Clean."),), last_chunk=True))
+    await replica.backend.commits.flushed()
+    assert await stored(replica) == ["versions"]
+    would = await pruned(replica, dry_run=True)
+    assert (await stored(replica), await replica.record(seen.task_id)) == (["versions"], seen)
+    assert await pruned(replica) == would
+    assert (would.versions, would.tasks, would.journals) == (2, 1, 1)
+    assert await stored(replica) == []
+    gone = TaskArtifact("doc", pruned_content("d.md", 2), 2, "agent", pruned=True)
+    assert (await replica.record(seen.task_id)).artifacts == {"doc": gone}
+    [listed] = (await replica.backend.journal.list(TaskQuery(""))).records
+    assert listed == replace(seen, artifacts={"doc": gone})
+    assert await pruned(replica) == PruneResult()
+
+
+async def test_a_task_that_waited_keeps_the_name_of_what_was_pruned_meanwhile(started: Replicas) -> None:
+    replica = await started.start(answer(write("T1", "A secret")), answer(ask("T2", "Good?")), CALM)
+    asked = await (await replica.send("Write")).settled()
+    await replica.backend.store.apply(DOC, ReplaceParts((text_part("Clean."),), last_chunk=True))
+    await replica.backend.commits.flushed()
+    assert (await pruned(replica)).tasks == 1
+    answered = await (await replica.send("Yes", task=asked.task_id)).settled()
+    assert answered.state is State.COMPLETED
+    artifacts, _ = await rows_of(replica, asked.task_id)
+    assert json.loads(artifacts) == {"doc": {"artifact_id": "doc", "name": "", "version": 1, "author": "agent"}}
+    assert (await replica.record(asked.task_id)).artifacts["doc"].pruned
+
+
+async def test_no_version_is_pruned_while_a_task_works_in_its_context(started: Replicas) -> None:
+    replica = await started.start(answer(write("T1", TEXT, last_chunk=True)), broken(hold := Hold()))
+    following = await replica.send("Write")
+    await hold.reached.wait()
+    await replica.backend.store.apply(DOC, ReplaceParts((text_part("Clean."),), last_chunk=True))
+    await replica.backend.commits.flushed()
+    assert await pruned(replica, dry_run=True) == await pruned(replica) == PruneResult()
+    await replica.crash()
+    later = await started.start(CALM)
+    ended = await (await later.runtime.follow(following.snapshot.task_id, "")).settled()
+    assert ended.artifacts["doc"].content.text == TEXT
+    result = await pruned(later)
+    assert (result.versions, result.tasks) == (1, 1)
