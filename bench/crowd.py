@@ -31,6 +31,27 @@ class Crowd:
         return self.turns * self.order.count
 
 
+class Ages:
+    """Records the age of each delta of one turn, in milliseconds.
+
+    A server may keep the last character of what it has, for the event that ends the text. So a delta has arrived when
+    all but its last character has: those are its nanoseconds.
+    """
+
+    def __init__(self, ages: list[float]) -> None:
+        self._ages = ages
+        self._rest = ""
+        self._skip = 0
+
+    def listen(self, text: str, at: int) -> None:
+        self._rest += text[self._skip :]
+        self._skip = max(0, self._skip - len(text))
+        while len(self._rest) >= SIZE - 1:
+            piece, self._rest = self._rest[:SIZE], self._rest[SIZE:]
+            self._skip = SIZE - len(piece)
+            self._ages.extend((at - produced) / NS_PER_MS for produced in stamps(piece.ljust(SIZE, "0")))
+
+
 async def write(port: int, crowd: Crowd) -> list[float]:
     """Run all turns to their end.
 
@@ -42,12 +63,9 @@ async def write(port: int, crowd: Crowd) -> list[float]:
     """
     ages: list[float] = []
 
-    def listen(text: str, at: int) -> None:
-        ages.extend((at - produced) / NS_PER_MS for produced in stamps(text))
-
     async def one(number: int) -> None:
         await asyncio.sleep(SPREAD * number / crowd.turns)
-        watcher = await watch(port, send(crowd.order), Watcher(listen))
+        watcher = await watch(port, send(crowd.order), Watcher(Ages(ages).listen))
         check(watcher, crowd.order)
         if watcher.text != await get_text(port, watcher.task_id):
             raise ClientError("GetTask has another text")
@@ -66,7 +84,7 @@ async def first_byte(port: int, order: Order) -> float:
 
     def listen(text: str, at: int) -> None:
         if text and not firsts:
-            firsts.append((at - next(stamps(text))) / NS_PER_MS)
+            firsts.append((at - next(stamps(text[:SIZE].ljust(SIZE, "0")))) / NS_PER_MS)
 
     check(await watch(port, send(order), Watcher(listen)), order)
     return firsts[0]

@@ -148,6 +148,15 @@ async def test_an_order_without_end_goes_on_at_its_rate() -> None:
     await pieces.aclose()
 
 
+@pytest.mark.parametrize("cuts", [(20, 40), (19, 39, 40), (19, 40), (40,), (20, 39, 40)])
+def test_each_delta_has_one_age_even_if_a_last_character_comes_later(cuts: tuple[int, ...]) -> None:
+    text, ages = stamp(10_000_000) + stamp(20_000_000), []
+    listen = crowd.Ages(ages).listen
+    for begin, end in zip((0, *cuts), cuts, strict=False):
+        listen(text[begin:end], 30_000_000)
+    assert ages == [20.0, 10.0]
+
+
 @pytest.mark.parametrize(
     ("times", "fault"), [((1, 2, 2), "in order"), ((1, 3, 2), "in order"), ((1, 2), "of 3 pieces")]
 )
