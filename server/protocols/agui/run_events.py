@@ -132,13 +132,14 @@ class RunProjection:
                 yield self._finished(core.RunFinishedSuccessOutcome())
             case ev.State.CANCELED:
                 yield self._finished(core.RunFinishedCancelledOutcome())
-            case ev.State.INPUT_REQUIRED:
-                asked = core.Interrupt(id=self._snapshot.task_id, reason="input_required", message=text)
+            case ev.State.INPUT_REQUIRED | ev.State.AUTH_REQUIRED:
+                reason = state.value.replace("-", "_")
+                asked = core.Interrupt(id=self._snapshot.task_id, reason=reason, message=text)
                 yield self._finished(core.RunFinishedInterruptOutcome(interrupts=[asked]))
             case _:
-                reason = message.metadata.get(CANVAS) if message else None
-                if reason is not None:
-                    yield core.CustomEvent(name="rejected", value=reason)
+                rejected = message.metadata.get(CANVAS) if message else None
+                if rejected is not None:
+                    yield core.CustomEvent(name="rejected", value=rejected)
                 yield core.RunErrorEvent(message=text or f"The task is {state.value}.", code=state.value)
 
     def _finished(self, outcome: core.RunFinishedOutcome) -> core.BaseEvent:
