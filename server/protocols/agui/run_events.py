@@ -60,7 +60,7 @@ class RunProjection:
         self._state = state
         self._thread_id, self._run_id = thread_id, run_id
         self._filter = turn_ext.ThinkingFilter(expose_thinking)
-        self._messages = MessageEvents(snapshot.task_id, expose_thinking=expose_thinking, history=history)
+        self._messages = MessageEvents(snapshot.task_id, history)
         self._reply = turn_ext.ReplySoFar(snapshot.reply)
 
     def begin(self) -> Iterator[core.BaseEvent]:
@@ -97,8 +97,8 @@ class RunProjection:
         """
         event = entry.event
         yield from map(_custom, self._reply.send_before(event))
-        yield from self._messages.project(event)
         if self._filter.passes(event):
+            yield from self._messages.project(event)
             yield from _turn_event(event)
         yield from map(_custom, self._reply.follow(event, behind=behind))
         if isinstance(event, ev.StatusChanged):
