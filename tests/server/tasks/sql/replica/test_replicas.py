@@ -20,6 +20,7 @@ from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery, list_position
 from a2a_canvas.server.tasks.record import Entry, fold
 from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
+from a2a_canvas.server.tasks.sql.journal.logs import NEVER
 from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import Ref
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
@@ -88,6 +89,37 @@ def inputs(entries: list[Entry]) -> list[str]:
 def others(entries: list[Entry]) -> list[Entry]:
     """Those that are the same everywhere."""
     return [entry for entry in entries if not isinstance(entry.event, ToolInputAdded)]
+
+
+async def test_pieces_of_a_draft_are_committed_sooner_for_a_watcher_of_another_replica(several) -> None:
+    joining, watching = Hold(), Hold()
+    *call, end = write("T1", "One two three", cut=3)
+    a = await several.start(answer([*call[:-3], joining, *call[-3:], watching, end]), answer(text("Done.")))
+    b = await several.start()
+    a.backend.commits._interval = 60.0
+    task_id = (await a.send("Write")).snapshot.task_id
+    await joining.reached.wait()
+    there = await joined(b, task_id)
+    log = a.backend.journal._running[task_id]
+    while log.followed_until == NEVER:
+        await asyncio.sleep(0.01)
+    joining.release.set()
+    await until(there, ArtifactChanged)
+    assert not watching.release.is_set()
+    watching.release.set()
+    assert states(await rest(there))[-1] is State.COMPLETED
+
+
+async def test_a_replica_names_the_tasks_that_it_follows_while_they_run_elsewhere(several) -> None:
+    hold = Hold()
+    a = await several.start(answer(hold, text("Done.")))
+    b = await several.start()
+    here = await a.send("Wait")
+    there = await joined(b, here.snapshot.task_id)
+    assert (a.backend.journal.followed, b.backend.journal.followed) == ((), (here.snapshot.task_id,))
+    hold.release.set()
+    await rest(there)
+    assert b.backend.journal.followed == ()
 
 
 async def test_whatever_is_asked_about_a_task_is_answered_anywhere(several) -> None:
