@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from a2a_canvas.server.agent.model import LLM, close_llm
+from a2a_canvas.server.agent.model import LLM, SCRIPT_PREFIX, close_llm
 from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
@@ -42,7 +42,7 @@ from a2a_canvas.server.settings import Settings, SettingsError
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.tools.registry import TOOLS
+from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
 
 SCRIPT = "script:"
 
@@ -182,7 +182,7 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, backend: Backend |
         store=backend.store,
         ownership=backend.ownership,
         llm=FramedLLM(llm, settings.frame_ms / 1000),
-        tools=TOOLS,
+        tools=SCRIPT_TOOLS if llm.name.startswith(SCRIPT_PREFIX) else TOOLS,
         now=clock.now,
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),

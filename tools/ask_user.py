@@ -1,4 +1,7 @@
-"""`ask_user` and `decline_task`: a model pauses or ends the turn. They run after the other calls of a message."""
+"""Tools by which a model pauses or ends the turn. They run after the other calls of a message.
+
+`auth_required` is a tool of scripts only: this server has no authentication that a model could ask for.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,10 @@ async def _ask(call: AskInput, workspace: Workspace) -> Outcome:
     return Ask(call.question)
 
 
+async def _require_authentication(call: DeclineInput, workspace: Workspace) -> Outcome:
+    return Ask(call.reason, authentication=True)
+
+
 async def _decline(call: DeclineInput, workspace: Workspace) -> Outcome:
     return Decline(call.reason)
 
@@ -34,6 +41,16 @@ ask_user = whole_input_tool(
     _ask,
     acts_last=True,
 )
+auth_required = whole_input_tool(
+    "auth_required",
+    "Ask the user to authenticate, for a reason. The task waits for the next message, then goes on.",
+    DeclineInput,
+    _require_authentication,
+    acts_last=True,
+)
+PAUSING = (ask_user.name, auth_required.name)
+"""The tools whose result is the user's next message."""
+
 decline_task = whole_input_tool(
     "decline_task",
     "Refuse the task as a whole, with the reason. Only for what you cannot or must not do; it ends the task.",

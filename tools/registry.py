@@ -6,7 +6,7 @@ from a2a_canvas.tools.artifact_edit import artifact_edit
 from a2a_canvas.tools.artifact_read import artifact_list, artifact_read
 from a2a_canvas.tools.artifact_restore import artifact_restore
 from a2a_canvas.tools.artifact_update import artifact_update
-from a2a_canvas.tools.ask_user import ask_user, decline_task
+from a2a_canvas.tools.ask_user import ask_user, auth_required, decline_task
 from a2a_canvas.tools.tool import Tool
 
 TOOLS: tuple[Tool, ...] = (
@@ -18,3 +18,7 @@ TOOLS: tuple[Tool, ...] = (
     ask_user,
     decline_task,
 )
+"""Those of every model."""
+
+SCRIPT_TOOLS: tuple[Tool, ...] = (*TOOLS, auth_required)
+"""Those of a script."""

@@ -38,9 +38,10 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The turn pauses until the user has answered `question`."""
+    """The turn pauses until the user has answered `question`: of any kind, or for `authentication`."""
 
     question: str
+    authentication: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def visible_outcome(outcome: Outcome) -> Outcome:
     match outcome:
         case Ask(question=question):
             shown = visible(question).strip()
-            return Ask(shown) if shown else Failed(NOTHING_VISIBLE)
+            return replace(outcome, question=shown) if shown else Failed(NOTHING_VISIBLE)
         case Decline(reason=reason):
             shown = visible(reason).strip()
             return Decline(shown) if shown else Failed(NOTHING_VISIBLE)
@@ -79,18 +79,21 @@ def to_tool_result(
 
 def ending_from_tools(outcomes: Iterable[Outcome]) -> Ending | None:
     """The ending or pause that tools asked for: declining wins over asking."""
-    questions: list[str] = []
+    questions: list[Ask] = []
     for outcome in outcomes:
         match outcome:
             case Decline(reason=reason):
                 return Ending(State.REJECTED, reason)
-            case Ask(question=question):
-                questions.append(question)
+            case Ask():
+                questions.append(outcome)
             case Done() | Failed():
                 pass
             case _:
                 assert_never(outcome)
-    return Ending(State.INPUT_REQUIRED, "\n".join(questions)) if questions else None
+    if not questions:
+        return None
+    state = State.AUTH_REQUIRED if any(each.authentication for each in questions) else State.INPUT_REQUIRED
+    return Ending(state, "\n".join(each.question for each in questions))
 
 
 def ending_from_stop_reason(reason: StopReason) -> Ending | None:

@@ -25,6 +25,7 @@ class State(StrEnum):
     SUBMITTED = "submitted"
     WORKING = "working"
     INPUT_REQUIRED = "input-required"
+    AUTH_REQUIRED = "auth-required"
     COMPLETED = "completed"
     CANCELED = "canceled"
     FAILED = "failed"
@@ -37,7 +38,12 @@ class State(StrEnum):
     @property
     def settled(self) -> bool:
         """Whether the task has ended or waits for the user."""
-        return self.terminal or self is State.INPUT_REQUIRED
+        return self.terminal or self.paused
+
+    @property
+    def paused(self) -> bool:
+        """Whether the task waits for a message of the user."""
+        return self in (State.INPUT_REQUIRED, State.AUTH_REQUIRED)
 
 
 # ---------------------------------------------------------------------- messages

@@ -66,6 +66,9 @@ class ToolResult:
     is_error: bool = False
 
 
+SCRIPT_PREFIX: Final = "script:"
+"""The beginning of the name of every script, and of no other model's."""
+
 NOT_ASKED: Final = "Not asked: the user wrote something meanwhile. Ask again if you still need to know."
 UNANSWERED: Final = "No result: the task ended before this call was answered."
 """The result of a call that has none; the offline models recognise it."""

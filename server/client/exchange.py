@@ -23,7 +23,7 @@ from google.protobuf.json_format import MessageToDict
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.connection import ConnectionLost
 from a2a_canvas.server.client.display import FailureNotice, ScreenEvent, StatusText
-from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, SeenTask, asked_again, fold
+from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, fold
 from a2a_canvas.server.client.operations import ClientError, RequestHeaders
 from a2a_canvas.server.client.terminal import Terminal, json_line
 
@@ -179,7 +179,7 @@ class _Exchange:
     def _take(self, response: pb.StreamResponse) -> None:
         before, self.seen = self.seen, fold(self.seen, response)
         self._updates += not response.HasField("task")
-        self._stale = self._stale and response.task.status.state == pb.TASK_STATE_INPUT_REQUIRED
+        self._stale = self._stale and response.task.status.state in PAUSED
         if asked_again(before, self.seen, response):
             self._say(BROKE_OFF)
         self._show(response)

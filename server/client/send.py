@@ -14,7 +14,7 @@ from a2a.utils.errors import TaskNotFoundError, UnsupportedOperationError
 from a2a_canvas.server.client.connection import ConnectionLost
 from a2a_canvas.server.client.display import FailureNotice, FinalReply, PlainLine, ScreenEvent, TaskFacts
 from a2a_canvas.server.client.exchange import Sleep, carry_out
-from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask, events
+from a2a_canvas.server.client.fold import ENDED_BADLY, PAUSED, SeenTask, events
 from a2a_canvas.server.client.operations import SendRequest
 from a2a_canvas.server.client.terminal import Terminal
 from a2a_canvas.server.wire import TURN
@@ -51,7 +51,7 @@ class _Send:
             terminal.show(event)
 
     def closing(self, seen: SeenTask) -> list[ScreenEvent]:
-        asks = seen.state == pb.TASK_STATE_INPUT_REQUIRED
+        asks = seen.state in PAUSED
         return [
             FinalReply("" if seen.state in ENDED_BADLY else seen.message),
             TaskFacts(seen.context_id, seen.task_id, seen.artifacts),

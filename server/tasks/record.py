@@ -210,7 +210,7 @@ def _status(record: TaskRecord, event: StatusChanged, at: datetime) -> dict[str,
     added = (message,) if message and not message.label else ()
     changes = {"state": event.state, "message": message, "changed_at": at, "history": record.history + added}
     # A message in the history is not streamed any more; neither is anything at a pause.
-    return changes | {"reply": Rope()} if added or event.state is State.INPUT_REQUIRED else changes
+    return changes | {"reply": Rope()} if added or event.state.paused else changes
 
 
 def _artifact(record: TaskRecord, event: ArtifactChanged) -> TaskArtifact:

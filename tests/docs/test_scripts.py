@@ -11,7 +11,7 @@ import pytest
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.cli import parser
 from a2a_canvas.server.settings import Settings
-from a2a_canvas.tools.registry import TOOLS
+from a2a_canvas.tools.registry import SCRIPT_TOOLS
 from tests.docs.pages import blocks, page, rows
 
 SCRIPTS = [*blocks(page("scripts"), "yaml"), *blocks(page("extensions"), "yaml")]
@@ -29,8 +29,8 @@ def test_every_script_loads(script: str, tmp_path: Path) -> None:
 
 def test_every_tool_has_a_row_with_its_input() -> None:
     told = {row[0].strip("`"): set(re.findall(r"`(\w+)`", row[1])) for row in rows(page("scripts"), "Tools")}
-    assert told.keys() == {tool.name for tool in TOOLS}
-    for tool in TOOLS:
+    assert told.keys() == {tool.name for tool in SCRIPT_TOOLS}
+    for tool in SCRIPT_TOOLS:
         schema = tool.spec.input_schema if hasattr(tool, "spec") else tool.input_schema
         assert set(schema.get("properties", {})) <= told[tool.name]
 

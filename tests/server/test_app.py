@@ -300,6 +300,30 @@ async def test_a_question_ends_the_senders_stream_and_the_answer_goes_on_with_th
 
 
 @every_way
+@pytest.mark.parametrize(("answer", "then"), [("done", "The secret is out."), ("password 1234", "Only for you.")])
+async def test_a_task_that_requires_authentication_waits_for_a_message_like_a_question(
+    served: Served, way: Way, answer: str, then: str
+) -> None:
+    stream = await sending(served, way, "secret").rest()
+    assert stream.task.status.state == pb.TASK_STATE_AUTH_REQUIRED
+    assert said(stream.task.status) == "Log in at the desk."
+    task = await served.client(*way).get_task(pb.GetTaskRequest(id=stream.task.id))
+    assert task.status.state == pb.TASK_STATE_AUTH_REQUIRED
+    if way[1] == "1.0":
+        listing = pb.ListTasksRequest(context_id=task.context_id, status=pb.TASK_STATE_AUTH_REQUIRED)
+        assert [each.id for each in (await served.client(*way).list_tasks(listing)).tasks] == [task.id]
+    done = await sent(served, way, asking(answer, task=task.id))
+    assert (done.id, done.status.state, said(done.status)) == (task.id, pb.TASK_STATE_COMPLETED, then)
+
+
+@every_way
+async def test_a_task_that_requires_authentication_can_be_canceled(served: Served, way: Way) -> None:
+    paused = await sent(served, way, asking("secret"))
+    canceled = await served.client(*way).cancel_task(pb.CancelTaskRequest(id=paused.id))
+    assert canceled.status.state == pb.TASK_STATE_CANCELED
+
+
+@every_way
 async def test_a_watcher_sees_the_question_and_stays_for_the_answer(served: Served, way: Way) -> None:
     task = await sent(served, way, asking("ask"))
     watcher = watching(served, way, task.id)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from a2a_canvas.tools.ask_user import ask_user, decline_task
+from a2a_canvas.tools.ask_user import ask_user, auth_required, decline_task
 from a2a_canvas.tools.tool import Ask, Decline, Failed, Outcome, Tool
 from tests.tools.tool_calls import call
 
@@ -23,6 +23,10 @@ async def test_the_outcome_carries_the_text_without_blanks_around_it(
 ) -> None:
     expected: Outcome = outcome("Which colour, é😀?")
     assert await call(tool, list(json.dumps({field: " Which colour, é😀?\n"}))) == expected
+
+
+async def test_a_reason_to_authenticate_is_a_question_that_says_so() -> None:
+    assert await call(auth_required, ['{"reason": " Log in. "}']) == Ask("Log in.", authentication=True)
 
 
 @both

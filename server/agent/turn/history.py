@@ -20,7 +20,7 @@ from a2a_canvas.server.agent.events import AssistantOutput, Transcript, Transcri
 from a2a_canvas.server.agent.intent import Converse, Focus, Intent, Put, SelectionEdit, SelectionRequest, VersionStep
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart
-from a2a_canvas.tools.ask_user import ask_user
+from a2a_canvas.tools.ask_user import PAUSING
 from a2a_canvas.tools.tool import to_json
 
 TASK_ENDED = "(The task ended here.)"
@@ -114,7 +114,7 @@ class _MessageBuilder:
         asked = [
             block
             for block in self._blocks
-            if isinstance(block, m.ToolUse) and block.name == ask_user.name and block.id not in self._results
+            if isinstance(block, m.ToolUse) and block.name in PAUSING and block.id not in self._results
         ]
         answer = "\n".join(content.text for content in item.content if isinstance(content, m.ModelText))
         for question in asked:

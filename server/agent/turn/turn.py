@@ -48,7 +48,7 @@ from a2a_canvas.tools.tool import Failed, Outcome, Tool, Workspace
 
 logger = logging.getLogger(__name__)
 
-ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED)
+ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED, State.AUTH_REQUIRED)
 """The endings that a message which came during the last round prevents (rule 4)."""
 
 

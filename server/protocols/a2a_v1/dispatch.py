@@ -17,14 +17,12 @@ from google.protobuf.message import Message
 from pydantic_core import to_json
 from starlette.requests import Request
 
+from a2a_canvas.server.protocols.a2a_v1.projection import Streamed
 from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON, JsonUpdate
 from a2a_canvas.server.protocols.edge.sse_response import begun, sse_event
 from a2a_canvas.server.protocols.guard.calls import Call
 
 Json = dict[str, Any]
-StreamedEvent = Message | JsonUpdate
-Streamed = StreamedEvent | tuple[StreamedEvent, ...]
-"""What a handler streams: an event, or those that are ready together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ _LEGACY: Mapping[type[Message], Callable[[Any], Any]] = {
 }
 
 
-def event_json(event: StreamedEvent) -> Json:
+def event_json(event: Message | JsonUpdate) -> Json:
     """An event of a stream, or the answer to `SendMessage`, in 1.0."""
     if isinstance(event, JsonUpdate):
         return {event.member: event.fields}

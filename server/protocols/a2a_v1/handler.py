@@ -20,7 +20,7 @@ from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
 from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_required, check_tenant, check_text, user_message
-from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, Streamed, TaskProjection, to_task
 from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON
 from a2a_canvas.server.protocols.edge.http_requests import owner_of_user
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
@@ -31,8 +31,6 @@ from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
 MOST_READY = 50
 """Events that are sent together at most: a subscriber that is far behind does not delay the others."""
-
-Streamed = A2AEvent | tuple[A2AEvent, ...]
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -2,7 +2,7 @@
 
 Rules:
 1. The guard runs before this (`guard/http_guard.py`): it has parsed and checked the call, and left it in the scope.
-   What it found no operation for is 404; the guard writes that answer.
+   Without a call there is no such path (404), or it has other methods (405).
 2. What fails before a stream begins has an ordinary answer with the error's HTTP status, in both versions
    (`edge/sse_response.py`, rule 2). What fails later the guard makes the stream's last event, with `event: error`.
 3. Errors are `google.rpc.Status` in both versions.
@@ -21,7 +21,7 @@ from a2a.utils.errors import A2AError
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -36,7 +36,8 @@ from a2a_canvas.server.protocols.a2a_v1.dispatch import (
 from a2a_canvas.server.protocols.edge.http_requests import ANYTHING
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse
 from a2a_canvas.server.protocols.guard.calls import CALL, Call
-from a2a_canvas.server.protocols.guard.error_forms import rest_error_payload
+from a2a_canvas.server.protocols.guard.error_forms import rest_error_payload, rest_response, router_error
+from a2a_canvas.server.protocols.guard.rest import allowed_methods
 
 
 def rest_route(handler: RequestHandler, prefix: str) -> Route:
@@ -50,7 +51,8 @@ class _RestEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         call: Call | None = scope.get(CALL)
-        response = await self._respond(call, Request(scope, receive)) if call else Response(status_code=404)
+        request = Request(scope, receive)
+        response = await self._respond(call, request) if call else _refusal(request)
         await response(scope, receive, send)
 
     async def _respond(self, call: Call, request: Request) -> ASGIApp:
@@ -64,6 +66,12 @@ class _RestEndpoint:
         if call.legacy:
             return JSONResponse(_legacy_answer(call, answer))
         return JSONResponse(answer_json(call, answer) if answer else {}, media_type=A2A_JSON_MEDIA_TYPE)
+
+
+def _refusal(request: Request) -> ASGIApp:
+    if allowed := allowed_methods(request.path_params["rest"]):
+        return rest_response(router_error(405, request.method), {"Allow": ", ".join(allowed)})
+    return rest_response(router_error(404, request.method))
 
 
 def _legacy_event(event: Message) -> Json:

@@ -40,10 +40,14 @@ LABEL_INTERVAL = timedelta(seconds=1)
 A2AEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent | JsonUpdate
 """What a subscriber is sent; a `JsonUpdate` only if it reads A2A's JSON."""
 
+Streamed = A2AEvent | tuple[A2AEvent, ...]
+"""What a handler streams: an event, or those that are ready together."""
+
 STATES = {
     State.SUBMITTED: pb.TASK_STATE_SUBMITTED,
     State.WORKING: pb.TASK_STATE_WORKING,
     State.INPUT_REQUIRED: pb.TASK_STATE_INPUT_REQUIRED,
+    State.AUTH_REQUIRED: pb.TASK_STATE_AUTH_REQUIRED,
     State.COMPLETED: pb.TASK_STATE_COMPLETED,
     State.CANCELED: pb.TASK_STATE_CANCELED,
     State.FAILED: pb.TASK_STATE_FAILED,
@@ -132,7 +136,7 @@ class TaskProjection:
 
     def ends(self, state: State) -> bool:
         """Whether the stream ends with a status of `state`."""
-        return state.terminal or (self._ends_at_pause and state is State.INPUT_REQUIRED)
+        return state.terminal or (self._ends_at_pause and state.paused)
 
     def project(self, entry: Entry, *, behind: bool = False) -> Iterator[A2AEvent]:
         """The events of an entry.

@@ -34,13 +34,11 @@ class MessageEvents:
 
     Args:
         task_id: prefix of the message ids.
-        expose_thinking: send the model's thinking, as reasoning.
         history: the messages that the client sent with the run.
     """
 
-    def __init__(self, task_id: str, *, expose_thinking: bool, history: Sequence[core.Message] = ()) -> None:
+    def __init__(self, task_id: str, history: Sequence[core.Message]) -> None:
         self._task_id = task_id
-        self._expose_thinking = expose_thinking
         self._history = history
         self._sent = SentMessages()
         self._texts: set[str] = set()  # ids of all messages with a text
@@ -94,7 +92,7 @@ class MessageEvents:
                 self._round_text, self._own_text, self._broke_off = "", "", False
             case ev.TextAdded():
                 yield from self._text(event.place.round, event.text)
-            case ev.ThinkingAdded() if self._expose_thinking:
+            case ev.ThinkingAdded():
                 yield from self._think(event)
             case ev.ToolUseStarted():
                 yield from self._start_call(event)

@@ -60,7 +60,7 @@ class RunProjection:
         self._state = state
         self._thread_id, self._run_id = thread_id, run_id
         self._filter = turn_ext.ThinkingFilter(expose_thinking)
-        self._messages = MessageEvents(snapshot.task_id, expose_thinking=expose_thinking, history=history)
+        self._messages = MessageEvents(snapshot.task_id, history)
         self._reply = turn_ext.ReplySoFar(snapshot.reply)
 
     def begin(self) -> Iterator[core.BaseEvent]:
@@ -97,8 +97,8 @@ class RunProjection:
         """
         event = entry.event
         yield from map(_custom, self._reply.send_before(event))
-        yield from self._messages.project(event)
         if self._filter.passes(event):
+            yield from self._messages.project(event)
             yield from _turn_event(event)
         yield from map(_custom, self._reply.follow(event, behind=behind))
         if isinstance(event, ev.StatusChanged):
@@ -132,13 +132,14 @@ class RunProjection:
                 yield self._finished(core.RunFinishedSuccessOutcome())
             case ev.State.CANCELED:
                 yield self._finished(core.RunFinishedCancelledOutcome())
-            case ev.State.INPUT_REQUIRED:
-                asked = core.Interrupt(id=self._snapshot.task_id, reason="input_required", message=text)
+            case ev.State.INPUT_REQUIRED | ev.State.AUTH_REQUIRED:
+                reason = state.value.replace("-", "_")
+                asked = core.Interrupt(id=self._snapshot.task_id, reason=reason, message=text)
                 yield self._finished(core.RunFinishedInterruptOutcome(interrupts=[asked]))
             case _:
-                reason = message.metadata.get(CANVAS) if message else None
-                if reason is not None:
-                    yield core.CustomEvent(name="rejected", value=reason)
+                rejected = message.metadata.get(CANVAS) if message else None
+                if rejected is not None:
+                    yield core.CustomEvent(name="rejected", value=rejected)
                 yield core.RunErrorEvent(message=text or f"The task is {state.value}.", code=state.value)
 
     def _finished(self, outcome: core.RunFinishedOutcome) -> core.BaseEvent:

@@ -36,11 +36,12 @@ HEADERS: Final = {
 }
 
 
-def sse_event(data: bytes, *, event_id: str = "", line_end: str = LINE_END) -> bytes:
-    """An event; none of the arguments may have a line break, and JSON has none."""
+def sse_event(data: bytes, *, event_id: str = "", name: str = "", line_end: str = LINE_END) -> bytes:
+    """An event, by default without id and name; none of the arguments may have a line break, and JSON has none."""
     end = line_end.encode()
     identified = b"id: %b%b" % (event_id.encode(), end) if event_id else b""
-    return b"%bdata: %b%b%b" % (identified, data, end, end)
+    named = b"event: %b%b" % (name.encode(), end) if name else b""
+    return b"%b%bdata: %b%b%b" % (identified, named, data, end, end)
 
 
 async def begun(step: Awaitable[T]) -> asyncio.Future[T]:

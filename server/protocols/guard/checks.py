@@ -113,7 +113,7 @@ def check_content_encoding(header: str | None) -> Refusal | None:
 
 
 def check_version(header: str | None, target: str | None = None) -> Refusal | None:
-    """The A2A-Version header against all versions that the server speaks, or against that of the target."""
+    """The A2A-Version header against the versions that the server speaks, and that of the target if it has one."""
     if not re.fullmatch(r"(0\.3|1\.0)(\.[0-9]+)?", header or "0.3"):
         text = "This version of A2A is not supported; send A2A-Version: 1.0 or A2A-Version: 0.3"
         return Refusal(VersionNotSupportedError, text)

@@ -37,7 +37,7 @@ class JsonRpcForm:
 
     Attributes:
         id: the request's, if known.
-        legacy: the form of the SDK's 0.3 adapter.
+        legacy: A2A 0.3's form.
     """
 
     id: RequestId = None
@@ -70,7 +70,7 @@ class RestForm:
 
     def payload(self, refusal: Refusal) -> dict[str, Any]:
         error = refusal.error()
-        # A2A has no HTTP status for a parse error; the SDK's REST routes answer it so.
+        # A2A has no HTTP status for a parse error.
         payload = rest_error_payload(InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error)
         if refusal.http_status is not None:
             payload["error"]["code"] = refusal.http_status

@@ -79,7 +79,7 @@ def _check_versions(metadata: Iterable[tuple[str, str | bytes]] | None, version:
     """If several values are sent, each of them has to be the service's version."""
     values = (value for key, value in metadata or () if key.lower() == "a2a-version")
     texts = (value if isinstance(value, str) else value.decode("latin-1") for value in values)
-    refusals = (check_version(text) or check_version(text, version) for text in texts if text)
+    refusals = (check_version(text, version) for text in texts if text)
     return next((refusal for refusal in refusals if refusal), None)
 
 

@@ -18,7 +18,6 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
 from contextlib import suppress
@@ -26,11 +25,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from a2a.utils.errors import A2AError
+from pydantic_core import to_json
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
+from a2a_canvas.server.protocols.edge.sse_response import sse_event
 from a2a_canvas.server.protocols.guard.bodies import (
     SMALL_BODY_BYTES,
     TOO_MANY_BODIES,
@@ -47,12 +48,7 @@ from a2a_canvas.server.protocols.guard.error_forms import (
     RestForm,
     router_error,
 )
-from a2a_canvas.server.protocols.guard.rest import (
-    allowed_methods,
-    check_encoding,
-    check_rest,
-    find_rest_route,
-)
+from a2a_canvas.server.protocols.guard.rest import check_encoding, check_rest, find_rest_route
 from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc
 from a2a_canvas.server.wire import VERSION_HEADER
 
@@ -75,7 +71,7 @@ class Guard:
         self._budget = budget or BodyBudget(limits.max_bodies_bytes)
         self._checking = asyncio.Lock()
         self._one_per_step = asyncio.Lock()
-        self._prefix = rest_prefix
+        self._rest_prefix = f"{rest_prefix}/"
         self._rest_path = re.compile(rf"{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -112,8 +108,7 @@ class Guard:
             if isinstance(verdict, tuple):
                 await connection.refuse(*verdict)
             else:
-                allowed = allowed_methods(path, self._prefix) if isinstance(verdict, RestForm) else ()
-                await _GuardedAnswer(connection, verdict, allowed).run(self._app)
+                await _GuardedAnswer(connection, verdict).run(self._app)
 
     async def _verdict(
         self, binding: ErrorForm, scope: Scope, path: str, body: bytes
@@ -137,7 +132,8 @@ class Guard:
         posted = scope["method"] == "POST"
         not_json = check_content_type(headers.get("content-type")) if posted and body else None
         if isinstance(binding, RestForm):
-            found, query = find_rest_route(scope["method"], path, self._prefix), scope["query_string"]
+            query = scope["query_string"]
+            found = find_rest_route(scope["method"], path.removeprefix(self._rest_prefix))
             if found is None:
                 return binding
             refusal = not_json or check_encoding(scope.get("raw_path") or b"", query)
@@ -183,9 +179,8 @@ class _HttpExchange:
 class _GuardedAnswer:
     """One run of the app behind a binding: its answer is sent on at once, unless it is an error that is not JSON."""
 
-    def __init__(self, connection: _HttpExchange, binding: ErrorForm, allowed: tuple[str, ...]) -> None:
+    def __init__(self, connection: _HttpExchange, binding: ErrorForm) -> None:
         self._connection = connection
-        self._allowed = allowed
         self._binding = binding
         self._begun: Headers | None = None
         self._replaced: Message | None = None
@@ -213,9 +208,6 @@ class _GuardedAnswer:
 
     async def _replace(self, start: Message) -> None:
         status, allow = start["status"], Headers(raw=start["headers"]).get("allow")
-        # The route behind takes every path below the prefix.
-        if status == 404 and self._allowed:
-            status, allow = 405, ", ".join(self._allowed)
         refusal = router_error(status, self._connection.scope["method"])
         # JSON-RPC answers a failure with HTTP 200; a 405 keeps its status, without which Allow has no meaning.
         status = status if status < 500 else self._binding.status(refusal)
@@ -235,10 +227,9 @@ class _GuardedAnswer:
             raise error
 
     async def _last_event(self, cause: BaseException) -> None:
-        """An error event: the client can tell that the stream broke. The SDK's 0.3 REST streams have none."""
+        """An error event: the client can tell that the stream broke."""
         refusal = Refusal(type(cause), cause.message) if isinstance(cause, A2AError) else INTERNAL_REFUSAL
-        data = json.dumps(self._binding.payload(refusal), ensure_ascii=False)
-        body = f"event: error\r\ndata: {data}\r\n\r\n".encode()
+        body = sse_event(to_json(self._binding.payload(refusal)), name="error")
         with suppress(OSError):
             await self._connection.send({"type": "http.response.body", "body": body, "more_body": False})
 

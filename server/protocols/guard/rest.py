@@ -1,7 +1,7 @@
 """HTTP+JSON requests, from path, query and body to a `Call`: the paths of both versions as a table. Pure.
 
 Rules:
-1. A path that is in no row passes: the route behind answers it.
+1. A path that is in no row passes: the route behind refuses it (`a2a_v1/http_json.py`).
 2. Params are read from the body of a POST, otherwise from the query; the ids in the path count in any case.
 3. A body that an operation does not need may be missing. If it is there, it is one JSON object.
 """
@@ -72,20 +72,16 @@ REST_ROUTES = (
 """The first that matches is taken."""
 
 
-def find_rest_route(method: str, path: str, prefix: str) -> tuple[RestRoute, Mapping[str, str]] | None:
-    """The route of a request, and the fields in its path. HEAD is answered as GET."""
+def find_rest_route(method: str, path: str) -> tuple[RestRoute, Mapping[str, str]] | None:
+    """The route of a request by its path below the prefix, and the fields in it. HEAD is answered as GET."""
     verb = "GET" if method == "HEAD" else method
-    found = ((route, _match(route, path, prefix)) for route in REST_ROUTES if route.method == verb)
+    found = ((route, re.fullmatch(route.path, path)) for route in REST_ROUTES if route.method == verb)
     return next(((route, match.groupdict()) for route, match in found if match), None)
 
 
-def allowed_methods(path: str, prefix: str) -> tuple[str, ...]:
-    """The methods that have a route at `path`, sorted; none if there is no such path."""
-    return tuple(sorted({route.method for route in REST_ROUTES if _match(route, path, prefix)}))
-
-
-def _match(route: RestRoute, path: str, prefix: str) -> re.Match[str] | None:
-    return re.fullmatch(f"{re.escape(prefix)}/{route.path}", path)
+def allowed_methods(path: str) -> tuple[str, ...]:
+    """The methods that have a route at `path`, which is below the prefix, sorted; none if there is no such path."""
+    return tuple(sorted({route.method for route in REST_ROUTES if re.fullmatch(route.path, path)}))
 
 
 def check_rest(
@@ -97,15 +93,14 @@ def check_rest(
     limits: BodyLimits,
 ) -> Call | Refusal:
     """A request against its route: version, query, body; `fields` are those in its path."""
-    if refusal := check_version(version) or check_version(version, route.version):
-        return refusal
     legacy = route.version == "0.3"
-    if refusal := _check_tenant(query) or (_check_legacy_query(query) if legacy else None):
+    if refusal := check_version(version, route.version) or (_check_legacy_query(query) if legacy else None):
         return refusal
     params = _read_body(route, body, limits) if route.method == "POST" else _read_query(route, query, limits)
     if isinstance(params, Refusal):
         return params
-    for name, value in fields.items():
+    tenant = {"tenant": given} if (given := query.get("tenant")) else {}  # the handler refuses it, as in every binding
+    for name, value in {**fields, **tenant}.items():
         setattr(params, name, value)
     return Call(route.operation, params, legacy)
 
@@ -119,11 +114,6 @@ def _read_query(route: RestRoute, query: QueryParams, limits: BodyLimits) -> Mes
 
 def _parse_query(fields: Mapping[str, Any], message: Message) -> None:
     proto_utils.parse_params(fields if isinstance(fields, QueryParams) else QueryParams(fields), message)
-
-
-def _check_tenant(query: QueryParams) -> Refusal | None:
-    """A tenant in the body is refused by the handler, as in all bindings."""
-    return invalid((("tenant", "Must be left out: this agent's card offers none."),)) if query.get("tenant") else None
 
 
 def _check_legacy_query(query: QueryParams) -> Refusal | None:

@@ -15,7 +15,7 @@ from itertools import islice, takewhile
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, Transcript, TurnEvent
+from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
@@ -244,7 +244,7 @@ class InMemoryJournal:
 
     async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
         tasks = await self.context(context_id)
-        waiting = (task.task_id for task in tasks if task.owner == owner and task.state is State.INPUT_REQUIRED)
+        waiting = (task.task_id for task in tasks if task.owner == owner and task.state.paused)
         return tuple(islice(waiting, 2))
 
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:

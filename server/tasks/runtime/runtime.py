@@ -185,7 +185,7 @@ class Runtime:
             async with self._locks.hold(task_id):
                 with suppress(TaskNotFound):  # it has just been removed
                     record = await self.get(task_id, incoming.owner)
-                    waits = record.state is State.INPUT_REQUIRED
+                    waits = record.state.paused
                     if waits and (subscription := await self._continue(record, incoming, key)):
                         return subscription
             await asyncio.sleep(POLL_INTERVAL)  # another message has answered it
@@ -216,7 +216,7 @@ class Runtime:
     async def _continue(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
         """The task, if it has taken the message in the state of `record`; None if its state has changed since."""
         handle = self._turns.get(record.task_id)
-        if handle is None and record.state is State.INPUT_REQUIRED:
+        if handle is None and record.state.paused:
             return await self._continue_after_question(record, incoming, key)
         if record.operation:
             raise TaskTakesNoMessages(record.task_id)
@@ -239,7 +239,7 @@ class Runtime:
             acquired = await self._ownership.acquire(record.task_id)
             if acquired is None:
                 await asyncio.sleep(POLL_INTERVAL)  # another replica is about to write that it works again
-            if acquired is None or acquired.state is not State.INPUT_REQUIRED:
+            if acquired is None or not acquired.state.paused:
                 return None
             status = StatusChanged(State.SUBMITTED if queued else State.WORKING)
             accept = partial(self._append_answer, record.task_id, incoming.message, status, key)
@@ -385,13 +385,13 @@ class Runtime:
         """Whether a replica works on the task; one that waits for input is cancelled here."""
         async with self._locks.hold(task_id):  # a message may just be making it work again
             record = await self.journal.get(task_id)
-            if self._turns.get(task_id) or record.state is not State.INPUT_REQUIRED:
+            if self._turns.get(task_id) or not record.state.paused:
                 return not record.state.terminal
             acquired = await self._ownership.acquire(task_id)
             if acquired is None:
                 await asyncio.sleep(POLL_INTERVAL)
                 return True
-            if acquired.state is State.INPUT_REQUIRED:
+            if acquired.state.paused:
                 await self.journal.append(task_id, StatusChanged(State.CANCELED))
                 await self.journal.flushed(task_id)
             return False

@@ -5,7 +5,7 @@ It is derived from the messages alone, so that a restarted server continues.
 Rule 1: a turn begins with a user's message, and its rule is the first that matches that message.
 Rule 2: a message that comes along with tool results belongs to the current turn, unless that turn is over:
         every round was played, `decline_task` was accepted, or the task ended before a call was answered
-        (`UNANSWERED`). An answer to `ask_user` begins no turn of another rule;
+        (`UNANSWERED`). An answer to a question (`PAUSING`) begins no turn of another rule;
         the first of the rule's `answers` that matches it goes on in place of the rounds.
 Rule 3: a round with calls is done when each of them was made, in one assistant message or in several; a round
         without calls is done by the next assistant message. No completed call is made again.
@@ -29,6 +29,7 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.server.agent.models.script.rules import ScriptRound, ScriptRule
 from a2a_canvas.server.agent.models.script.values import Groups, fill
+from a2a_canvas.tools.ask_user import PAUSING
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: ScriptTurn | 
     if any(result.content == UNANSWERED for result in results):
         return True
     accepted = {names.get(result.tool_use_id) for result in results if not result.is_error}
-    if "ask_user" in accepted:
+    if not accepted.isdisjoint(PAUSING):
         return False
     return turn is None or "decline_task" in accepted or turn.next_round()[0] == len(turn.rounds)
 
@@ -125,9 +126,9 @@ def _matched(
 
 
 def _answer(message: ModelMessage, names: Mapping[str, str]) -> str | None:
-    """What the user has answered to `ask_user`, if the message is an answer."""
+    """What the user has answered to a question, if the message is an answer."""
     results = (item for item in message.content if isinstance(item, ToolResult) and not item.is_error)
-    answers = (each.content for each in results if names.get(each.tool_use_id) == "ask_user")
+    answers = (each.content for each in results if names.get(each.tool_use_id) in PAUSING)
     return next((answer for answer in answers if answer != NOT_ASKED), None)
 
 

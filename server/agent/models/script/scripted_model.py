@@ -18,6 +18,7 @@ from http import HTTPStatus
 from typing import Literal
 
 from a2a_canvas.server.agent import model as m
+from a2a_canvas.server.agent.model import SCRIPT_PREFIX
 from a2a_canvas.server.agent.models.playback import (
     AssistantBlock,
     NewId,
@@ -52,7 +53,7 @@ class ScriptedModel:
     def __init__(
         self, path: str | pathlib.Path, *, new_id: NewId = fresh_tool_id, sleep: Sleep = asyncio.sleep
     ) -> None:
-        self.name = f"script:{pathlib.Path(path).name}"
+        self.name = f"{SCRIPT_PREFIX}{pathlib.Path(path).name}"
         self._rules = read_rules(str(path))
         self._new_id = new_id
         self._sleep = sleep

@@ -44,6 +44,7 @@ logger = logging.getLogger(__name__)
 FOLD_SLICE = 200
 """Entries that are folded before other tasks of the event loop run: about 3 ms."""
 
+PAUSED = tuple(state.value for state in State if state.paused)
 UNSETTLED = tuple(state.value for state in State if not state.settled)
 """The states of tasks that a replica runs, or must take over."""
 

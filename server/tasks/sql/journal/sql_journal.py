@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ScalarSelect, Select, func, null, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.agent.events import State, Transcript, TurnEvent
+from a2a_canvas.server.agent.events import Transcript, TurnEvent
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
@@ -26,6 +26,7 @@ from a2a_canvas.server.tasks.sql.journal.contexts import ContextTails
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
     HEAD_COLUMNS,
+    PAUSED,
     UNSETTLED,
     decode_transcripts,
     fold_for_list,
@@ -285,7 +286,7 @@ class SqlJournal:
 
     async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
         ours = tasks.c.context_id == context_id, tasks.c.owner == owner
-        waiting = select(tasks.c.task_id).where(*ours, tasks.c.state == State.INPUT_REQUIRED.value).limit(2)
+        waiting = select(tasks.c.task_id).where(*ours, tasks.c.state.in_(PAUSED)).limit(2)
         async with self._database.read() as connection:
             return tuple(await connection.scalars(waiting))
 

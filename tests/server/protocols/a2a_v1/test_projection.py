@@ -133,7 +133,7 @@ def test_data_of_an_artifact_is_json_on_the_wire() -> None:
 # -------------------------------------------------------------------------- turn events
 
 
-@pytest.mark.parametrize("state", [*ENDS, ev.State.INPUT_REQUIRED])
+@pytest.mark.parametrize("state", [*ENDS, ev.State.INPUT_REQUIRED, ev.State.AUTH_REQUIRED])
 def test_every_end_clears_everything_then_ends_the_stream_then_is_the_status(state: ev.State) -> None:
     events = projected(ev.StatusChanged(state, said("x")))
     assert kinds(events) == ["completed", "stream_end", "TaskStatusUpdateEvent"]
@@ -150,7 +150,7 @@ def test_a_stream_that_stays_open_at_a_pause_is_cleared_but_not_ended() -> None:
 @pytest.mark.parametrize("pause", [True, False])
 def test_a_stream_ends_with_the_task_and_at_a_pause_if_it_is_the_senders(state: ev.State, pause: bool) -> None:
     ends = TaskProjection(BEGIN, ActivatedExtensions(), ends_at_pause=pause).ends(state)
-    assert ends == (state.terminal or (pause and state is ev.State.INPUT_REQUIRED))
+    assert ends == (state.terminal or (pause and state in (ev.State.INPUT_REQUIRED, ev.State.AUTH_REQUIRED)))
 
 
 def test_working_is_no_end() -> None:

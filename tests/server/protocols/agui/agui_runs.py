@@ -9,7 +9,7 @@ from typing import Any
 
 from ag_ui import core
 
-from a2a_canvas.server.agent.events import State, StatusChanged, UserMessage
+from a2a_canvas.server.agent.events import StatusChanged, UserMessage
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
@@ -23,7 +23,7 @@ from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, Limits, Ref, text_part
-from a2a_canvas.tools.registry import TOOLS
+from a2a_canvas.tools.registry import SCRIPT_TOOLS
 from tests.fakes import FakeLLM, Step, ids, no_time, said
 
 Json = dict[str, Any]
@@ -96,7 +96,7 @@ class ScriptedRuntime:
             journal=journal or InMemoryJournal(lambda: datetime(2026, 1, 1, tzinfo=UTC)),
             store=self.store,
             llm=FakeLLM(llm) if isinstance(llm, Iterable) else llm,
-            tools=TOOLS,
+            tools=SCRIPT_TOOLS,
             now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             new_id=ids(),
             sleep=no_time,
@@ -124,7 +124,7 @@ class ScriptedRuntime:
         entries = []
         async for entry in following:
             entries.append(entry)
-            if isinstance(entry.event, StatusChanged) and entry.event.state is State.INPUT_REQUIRED:
+            if isinstance(entry.event, StatusChanged) and entry.event.state.paused:
                 break
         records = list(itertools.accumulate(entries, fold, initial=following.snapshot))
         artifacts = await self.store.list(CONTEXT)

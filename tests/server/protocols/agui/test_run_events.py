@@ -402,11 +402,19 @@ async def test_a_task_that_ends_ends_the_run(play: str, end: Json, joins: int) -
     assert run[-1] == {"type": "RUN_FINISHED" if which else "RUN_ERROR", **which, **end}
 
 
-async def test_a_question_interrupts_the_run_and_its_answer_is_another_run() -> None:
-    world = ScriptedRuntime([answer(ask("T1", "Which?")), answer(text("Blue, then."))])
+@pytest.mark.parametrize(
+    ("pause", "reason"),
+    [
+        (ask("T1", "Which?"), "input_required"),
+        (tool("T1", "auth_required", {"reason": "Which?"}), "auth_required"),
+    ],
+    ids=["a question", "authentication"],
+)
+async def test_a_pause_interrupts_the_run_and_its_answer_is_another_run(pause: list[Any], reason: str) -> None:
+    world = ScriptedRuntime([answer(pause), answer(text("Blue, then."))])
     asked = await world.play()
     task_id = asked.records[0].task_id
-    interrupt = {"id": task_id, "reason": "input_required", "message": "Which?"}
+    interrupt = {"id": task_id, "reason": reason, "message": "Which?"}
     for joins in (0, -1):
         assert asked.run(joins)[-1]["outcome"] == {"type": "interrupt", "interrupts": [interrupt]}
     answered = await world.play(task_id=task_id)

@@ -196,6 +196,7 @@ class Events:
 
 def test_an_event_has_its_id_before_its_data() -> None:
     assert sse_event(b"{}") == b"data: {}\r\n\r\n"
+    assert sse_event(b"{}", name="error") == b"event: error\r\ndata: {}\r\n\r\n"
     assert sse_event(b"{}", event_id="7-1", line_end="\n") == b"id: 7-1\ndata: {}\n\n"
 
 

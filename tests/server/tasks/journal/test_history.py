@@ -10,7 +10,7 @@ from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.tasks.journal.journal import earlier_transcripts
 from a2a_canvas.server.tasks.record import TaskRecord
 
-TOLD = [State.INPUT_REQUIRED, State.COMPLETED, State.CANCELED, State.FAILED, State.REJECTED]
+TOLD = [State.INPUT_REQUIRED, State.AUTH_REQUIRED, State.COMPLETED, State.CANCELED, State.FAILED, State.REJECTED]
 
 
 def task(task_id: str, owner: str = "ann", state: State = State.COMPLETED) -> TaskRecord:

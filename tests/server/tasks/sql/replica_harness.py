@@ -23,7 +23,7 @@ from a2a_canvas.server.tasks.sql.replica.lease import LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.tools.registry import TOOLS
+from a2a_canvas.tools.registry import SCRIPT_TOOLS
 from tests.database_fixtures import postgresql_url
 from tests.fakes import FakeLLM, Step, no_time, said
 
@@ -58,7 +58,7 @@ class Replica:
             store=self.backend.store,
             ownership=self.backend.ownership,
             llm=llm or self.llm,
-            tools=TOOLS,
+            tools=SCRIPT_TOOLS,
             now=lambda: datetime.now(UTC),
             new_id=lambda: str(uuid4()),
             sleep=no_time,

@@ -220,13 +220,18 @@ async def test_a_question_is_answered_on_any_replica_and_the_turn_goes_on_there(
 async def asked_on(replica: Replica) -> str:
     """A task on this replica that waits for input."""
     asked = await replica.send("Paint")
-    while (await replica.record(asked.snapshot.task_id)).state is not State.INPUT_REQUIRED:
+    while not (await replica.record(asked.snapshot.task_id)).state.paused:
         await until(asked, StatusChanged)
     return asked.snapshot.task_id
 
 
-async def test_a_question_is_answered_by_its_context_alone_on_any_replica(several) -> None:
-    a, b = await several.start(answer(ask("T1", "Which colour?"))), await several.start(answer(text("Blue it is.")))
+PAUSES = {"a question": ask("T1", "Which colour?"), "authentication": tool("T1", "auth_required", {"reason": "Log in"})}
+every_pause = pytest.mark.parametrize("pause", PAUSES.values(), ids=PAUSES)
+
+
+@every_pause
+async def test_a_question_is_answered_by_its_context_alone_on_any_replica(several, pause) -> None:
+    a, b = await several.start(answer(pause)), await several.start(answer(text("Blue it is.")))
     task_id = await asked_on(a)
     answered = await b.send("Blue")
     assert answered.snapshot.task_id == task_id
@@ -236,8 +241,9 @@ async def test_a_question_is_answered_by_its_context_alone_on_any_replica(severa
     assert (again.snapshot.task_id, again.snapshot.state) == (task_id, State.COMPLETED)
 
 
-async def test_so_it_is_when_the_replica_that_asked_is_gone(several) -> None:
-    a = await several.start(answer(ask("T1", "Which colour?")))
+@every_pause
+async def test_so_it_is_when_the_replica_that_asked_is_gone(several, pause) -> None:
+    a = await several.start(answer(pause))
     task_id = await asked_on(a)
     await a.stop()
     b = await several.start(answer(text("Blue it is.")))
