@@ -157,10 +157,10 @@ def test_each_delta_has_one_age_even_if_a_last_character_comes_later(cuts: tuple
     assert ages == [20.0, 10.0]
 
 
-@pytest.mark.parametrize(("begun", "live"), [(0, [1, 2]), (19, [2]), (20, [2])])
+@pytest.mark.parametrize(("begun", "live"), [(0, [10, 20]), (19, [20]), (20, [20])])
 def test_a_subscriber_reads_the_stamps_after_its_snapshot(begun: int, live: list[int]) -> None:
     reader = StampReader(begun)
-    assert [time for character in (stamp(1) + stamp(2))[begun:] for time in reader.read(character)] == live
+    assert [time for character in (stamp(10) + stamp(20))[begun:] for time in reader.read(character)] == live
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Notifications between replicas: a NOTIFY with each transaction (PostgreSQL), and a slow poll of the tables.
 
 The payload is JSON: ids of the tasks and of the contexts that were written, ids of the tasks with new inbox rows, ids
-of the tasks that the sender follows (with each heartbeat), and whether tasks were given up. The poll makes up for lost notifications; a payload that would be too long is sent
-empty, which means "anything may have changed".
+of the tasks that the sender follows (with each heartbeat), and whether tasks were given up. The poll makes up for lost
+notifications; a payload that would be too long is sent empty, which means "anything may have changed".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Several replicas on one PostgreSQL: who asks which of them makes no difference, and none of them is needed."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
 import pytest
@@ -20,7 +20,6 @@ from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery, list_position
 from a2a_canvas.server.tasks.record import Entry, fold
 from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
-from a2a_canvas.server.tasks.sql.journal.logs import NEVER
 from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import Ref
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
@@ -97,12 +96,18 @@ async def test_pieces_of_a_draft_are_committed_sooner_for_a_watcher_of_another_r
     a = await several.start(answer([*call[:-3], joining, *call[-3:], watching, end]), answer(text("Done.")))
     b = await several.start()
     a.backend.commits._interval = 60.0
+    marked, mark = asyncio.Event(), a.backend.journal.mark_followed
+
+    def mark_followed(task_ids: Iterable[str]) -> None:
+        mark(task_ids)
+        if task_ids:
+            marked.set()
+
+    a.backend.journal.mark_followed = mark_followed
     task_id = (await a.send("Write")).snapshot.task_id
     await joining.reached.wait()
     there = await joined(b, task_id)
-    log = a.backend.journal._running[task_id]
-    while log.followed_until == NEVER:
-        await asyncio.sleep(0.01)
+    await marked.wait()
     joining.release.set()
     await until(there, ArtifactChanged)
     assert not watching.release.is_set()
