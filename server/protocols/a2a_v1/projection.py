@@ -60,8 +60,7 @@ def to_task(record: TaskRecord, activated: ActivatedExtensions | None = None, *,
     ids = (record.task_id, record.context_id)
     task = pb.Task(id=record.task_id, context_id=record.context_id)
     turn = activated is not None and activated.turn
-    task.status.CopyFrom(_status(record.state, _shown(record.message, turn=turn), ids))
-    task.status.timestamp.FromDatetime(record.changed_at)
+    task.status.CopyFrom(_status(record.state, _shown(record.message, turn=turn), ids, record.changed_at))
     task.history.extend(to_message(message, *ids) for message in record.history)
     if artifacts:
         task.artifacts.extend(
@@ -85,8 +84,10 @@ def _shown(message: AgentMessage | None, *, turn: bool) -> AgentMessage | None:
     return message if message and (turn or message.of_tool or not message.label) else None
 
 
-def _status(state: State, message: AgentMessage | None, ids: tuple[str, str]) -> pb.TaskStatus:
+def _status(state: State, message: AgentMessage | None, ids: tuple[str, str], at: datetime | None) -> pb.TaskStatus:
     status = pb.TaskStatus(state=STATES[state])
+    if at:
+        status.timestamp.FromDatetime(at)
     if message:
         status.message.CopyFrom(to_message(message, *ids))
     return status
@@ -178,8 +179,7 @@ class TaskProjection:
 
     def _status_update(self, state: State, message: AgentMessage | None, entry: Entry) -> pb.TaskStatusUpdateEvent:
         update = pb.TaskStatusUpdateEvent(task_id=self._ids[0], context_id=self._ids[1])
-        update.status.CopyFrom(_status(state, message, self._ids))
-        update.status.timestamp.FromDatetime(entry.at)
+        update.status.CopyFrom(_status(state, message, self._ids, entry.at))
         label = {"label": True} if message and message.label else {}
         rejection = message.metadata.get(CANVAS) if message else None
         canvas = rejection if isinstance(rejection, dict) else {}
@@ -199,9 +199,7 @@ class TaskProjection:
         if self._as_json:
             return working_json(*self._ids, time, metadata)
         update = pb.TaskStatusUpdateEvent(task_id=self._ids[0], context_id=self._ids[1])
-        update.status.state = pb.TASK_STATE_WORKING
-        if time:
-            update.status.timestamp.FromDatetime(time)
+        update.status.CopyFrom(_status(State.WORKING, None, self._ids, time))
         update.metadata.update(metadata)
         return update
 

@@ -113,16 +113,14 @@ def check_content_encoding(header: str | None) -> Refusal | None:
 
 
 def check_version(header: str | None, target: str | None = None) -> Refusal | None:
-    """The A2A-Version header against the versions that the server speaks, and that of the target if it has one."""
+    """A2A-Version, of header or query, against the versions that the server speaks, and the target's if it has one."""
     if not re.fullmatch(r"(0\.3|1\.0)(\.[0-9]+)?", header or "0.3"):
         text = "This version of A2A is not supported; send A2A-Version: 1.0 or A2A-Version: 0.3"
         return Refusal(VersionNotSupportedError, text)
     declared = "0.3" if (header or "0.3").startswith("0") else "1.0"
     if target is None or declared == target:
         return None
-    declared_by = (
-        f"the header A2A-Version says {declared}" if header else "without the header A2A-Version it counts as 0.3"
-    )
+    declared_by = f"A2A-Version says {declared}" if header else "without the header A2A-Version it counts as 0.3"
     text = f"What is called belongs to A2A {target}, but {declared_by}; send A2A-Version: {target}"
     return Refusal(VersionNotSupportedError, text)
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +71,6 @@ class Guard:
         self._checking = asyncio.Lock()
         self._one_per_step = asyncio.Lock()
         self._rest_prefix = f"{rest_prefix}/"
-        self._rest_path = re.compile(rf"{re.escape(rest_prefix)}(?:/.*)?", re.DOTALL)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -121,7 +119,7 @@ class Guard:
             return await asyncio.to_thread(self._check, binding, scope, path, body)
 
     def _binding(self, method: str, path: str) -> ErrorForm | None:
-        if self._rest_path.fullmatch(path):
+        if f"{path}/".startswith(self._rest_prefix):
             return RestForm()
         return JsonRpcForm() if path == "/" and method not in ("GET", "HEAD") else None
 

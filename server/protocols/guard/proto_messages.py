@@ -4,8 +4,9 @@ Rules:
 1. A message is parsed once, by protobuf's own parser, and checked: a handler takes it as it is.
 2. protobuf's parser says in prose what it failed on. Which field that is, is found by parsing the fields one by one.
 3. Fields have their JSON names, with the index in a list.
-4. Unknown fields are ignored, for clients of a later minor version. An unknown name of an enum, bytes that are not
-   base64, or a truth value of a query that is none, the lenient parser would take for something else: they are refused.
+4. Unknown fields are ignored, for clients of a later minor version. An unknown name of an enum, a truth value for
+   an enum, bytes that are not base64, or a truth value of a query that is none, the lenient parser would take for
+   something else: they are refused.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _misread(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterato
     for field, _, given in _fields(params, descriptor):
         for index, value in _items(field, given):
             inner = _inner(field)
-            if field.enum_type and isinstance(value, str) and not _is_name(value, field.enum_type):
+            if field.enum_type and not _is_member(value, field.enum_type):
                 yield _path(field, index), f"Not one of {', '.join(field.enum_type.values_by_name)}."
             elif field.type == field.TYPE_BOOL and isinstance(value, str) and value.lower() not in ("true", "false"):
                 yield _path(field, index), "Not true or false."
@@ -116,8 +117,11 @@ def _inner(field: FieldDescriptor) -> Descriptor | None:
     return None if inner is None or inner.file.package.startswith("google.") else inner
 
 
-def _is_name(value: str, enum: EnumDescriptor) -> bool:
-    return value in enum.values_by_name or (value.isdecimal() and int(value) in enum.values_by_number)
+def _is_member(value: object, enum: EnumDescriptor) -> bool:
+    """Whether the JSON value is a name or a number of the enum, or null. Python takes a bool for a number."""
+    if isinstance(value, str):
+        return value in enum.values_by_name or (value.isdecimal() and int(value) in enum.values_by_number)
+    return value is None or (value in enum.values_by_number and not isinstance(value, bool))
 
 
 _PARTS = {a2a_pb2.Part: "content", a2a_v0_3_pb2.Part: "part"}

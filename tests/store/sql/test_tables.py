@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from sqlalchemy import Column, MetaData, String, Table, cast, select, text
+from sqlalchemy import Column, MetaData, Table, select, text
 
-from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import PackedText, _pack, _unpack
+from a2a_canvas.store.sql.database import Database, text_size
+from a2a_canvas.store.sql.tables import PACKED_AT_MOST, PackedText, pack, unpack
 from a2a_canvas.store.text.unicode import replace_unstorable
 from tests.database_fixtures import postgresql_url, sqlite_url
 
@@ -29,12 +29,18 @@ async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
     await opened.close()
 
 
-@given(st.text().map(replace_unstorable))
-@example(f"[{CHANGE},{CHANGE}]")
-def test_it_is_packed_if_that_is_shorter_and_read_as_it_was(given_text: str) -> None:
-    packed = _pack(given_text)
-    assert len(packed) <= len(given_text)
-    assert packed == given_text or _unpack(packed) == given_text
+@pytest.mark.parametrize("as_bytes", [True, False])
+@given(given_text=st.text().map(replace_unstorable))
+@example(given_text=f"[{CHANGE},{CHANGE}]")
+def test_it_is_packed_if_that_is_shorter_and_read_as_it_was(given_text: str, as_bytes: bool) -> None:
+    packed = pack(given_text, as_bytes=as_bytes)
+    assert packed == given_text or len(packed) < len(given_text.encode())
+    assert unpack(packed) == given_text
+
+
+def test_a_long_text_is_not_packed() -> None:
+    assert pack("a" * PACKED_AT_MOST, as_bytes=True) != "a" * PACKED_AT_MOST
+    assert pack("a" * (PACKED_AT_MOST + 1), as_bytes=True) == "a" * (PACKED_AT_MOST + 1)
 
 
 async def test_a_row_takes_less_and_reads_the_same(database: Database) -> None:
@@ -43,8 +49,8 @@ async def test_a_row_takes_less_and_reads_the_same(database: Database) -> None:
         await connection.execute(notes.insert(), {"note": page})
     async with database.read() as connection:
         assert await connection.scalar(select(notes.c.note)) == page
-        stored = await connection.scalar(select(cast(notes.c.note, String)))
-    assert len(stored) < len(page) / 8
+        stored = await connection.scalar(select(text_size(connection, notes.c.note)))
+    assert stored < len(page) / 8
 
 
 async def test_what_was_written_before_or_is_damaged_is_read_as_it_is(database: Database) -> None:

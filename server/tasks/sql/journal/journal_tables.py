@@ -38,9 +38,9 @@ tasks = Table(
     Column("resumptions", Integer, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),  # a request to its owner
     Column("snapshot", Integer, nullable=False),  # the generation of the three that follow
-    Column("head", Text, nullable=False),
-    Column("transcript", Text, nullable=False),
-    Column("artifacts", Text, nullable=False),
+    Column("head", PackedText, nullable=False),
+    Column("transcript", PackedText, nullable=False),
+    Column("artifacts", PackedText, nullable=False),
     Column("named", Text),  # the versions that `artifacts` names; null for none
     Index("tasks_by_owner", "owner", "changed_at", "task_id"),
     Index("tasks_by_state", "state", "replica"),

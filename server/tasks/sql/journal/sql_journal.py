@@ -43,7 +43,7 @@ from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.commit import COMMIT_TIMEOUT, GroupCommit
-from a2a_canvas.store.sql.database import Database, text_size
+from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents
 
 SIZE_BATCH = 4
@@ -330,18 +330,22 @@ class SqlJournal:
         """How many tasks of the page fit into `max_bytes`."""
         if query.max_bytes is None:
             return query.limit
-        shown = (tasks.c.artifacts, tasks.c.transcript) if query.artifacts else ()
-        size = text_size(connection, tasks.c.head) + sum(text_size(connection, text) for text in shown)
+        shown = (tasks.c.head, tasks.c.artifacts, tasks.c.transcript) if query.artifacts else (tasks.c.head,)
         named = tasks.c.named if query.artifacts else null()
         sizes: list[int] = []
-        # A few at a time: SQLite reads a text for its length.
-        found = await connection.stream(page.with_only_columns(size, named).limit(query.limit))
+        # A few at a time: a text is unpacked for its size.
+        found = await connection.stream(page.with_only_columns(named, *shown).limit(query.limit))
         async for several in found.partitions(SIZE_BATCH):
-            sizes += [own + sum(each.size for each in names_of_json(names)) for own, names in several]
+            sizes += [_size(names, texts) for names, *texts in several]
             if sum(sizes) > query.max_bytes:
                 break
         await found.close()
         return min(query.limit, count_fitting(sizes, query.max_bytes))
+
+
+def _size(names: str | None, texts: Iterable[str]) -> int:
+    """Bytes of a task: its texts, and what they name."""
+    return sum(len(text.encode()) for text in texts) + sum(each.size for each in names_of_json(names))
 
 
 def _number(record: TaskRecord) -> ScalarSelect[int]:

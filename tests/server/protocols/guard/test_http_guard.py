@@ -600,6 +600,21 @@ async def test_an_unknown_state_is_no_filter_that_lets_everything_through(params
     assert field in assert_rest_error(await ask("GET", f"/rest/tasks?{query}", V1))["message"]
 
 
+@pytest.mark.parametrize("state", [True, False, 99])
+async def test_a_state_that_is_no_state_of_a2a_is_refused_in_json(state: object) -> None:
+    error = assert_jsonrpc_error(await ask("POST", "/", V1, rpc("ListTasks", {"status": state})))
+    assert (error["code"], error["message"]) == (-32602, "Invalid params: check status")
+
+
+@pytest.mark.parametrize("role", [True, False])
+async def test_a_truth_value_is_no_role(role: bool) -> None:
+    message = {"messageId": "m-1", "role": role, "parts": [{"text": "x"}]}
+    error = assert_jsonrpc_error(await ask("POST", "/", V1, rpc("SendMessage", {"message": message})))
+    assert (error["code"], error["message"]) == (-32602, "Invalid params: check message.role")
+    body = json.dumps({"message": message}).encode()
+    assert "message.role" in assert_rest_error(await ask("POST", "/rest/message:send", V1, body))["message"]
+
+
 async def test_a_method_of_03_with_the_version_of_10_is_version_not_supported() -> None:
     for method in ("message/send", "message/stream", "tasks/get"):
         error = assert_jsonrpc_error(await ask("POST", "/", V1, rpc(method, {})))
