@@ -145,7 +145,8 @@ async def test_the_entries_of_tasks_that_have_ended_go_and_the_tasks_stay(databa
     await add_task(database, "behind", snapshot=20)
     pruned = await prune(database, Retention(5 * DAY), NOW, dry_run=False)
     assert pruned == PruneResult(journals=4, bytes=4 * 30)
-    assert await tasks_with_entries(database) == {"submitted", "working", "input-required", "young", "behind"}
+    not_ended = {state.value for state in State if not state.terminal}
+    assert await tasks_with_entries(database) == not_ended | {"young", "behind"}
     assert await count(database, tasks) == len(State) + 2
 
 
