@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from bench.client import COMPLETED, ClientError, Watcher, get_text, send, watch
-from bench.pace import SIZE, Order, stamps
+from bench.pace import SIZE, Order, StampReader, stamps
 
 SPREAD = 1.0
 """Seconds over which the turns start."""
@@ -32,24 +32,14 @@ class Crowd:
 
 
 class Ages:
-    """Records the age of each delta of one turn, in milliseconds.
-
-    A server may keep the last character of what it has, for the event that ends the text. So a delta has arrived when
-    all but its last character has: those are its nanoseconds.
-    """
+    """Records the age of each delta of one turn, in milliseconds."""
 
     def __init__(self, ages: list[float]) -> None:
         self._ages = ages
-        self._rest = ""
-        self._skip = 0
+        self._stamps = StampReader()
 
     def listen(self, text: str, at: int) -> None:
-        self._rest += text[self._skip :]
-        self._skip = max(0, self._skip - len(text))
-        while len(self._rest) >= SIZE - 1:
-            piece, self._rest = self._rest[:SIZE], self._rest[SIZE:]
-            self._skip = SIZE - len(piece)
-            self._ages.extend((at - produced) / NS_PER_MS for produced in stamps(piece.ljust(SIZE, "0")))
+        self._ages.extend((at - produced) / NS_PER_MS for produced in self._stamps.read(text))
 
 
 async def write(port: int, crowd: Crowd) -> list[float]:

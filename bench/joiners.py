@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import crowd
-from bench.client import ClientError, Listen, Watcher, send, subscribe, watch
+from bench.client import ClientError, Watcher, send, subscribe, watch
 from bench.crowd import Crowd
-from bench.pace import SIZE, Order
+from bench.pace import SIZE, Order, StampReader
 from bench.report import Check, Report
 from bench.servers import SHIPPED_FRAME_MS, Server, paced, running, theirs
 from bench.sse import StreamError
 
 FRAMES_MS = (SHIPPED_FRAME_MS, 0.0)
+Seen = Callable[[int, int], None]
+"""Called with each stamp that arrives, and the monotonic time in nanoseconds at which it did."""
 LATEST = 0.9
 """Subscribers join in this first share of the task's time."""
 
@@ -66,28 +68,28 @@ async def join(
     *,
     turn: bool,
     elsewhere: Server | None = None,
-    wrote: Listen | None = None,
-    read: Listen | None = None,
+    wrote: Seen | None = None,
+    read: Seen | None = None,
 ) -> Result:
     """Write one task and let the subscribers join.
 
     Args:
         turn: every other subscriber activates `turn:v1`.
         elsewhere: the server that they subscribe to, if it is not the one that runs the task.
-        wrote: called with every piece that the sender of the task gets.
-        read: called with every piece that a subscriber gets.
+        wrote: called with every stamp that the sender of the task gets.
+        read: called with every stamp that a subscriber gets live.
 
     Raises:
         ClientError: the sender of the task did not get the exact text.
     """
     await crowd.write(server.port, Crowd(1, Order(20, 100)))
-    writer = Watcher(wrote)
+    writer = _watcher(wrote)
     writing = asyncio.create_task(watch(server.port, send(plan.order), writer))
     await writer.begun.wait()
     whole = plan.order.count / plan.order.rate
     moments = random.Random(5)
     late = [moments.uniform(0, LATEST * whole) for _ in range(plan.subscribers)]
-    readers = [_Reader(turn=turn and number % 2 == 0, listen=read) for number in range(plan.subscribers)]
+    readers = [_Reader(turn=turn and number % 2 == 0, read=read) for number in range(plan.subscribers)]
     port = (elsewhere or server).port
     joining = (reader.join(port, writer.task_id, after) for reader, after in zip(readers, late, strict=True))
     faults = await asyncio.gather(*joining)
@@ -97,10 +99,24 @@ async def join(
     return Result(faults.count(""), [fault for fault in faults if fault], [reader.joined for reader in readers])
 
 
+def _watcher(seen: Seen | None) -> Watcher:
+    reader: StampReader | None = None
+
+    def listen(text: str, at: int) -> None:
+        nonlocal reader
+        if seen:
+            reader = reader or StampReader(watcher.first)
+            for stamp in reader.read(text):
+                seen(stamp, at)
+
+    watcher = Watcher(listen)
+    return watcher
+
+
 class _Reader:
-    def __init__(self, *, turn: bool, listen: Listen | None) -> None:
+    def __init__(self, *, turn: bool, read: Seen | None) -> None:
         self._turn = turn
-        self._watcher = Watcher(listen)
+        self._watcher = _watcher(read)
 
     @property
     def joined(self) -> int:

@@ -80,3 +80,27 @@ def stamps(text: str) -> Iterator[int]:
     if len(text) % SIZE:
         raise ValueError(f"{len(text)} characters are not a whole number of stamps")
     return (int(text[at : at + SIZE]) for at in range(0, len(text), SIZE))
+
+
+class StampReader:
+    """Reads the stamps of a text that arrives piece by piece.
+
+    A server may keep the last character of what it has, for the event that ends the text. So a stamp has arrived when
+    all but its last character has: those are its nanoseconds.
+
+    Args:
+        begun: the length of the text before the first piece. The stamp that it ends in is not read.
+    """
+
+    def __init__(self, begun: int = 0) -> None:
+        self._rest = ""
+        self._skip = -begun % SIZE
+
+    def read(self, text: str) -> Iterator[int]:
+        """The times that have arrived with this piece."""
+        self._rest += text[self._skip :]
+        self._skip = max(0, self._skip - len(text))
+        while len(self._rest) >= SIZE - 1:
+            piece, self._rest = self._rest[:SIZE], self._rest[SIZE:]
+            self._skip = SIZE - len(piece)
+            yield from stamps(piece.ljust(SIZE, "0"))

@@ -2,8 +2,9 @@
 
 Rule 1: staging never waits. What is staged in one step of the event loop is written in one transaction, because the
         work of all participants is collected in one step.
-Rule 2: `flush_soon` writes within `interval`; `flush_now` writes at once, with everything staged before. While one
-        transaction runs, the next one is staged.
+Rule 2: `flush_soon` writes within `interval`, and what is followed on another replica `FOLLOWED_INTERVAL` after the
+        previous transaction began; `flush_now` writes at once, with everything staged before. While one transaction
+        runs, the next one is staged.
 Rule 3: a transaction that fails for a transient reason is retried until it is committed, in the same order and with
         everything that was staged. It is given up if the replica has lost its lease, if the server stops and the
         database does not answer, and by rule 4.
@@ -32,6 +33,8 @@ _STOPPING = "this server is stopping"
 
 COMMIT_SPACING = 0.018
 """Seconds from the start of one transaction to the start of the next."""
+FOLLOWED_INTERVAL = 0.04
+"""Seconds from the start of one transaction to the start of the next, for drafts that another replica waits for."""
 COMMIT_TIMEOUT = 5.0
 """Seconds that a caller waits for its work to be committed."""
 RETRY_SECONDS = 0.2
@@ -124,6 +127,7 @@ class GroupCommit:
         self._failed = failed
         self._participants: list[Participant] = []
         self._due: asyncio.TimerHandle | None = None
+        self._begun = float("-inf")
         self._flush_requested = asyncio.Event()
         self._staged = 0
         self._committed = 0
@@ -138,11 +142,25 @@ class GroupCommit:
 
     # ----------------------------------------------------------------------- staging
 
-    def flush_soon(self) -> None:
-        """Write what is staged within `interval`."""
+    def flush_soon(self, *, followed: bool = False) -> None:
+        """Write what is staged within `interval`.
+
+        Args:
+            followed: another replica waits for it: it is written sooner (rule 2).
+        """
         self._staged += 1
-        if self._due is None and not self._flush_requested.is_set():
-            self._due = asyncio.get_running_loop().call_later(self._interval, self._flush_requested.set)
+        if self._flush_requested.is_set():
+            return
+        loop = asyncio.get_running_loop()
+        due = self._begun + FOLLOWED_INTERVAL if followed else loop.time() + self._interval
+        if self._due is None or due < self._due.when():
+            self._cancel_due()
+            self._due = loop.call_at(due, self._flush_requested.set)
+
+    def _cancel_due(self) -> None:
+        if self._due:
+            self._due.cancel()
+            self._due = None
 
     def flush_now(self) -> None:
         """Write what is staged at once."""
@@ -186,8 +204,7 @@ class GroupCommit:
         """
         self._stopping = True
         self._flush_requested.set()
-        if self._due:
-            self._due.cancel()
+        self._cancel_due()
         if self._task:
             # Cancelling a transaction in the middle would lose its connection.
             await asyncio.wait([self._task], timeout=0 if at_once else STOP_SECONDS)
@@ -209,12 +226,10 @@ class GroupCommit:
             if self._stopping:
                 return
             self._flush_requested.clear()
-            if self._due:
-                self._due.cancel()
-                self._due = None
-            begun = asyncio.get_running_loop().time()
+            self._cancel_due()
+            self._begun = asyncio.get_running_loop().time()
             await self._commit()
-            await asyncio.sleep(begun + self._spacing - asyncio.get_running_loop().time())
+            await asyncio.sleep(self._begun + self._spacing - asyncio.get_running_loop().time())
 
     async def _commit(self) -> None:
         staged, given_up = self._staged, self._given_up

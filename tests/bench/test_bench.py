@@ -5,7 +5,7 @@ import pytest
 from bench import cpu, crowd, edits, joiners, provider, sleeper, start, versions
 from bench.client import ClientError, Watcher
 from bench.cpu import Plan
-from bench.pace import PIECE, Order, stamp, stamps
+from bench.pace import PIECE, Order, StampReader, stamp, stamps
 from bench.quiet import Calibration, busy
 from bench.report import Check, Report, quantile
 from bench.servers import ours, paced, running, script, theirs
@@ -155,6 +155,12 @@ def test_each_delta_has_one_age_even_if_a_last_character_comes_later(cuts: tuple
     for begin, end in zip((0, *cuts), cuts, strict=False):
         listen(text[begin:end], 30_000_000)
     assert ages == [20.0, 10.0]
+
+
+@pytest.mark.parametrize(("begun", "live"), [(0, [10, 20]), (19, [20]), (20, [20])])
+def test_a_subscriber_reads_the_stamps_after_its_snapshot(begun: int, live: list[int]) -> None:
+    reader = StampReader(begun)
+    assert [time for character in (stamp(10) + stamp(20))[begun:] for time in reader.read(character)] == live
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import inspect
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
 from a2a_canvas.server.tasks.sql.replica.notifications import POLL_INTERVAL
 from a2a_canvas.server.tasks.sql.replica.sql_backend import LEASE_TIMING
-from a2a_canvas.store.sql.commit import COMMIT_SPACING, GroupCommit
+from a2a_canvas.store.sql.commit import COMMIT_SPACING, FOLLOWED_INTERVAL, GroupCommit
 from a2a_canvas.store.sql.database import READERS, WRITERS
 from tests.docs.pages import page, rows
 
@@ -29,6 +29,9 @@ def test_the_numbers_are_those_of_the_code() -> None:
         "connections of a server": str(READERS + WRITERS + 1),
         "transactions of a server for tasks and artifacts, at most": f"{1 / COMMIT_SPACING:.0f} a second",
         "a piece of a draft is written within": f"{interval * 1000:.0f} ms",
+        "of a task that is followed on another server (PostgreSQL)": (
+            f"{FOLLOWED_INTERVAL * 1000:.0f} ms after the previous transaction began"
+        ),
         "heartbeat of a server": f"every {LEASE_TIMING.heartbeat:.0f} s",
         "a lease expires after": f"{LEASE_TIMING.expiry:.0f} s",
         "poll of the tables, besides the notifications": f"every {POLL_INTERVAL:.0f} s",

@@ -204,6 +204,32 @@ async def test_what_is_staged_soon_is_written_without_anybody_waiting_for_it() -
     assert harness.one.durable == ["a"]
 
 
+async def test_what_another_replica_follows_is_written_at_once_after_a_pause(harness: CommitHarness) -> None:
+    harness.one.staged.append("a")
+    harness.commits.flush_soon()
+    harness.other.staged.append("b")
+    harness.commits.flush_soon(followed=True)
+    await harness.paper.written.wait()
+    assert harness.paper.transactions == [["a", "b"]]
+
+
+async def test_and_then_only_when_the_last_transaction_is_long_enough_ago(
+    harness: CommitHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "FOLLOWED_INTERVAL", 60.0)
+    harness.one.staged.append("a")
+    harness.commits.flush_now()
+    await harness.commits.flushed()
+    harness.paper.begun.clear()
+    for word in "bc":
+        harness.one.staged.append(word)
+        harness.commits.flush_soon(followed=True)
+        await asyncio.sleep(0)
+    assert not harness.paper.begun.is_set()
+    await harness.commits.flushed()
+    assert harness.paper.transactions == [["a"], ["b", "c"]]
+
+
 async def test_settled_waits_for_what_was_staged_before_and_not_for_what_comes_after(harness: CommitHarness) -> None:
     await harness.commits.flushed()
     harness.paper.gate.clear()

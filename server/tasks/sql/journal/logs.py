@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from a2a_canvas.server.agent.events import BlockStopped, LlmCallCompleted, ToolInputAdded, TurnEvent
 from a2a_canvas.server.tasks.journal.journal import ReadableLog
@@ -21,6 +21,8 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold, is_durable
 
 MIN_SAVED_CHARACTERS = 128 * 1024
 """Fewer characters of entries than this are not worth a saved record: about 280 deltas."""
+
+NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class TaskLog(ReadableLog):
         keys: deduplication keys of messages that are to be written.
         acknowledged: ids of the inbox rows of such messages.
         unwritable: its last entries cannot be written.
+        followed_until: another replica has subscribers of it, who wait for each commit.
         reading: held while new entries are read from the database.
     """
 
@@ -65,6 +68,7 @@ class TaskLog(ReadableLog):
         self._durable = record.generation
         self.unsaved_new = new
         self.unwritable = False
+        self.followed_until = NEVER
         self.keys: list[str] = []
         self.acknowledged: list[str] = []
         self._created = record if new else None

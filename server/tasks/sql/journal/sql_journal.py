@@ -8,7 +8,7 @@ Rule 2: every other task is read from the database: when it is asked for, and, f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ScalarSelect, Select, func, null, select, tuple_
@@ -48,6 +48,9 @@ from a2a_canvas.store.sql.version_contents import VersionContents
 
 SIZE_BATCH = 4
 """Tasks whose sizes are read together to find out how many fit into an answer."""
+
+FOLLOWED_FOR = timedelta(seconds=3)
+"""How long a task counts as followed on another replica, which says so every second."""
 
 
 class SqlJournal:
@@ -100,7 +103,7 @@ class SqlJournal:
         if any(durable):
             self._commits.flush_now()
         else:
-            self._commits.flush_soon()
+            self._commits.flush_soon(followed=log.followed_until > at)
 
     async def remember_message(self, key: str, task_id: str) -> None:
         log = self._require_running_here(task_id)
@@ -233,6 +236,18 @@ class SqlJournal:
         """Read what is new of everything that is followed, in case notifications were lost."""
         await self._tails.refresh_all()
         await self._contexts.refresh_all()
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """The tasks that other replicas run and this one follows."""
+        return tuple(task_id for task_id, record in self._tails.elsewhere.items() if not record.state.settled)
+
+    def mark_followed(self, task_ids: Iterable[str]) -> None:
+        """Other replicas follow these tasks: those that run here are committed sooner."""
+        until = self._now() + FOLLOWED_FOR
+        for task_id in task_ids:
+            if log := self._running.get(task_id):
+                log.followed_until = until
 
     # ---------------------------------------------------------------------- reading
 

@@ -34,6 +34,12 @@ class TaskTails:
     def get(self, task_id: str) -> TaskLog | None:
         return self._logs.get(task_id)
 
+    @property
+    def elsewhere(self) -> dict[str, TaskRecord]:
+        """The tasks that this replica does not run."""
+        logs = tuple(self._logs.items())
+        return {task_id: log.record for task_id, log in logs if not self._runs_here(task_id)}
+
     def add(self, log: TaskLog) -> TaskLog:
         self._logs[log.record.task_id] = log
         return log
@@ -72,8 +78,7 @@ class TaskTails:
 
     async def refresh_all(self) -> None:
         """Read the new entries of all tasks that have any."""
-        elsewhere = [log.record for task_id, log in tuple(self._logs.items()) if not self._runs_here(task_id)]
-        known = {record.task_id: record for record in elsewhere if not record.state.terminal}
+        known = {task_id: record for task_id, record in self.elsewhere.items() if not record.state.terminal}
         if known:
             query = select(tasks.c.task_id, tasks.c.generation)
             query = query.where(tasks_in((record.context_id, task_id) for task_id, record in known.items()))

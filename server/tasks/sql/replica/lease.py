@@ -110,8 +110,12 @@ class Lease:
         self._commits = 0
         self._mark_unsteady()
 
-    async def heartbeat(self) -> bool:
-        """Renew the lease; whether it was still held."""
+    async def heartbeat(self, followed: tuple[str, ...] = ()) -> bool:
+        """Renew the lease; whether it was still held.
+
+        Args:
+            followed: tasks of other replicas that are followed here; their replicas are notified.
+        """
         if not self.registered:
             await self.register()
         if self.exclusive:
@@ -121,6 +125,8 @@ class Lease:
             async with self._database.heartbeat() as connection:
                 ours = update(replicas).where(replicas.c.replica_id == replica).values(heartbeat_at=_NOW)
                 alive = (await connection.execute(ours)).rowcount == 1
+                if followed:
+                    await connection.run_sync(notify, Notification(followed=followed))
         except Unavailable:
             self._mark_unsteady()
             raise

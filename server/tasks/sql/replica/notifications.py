@@ -1,8 +1,8 @@
 """Notifications between replicas: a NOTIFY with each transaction (PostgreSQL), and a slow poll of the tables.
 
-The payload is JSON: ids of the tasks and of the contexts that were written, ids of the tasks with new inbox rows, and
-whether tasks were given up. The poll makes up for lost notifications; a payload that would be too long is sent
-empty, which means "anything may have changed".
+The payload is JSON: ids of the tasks and of the contexts that were written, ids of the tasks with new inbox rows, ids
+of the tasks that the sender follows (with each heartbeat), and whether tasks were given up. The poll makes up for lost
+notifications; a payload that would be too long is sent empty, which means "anything may have changed".
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Notification:
     Attributes:
         tasks, contexts: ids of those that were written.
         inboxes: ids of tasks with new inbox rows.
+        followed: ids of tasks of other replicas that the sender has subscribers of.
         given_up: tasks were given up, and can be taken over.
         everything: anything may have changed.
     """
@@ -45,11 +46,12 @@ class Notification:
     tasks: tuple[str, ...] = ()
     contexts: tuple[str, ...] = ()
     inboxes: tuple[str, ...] = ()
+    followed: tuple[str, ...] = ()
     given_up: bool = False
     everything: bool = False
 
     def payload(self) -> str:
-        fields = {"t": self.tasks, "c": self.contexts, "p": self.inboxes, "g": self.given_up}
+        fields = {"t": self.tasks, "c": self.contexts, "p": self.inboxes, "f": self.followed, "g": self.given_up}
         text = json.dumps({key: value for key, value in fields.items() if value}, separators=(",", ":"))
         return text if len(text.encode()) <= MAX_PAYLOAD_BYTES else "{}"
 
@@ -59,6 +61,7 @@ class Notification:
             _both(self.tasks, other.tasks),
             _both(self.contexts, other.contexts),
             _both(self.inboxes, other.inboxes),
+            _both(self.followed, other.followed),
             given_up=self.given_up or other.given_up,
             everything=self.everything or other.everything,
         )
@@ -67,8 +70,9 @@ class Notification:
     def of(payload: str) -> Notification:
         try:
             fields = json.loads(payload)
-            tasks, contexts, inboxes = (tuple(fields.get(key, ())) for key in "tcp")
-            return Notification(tasks, contexts, inboxes, given_up=bool(fields.get("g")), everything=not fields)
+            tasks, contexts, inboxes, followed = (tuple(fields.get(key, ())) for key in "tcpf")
+            given_up = bool(fields.get("g"))
+            return Notification(tasks, contexts, inboxes, followed, given_up=given_up, everything=not fields)
         except (ValueError, AttributeError, TypeError):
             return Notification(everything=True)  # sent by another program on our channel
 

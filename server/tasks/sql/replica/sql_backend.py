@@ -160,7 +160,7 @@ class SqlBackend:
         while True:
             await asyncio.sleep(self._lease.timing.heartbeat)
             try:
-                if await self._lease.heartbeat():
+                if await self._lease.heartbeat(self.journal.followed):
                     self._takeover_due.set()
                 elif not self.ownership.resigned:
                     self._on_lease_lost()
@@ -295,6 +295,7 @@ class SqlBackend:
             await self.journal.refresh_all()
         else:
             await self.journal.refresh(notification.tasks, notification.contexts)
+        self.journal.mark_followed(notification.followed)
         running = {task_id for _, task_id in self.journal.running}
         if self._runner and (notification.everything or running & set(notification.inboxes)):
             await self._inbox.deliver_pending(self._runner)

@@ -1,7 +1,7 @@
 """Several replicas on one PostgreSQL: who asks which of them makes no difference, and none of them is needed."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
 import pytest
@@ -88,6 +88,43 @@ def inputs(entries: list[Entry]) -> list[str]:
 def others(entries: list[Entry]) -> list[Entry]:
     """Those that are the same everywhere."""
     return [entry for entry in entries if not isinstance(entry.event, ToolInputAdded)]
+
+
+async def test_pieces_of_a_draft_are_committed_sooner_for_a_watcher_of_another_replica(several) -> None:
+    joining, watching = Hold(), Hold()
+    *call, end = write("T1", "One two three", cut=3)
+    a = await several.start(answer([*call[:-3], joining, *call[-3:], watching, end]), answer(text("Done.")))
+    b = await several.start()
+    a.backend.commits._interval = 60.0
+    marked, mark = asyncio.Event(), a.backend.journal.mark_followed
+
+    def mark_followed(task_ids: Iterable[str]) -> None:
+        mark(task_ids)
+        if task_ids:
+            marked.set()
+
+    a.backend.journal.mark_followed = mark_followed
+    task_id = (await a.send("Write")).snapshot.task_id
+    await joining.reached.wait()
+    there = await joined(b, task_id)
+    await marked.wait()
+    joining.release.set()
+    await until(there, ArtifactChanged)
+    assert not watching.release.is_set()
+    watching.release.set()
+    assert states(await rest(there))[-1] is State.COMPLETED
+
+
+async def test_a_replica_names_the_tasks_that_it_follows_while_they_run_elsewhere(several) -> None:
+    hold = Hold()
+    a = await several.start(answer(hold, text("Done.")))
+    b = await several.start()
+    here = await a.send("Wait")
+    there = await joined(b, here.snapshot.task_id)
+    assert (a.backend.journal.followed, b.backend.journal.followed) == ((), (here.snapshot.task_id,))
+    hold.release.set()
+    await rest(there)
+    assert b.backend.journal.followed == ()
 
 
 async def test_whatever_is_asked_about_a_task_is_answered_anywhere(several) -> None:
