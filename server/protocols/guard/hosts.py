@@ -115,7 +115,7 @@ def cors_options(origins: Sequence[str]) -> dict[str, Any]:
     return {
         "allow_origins": origins,
         "allow_methods": ("GET", "HEAD", "POST", "DELETE"),
-        "allow_headers": (VERSION_HEADER, *EXTENSIONS_HEADERS, "If-None-Match", "Last-Event-ID"),
+        "allow_headers": ("Authorization", VERSION_HEADER, *EXTENSIONS_HEADERS, "If-None-Match", "Last-Event-ID"),
         "expose_headers": (EXTENSIONS_HEADERS[0], "ETag"),
         "allow_private_network": True,  # the operator has named the origin
     }

@@ -22,6 +22,7 @@ def test_states_have_their_a2a_names() -> None:
         "submitted",
         "working",
         "input-required",
+        "auth-required",
         "completed",
         "canceled",
         "failed",

@@ -191,7 +191,15 @@ async def crossed() -> AsyncIterator[Served]:
 async def test_an_allowed_page_may_ask_for_anything_and_read_every_answer(
     crossed: Served, method: str, path: str, body: Any, status: int
 ) -> None:
-    headers = ["A2A-Version", "A2A-Extensions", "X-A2A-Extensions", "If-None-Match", "Last-Event-ID", "Content-Type"]
+    headers = [
+        "Authorization",
+        "A2A-Version",
+        "A2A-Extensions",
+        "X-A2A-Extensions",
+        "If-None-Match",
+        "Last-Event-ID",
+        "Content-Type",
+    ]
     preflight = {"Access-Control-Request-Method": method, "Access-Control-Request-Headers": ", ".join(headers).lower()}
     allowed = await crossed.http.options(path, headers={"Origin": PAGE, **preflight})
     assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (200, PAGE)
