@@ -2,8 +2,8 @@
 
 Rule 1: staging never waits. What is staged in one step of the event loop is written in one transaction, because the
         work of all participants is collected in one step.
-Rule 2: `flush_soon` writes within `interval`, and what is followed on another replica `FOLLOWED_INTERVAL` after the
-        previous transaction began; `flush_now` writes at once, with everything staged before. While one transaction
+Rule 2: `flush_soon` writes within `interval`, and what subscribers wait for `FOLLOWED_INTERVAL` after the previous
+        transaction began; `flush_now` writes at once, with everything staged before. While one transaction
         runs, the next one is staged.
 Rule 3: a transaction that fails for a transient reason is retried until it is committed, in the same order and with
         everything that was staged. It is given up if the replica has lost its lease, if the server stops and the
@@ -33,8 +33,10 @@ _STOPPING = "this server is stopping"
 
 COMMIT_SPACING = 0.018
 """Seconds from the start of one transaction to the start of the next."""
+INTERVAL = 0.2
+"""Seconds that a piece of a draft may wait. The shorter, the more pages: each costs more than the text in it."""
 FOLLOWED_INTERVAL = 0.04
-"""Seconds from the start of one transaction to the start of the next, for drafts that another replica waits for."""
+"""Seconds from the start of one transaction to the start of the next, for drafts that subscribers wait for."""
 COMMIT_TIMEOUT = 5.0
 """Seconds that a caller waits for its work to be committed."""
 RETRY_SECONDS = 0.2
@@ -114,7 +116,7 @@ class GroupCommit:
         database: Database,
         lost: Callable[[], None],
         failed: Callable[[str, Exception], None],
-        interval: float = 0.1,
+        interval: float = INTERVAL,
         spacing: float = COMMIT_SPACING,
     ) -> None:
         self.commits = 0
@@ -146,7 +148,7 @@ class GroupCommit:
         """Write what is staged within `interval`.
 
         Args:
-            followed: another replica waits for it: it is written sooner (rule 2).
+            followed: subscribers wait for its commit: it is written sooner (rule 2).
         """
         self._staged += 1
         if self._flush_requested.is_set():

@@ -86,6 +86,10 @@ class ContextTails:
         cursor = Cursor(tail)
         return ContextSubscription(await self._snapshot(context_id), cursor)
 
+    def follows(self, context_id: str) -> bool:
+        """Whether the context has a subscriber here."""
+        return replace_unstorable(context_id) in self._tails
+
     async def refresh(self, context_ids: Iterable[str]) -> None:
         """Read the new changes of these contexts."""
         for context_id in context_ids:

@@ -103,7 +103,9 @@ class SqlJournal:
         if any(durable):
             self._commits.flush_now()
         else:
-            self._commits.flush_soon(followed=log.followed_until > at)
+            # Subscribers of the context, here or elsewhere, and those of the task elsewhere see only what is committed.
+            awaited = log.followed_until > at or self._contexts.follows(log.newest.context_id)
+            self._commits.flush_soon(followed=awaited)
 
     async def remember_message(self, key: str, task_id: str) -> None:
         log = self._require_running_here(task_id)
