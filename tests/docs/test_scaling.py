@@ -29,7 +29,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         "connections of a server": str(READERS + WRITERS + 1),
         "transactions of a server for tasks and artifacts, at most": f"{1 / COMMIT_SPACING:.0f} a second",
         "a piece of a draft is written within": f"{interval * 1000:.0f} ms",
-        "of a task that is followed on another server (PostgreSQL), or whose context is followed (`/artifacts/…/events`)": (
+        "of a task that is followed on another server, or whose context is followed": (
             f"{FOLLOWED_INTERVAL * 1000:.0f} ms after the previous transaction began"
         ),
         "heartbeat of a server": f"every {LEASE_TIMING.heartbeat:.0f} s",

@@ -61,7 +61,7 @@ async def on_postgresql(folder: Path) -> AsyncIterator[Make]:
 @asynccontextmanager
 async def _in(url: str) -> AsyncIterator[Make]:
     database = Database(url)
-    open_commits: list[GroupCommit] = []
+    opened: list[tuple[GroupCommit, SqlJournal]] = []
     async with database.write() as connection:
         await connection.run_sync(metadata.create_all)
 
@@ -75,15 +75,17 @@ async def _in(url: str) -> AsyncIterator[Make]:
         commits.join(lease)
         await lease.register()
         commits.start()
-        open_commits.append(commits)
         versions = SqlArtifactStore(database, commits, lease).version_contents
         journal = PromptJournal(database, commits, lease, versions, _notify, now)
         commits.join(journal)
+        opened.append((commits, journal))
         return journal
 
     async def close() -> None:
-        while open_commits:
-            await open_commits.pop().stop()
+        while opened:
+            commits, journal = opened.pop()
+            await commits.stop()
+            await journal.stop()
 
     try:
         yield make

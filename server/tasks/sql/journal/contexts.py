@@ -50,6 +50,8 @@ class _Position(NamedTuple):
 
 
 NO_POSITION = _Position(None, 0)
+STOP_SECONDS = 0.5
+"""Seconds that a read has left when the server stops."""
 
 
 class _Tail(Log[ContextEntry]):
@@ -116,11 +118,13 @@ class ContextTails:
             reading.add_done_callback(self._reading.discard)
 
     async def stop(self) -> None:
-        """Stop reading."""
-        for reading in self._reading:
-            reading.cancel()
+        """Stop reading. A read that is cancelled while it connects leaves its connection open: it may end first."""
         if self._reading:
-            await asyncio.wait(self._reading)
+            _, late = await asyncio.wait(self._reading, timeout=STOP_SECONDS)
+            for reading in late:
+                reading.cancel()
+            if late:
+                await asyncio.wait(late)
 
     def fail(self, error: Exception) -> None:
         for tail in tuple(self._tails.values()):
