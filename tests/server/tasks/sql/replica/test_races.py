@@ -212,8 +212,8 @@ async def test_whoever_follows_a_task_on_the_replica_that_takes_it_over_sees_it_
     await a.crash()
     async with asyncio.timeout(SOON):
         entries = await rest(there)
-    first = there.snapshot.generation + 1
-    assert [entry.generation for entry in entries] == [*range(first, first + len(entries))]
+    order = [(entry.epoch, entry.generation) for entry in entries]  # with gaps: pieces of a call's input are not stored
+    assert order == sorted(set(order))
     assert entries[-1].event.state is State.COMPLETED
     b.backend._listener.start()
 
