@@ -12,11 +12,12 @@ from tests.server.faults.fault_scripts import CANCELED, WORKING, Json
 from tests.server.faults.observed_task import ObservedTask
 from tests.server.faults.server_processes import PATIENCE, server_group, with_tables
 
-WRITTEN = "As far as it has come"
+WRITTEN, SEEN = "As far as it has come.", "As far as it has come"
+"""What the model has written; its last character waits for the piece that closes the version."""
 INSIDE: list[tuple[list[Json], Callable[[ObservedTask], object]]] = [
     ([], lambda told: told.state == WORKING),
     ([START, *speaks("Let me")], lambda told: "text_delta" in told.kinds),
-    ([START, *writes(WRITTEN)], lambda told: told.texts.get("doc") == WRITTEN),
+    ([START, *writes(WRITTEN)], lambda told: told.texts.get("doc") == SEEN),
 ]
 """What the model has said of an answer without an end, and what of that its watchers have seen."""
 
@@ -39,6 +40,7 @@ async def test_a_cancel_elsewhere_ends_the_models_answer_wherever_it_is(tmp_path
                 await call.left.wait()
                 assert (await stream.rest()).state == CANCELED
             told.begin(await owner.task(told.task_id))
+        assert told.texts == {"doc": SEEN}
         (version,) = (await other.get(f"/artifacts/{told.context_id}/doc/versions"))["versions"]
         assert (version["number"], version["incomplete"]) == (1, True)
         assert api.calls.empty()
