@@ -109,6 +109,8 @@ async def read_contents(
 ) -> dict[str, Contents]:
     """The contents of the versions that rows of tasks or pages name, by context; without those that were pruned."""
     names = {(row.context_id, each.artifact_id, each.number) for row in rows for each in names_of_json(row.named)}
+    if not names:
+        return {}
     keys = {name: VersionKey.of(*name) for name in names}
     read = await versions.read(connection, {*keys.values()})
     found: dict[str, dict[tuple[str, int], Content]] = defaultdict(dict)
