@@ -30,7 +30,8 @@ async def database_command(action: str, given: Mapping[str, Any], out: TextIO, *
     settings = load(given)
     if settings.database == "memory":
         raise DatabaseError("--database memory stores nothing: name the file or the server that the command is for.")
-    async with open_database(settings.database, shared=action == "check", new=action == "upgrade") as database:
+    reads = action == "check" or (action == "prune" and dry_run)
+    async with open_database(settings.database, shared=reads, new=action == "upgrade") as database:
         out.write(await _done(action, settings, database, dry_run=dry_run) + "\n")
     return 0
 
