@@ -44,8 +44,8 @@ async def database_command(options: argparse.Namespace, out: TextIO) -> int:
     settings = load(given_options(options))
     if settings.database == "memory":
         raise DatabaseError("--database memory stores nothing: name the file or the server that the command is for.")
-    action = options.action
-    async with open_database(settings.database, shared=action == "check", new=action == "upgrade") as database:
+    reads = options.action == "check" or (options.action == "prune" and options.dry_run)
+    async with open_database(settings.database, shared=reads, new=options.action == "upgrade") as database:
         out.write(await _done(options, settings, database) + "\n")
     return 0
 

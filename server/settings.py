@@ -30,6 +30,7 @@ ALL_ADDRESSES = ("0.0.0.0", "::", "")
 MAX_DAYS = 36_500
 """The longest retention."""
 
+PATH_FORM = "a file such as ./my.db"
 SQLITE_FORM = "sqlite:///FILE"
 POSTGRESQL_FORM = "postgresql://USER:PASSWORD@HOST/DATABASE"
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
@@ -63,8 +64,8 @@ class Settings(BaseSettings):
     model: str | None = Field(None, description="a model's name, 'rehearsal' or 'script:FILE.yaml'")
     database: str = Field(
         "sqlite:///a2a-canvas.db",
-        description="the database of tasks and artifacts: 'sqlite:///FILE', 'postgresql://USER:PASSWORD@HOST/DATABASE' "
-        "or 'memory'",
+        description="the database of tasks and artifacts: a SQLite file such as './my.db' or 'sqlite:///FILE', "
+        "'postgresql://USER:PASSWORD@HOST/DATABASE' or 'memory'",
     )
     keep_journals: float = Field(
         1, gt=0, le=MAX_DAYS, description="days to keep the streamed events of a finished task; the task itself stays"
@@ -137,8 +138,10 @@ class Settings(BaseSettings):
                 return _sqlite_url(value)
             case "postgresql" | "postgres":
                 return _postgresql_url(value)
+            case _ if _is_path(value):
+                return f"sqlite:///{Path(value).expanduser()}"
             case _:
-                raise ValueError(f"must be memory, {SQLITE_FORM} or {POSTGRESQL_FORM}")
+                raise ValueError(f"must be memory, {PATH_FORM}, {SQLITE_FORM} or {POSTGRESQL_FORM}")
 
     _known_thinking = field_validator("thinking")(_one_of("auto", "off"))
     _known_outcome = field_validator("on_disconnect")(_one_of("continue", "cancel"))
@@ -207,6 +210,12 @@ def authority(host: str, port: int) -> str:
 
 def _split_names(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def _is_path(value: str) -> bool:
+    """Whether a database is named by the path of its file. A word alone is more likely a misspelt `memory`, and what
+    has one of these characters a misspelt address, whose password must not become the name of a file."""
+    return bool(re.fullmatch(r"[^:@?#]*(/|[^/]\.)[^:@?#/]+", value))
 
 
 def _sqlite_url(url: str) -> str:

@@ -21,12 +21,13 @@ from typing import Any
 from sqlalchemy import Row, Select, and_, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.agent.events import AgentMessage, State, Transcript
+from a2a_canvas.server.agent.events import AgentMessage, State, Transcript, UserMessage
 from a2a_canvas.server.tasks.codec import (
     NO_CONTENTS,
     Contents,
     artifacts_of_json,
     entries_of_json,
+    first_message_of_json,
     names_of_json,
     record_of_json,
     transcript_of_json,
@@ -108,6 +109,8 @@ async def read_contents(
 ) -> dict[str, Contents]:
     """The contents of the versions that rows of tasks or pages name, by context; without those that were pruned."""
     names = {(row.context_id, each.artifact_id, each.number) for row in rows for each in names_of_json(row.named)}
+    if not names:
+        return {}
     keys = {name: VersionKey.of(*name) for name in names}
     read = await versions.read(connection, {*keys.values()})
     found: dict[str, dict[tuple[str, int], Content]] = defaultdict(dict)
@@ -176,6 +179,28 @@ async def fold_for_list(task: TaskRows) -> TaskRecord:
             message=AgentMessage(f"{row.task_id}-unreadable", str(error)),
             generation=row.generation,
         )
+
+
+async def read_heads(
+    connection: AsyncConnection, context_id: str, owner: str, task_ids: Iterable[str]
+) -> dict[str, str]:
+    """The heads of an owner's tasks, of those in a context that are named, by their ids."""
+    ids, found = [*dict.fromkeys(task_ids)], dict[str, str]()
+    query = select(tasks.c.task_id, tasks.c.head).where(tasks.c.context_id == context_id, tasks.c.owner == owner)
+    for first in range(0, len(ids), TASKS_PER_QUERY):
+        some = query.where(tasks.c.task_id.in_(ids[first : first + TASKS_PER_QUERY]))
+        found |= {task_id: head for task_id, head in await connection.execute(some)}
+    return found
+
+
+async def decode_first_messages(heads: Mapping[str, str]) -> dict[str, UserMessage]:
+    """The messages that began tasks, without those that cannot be decoded."""
+    found = {}
+    for task_id, head in heads.items():
+        await asyncio.sleep(0)
+        with suppress(Exception):
+            found[task_id] = first_message_of_json(head)
+    return found
 
 
 def decode_transcripts(texts: Mapping[str, str]) -> tuple[Transcript, ...]:
