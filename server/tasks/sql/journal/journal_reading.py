@@ -34,7 +34,7 @@ from a2a_canvas.server.tasks.codec import (
 )
 from a2a_canvas.server.tasks.errors import TaskNotFound, Unreadable
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, task_contexts, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import page_entries, pages, task_contexts, tasks
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import VersionKey
@@ -145,7 +145,7 @@ async def fold_task(task: TaskRows) -> TaskRecord:
     try:
         record, count = _snapshot(task.row, task.contents), 0
         for page in task.pages:
-            for entry in entries_of_json(page.epoch, page.entries, task.contents):
+            for entry in entries_of_json(page.epoch, page_entries(page), task.contents):
                 record, count = fold(record, entry), count + 1
                 if count % FOLD_SLICE == 0:
                     await asyncio.sleep(0)
@@ -259,7 +259,7 @@ def decode_entries(page: Any, contents: Contents) -> list[Entry]:
         Unreadable: they cannot be decoded.
     """
     try:
-        return list(entries_of_json(page.epoch, page.entries, contents))
+        return list(entries_of_json(page.epoch, page_entries(page), contents))
     except Exception as error:
         raise Unreadable(page.task_id) from error
 
