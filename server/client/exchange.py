@@ -263,8 +263,8 @@ async def converse(
 
     Args:
         extensions: activated if the card lists them.
-        take: shows each response; all that it says, if left out. Not called if `invocation.json`: then each response
-            is printed as one line.
+        take: shows each response, unless `invocation.json`: then it has been printed as one line. All that a response
+            says is shown if this is left out.
 
     Raises:
         ClientError: it failed; with the task, and what to do next, once the server has named it. How the task ended is
@@ -396,11 +396,10 @@ class _Conversation:
             self._say(BROKE_OFF)
         if self._invocation.json:
             json_line(self._invocation.out, MessageToDict(response))
-        else:
-            self._take_shown(response, self.seen)
+        self._take_shown(response, self.seen)
 
     def _show(self, response: pb.StreamResponse, seen: SeenTask) -> None:
-        for event in events(response, seen):
+        for event in () if self._invocation.json else events(response, seen):
             self._invocation.screen.show(event)
 
     def _say(self, text: str) -> None:

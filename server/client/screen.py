@@ -246,7 +246,7 @@ class StyledPaper:
     def _print(self, text: str) -> None:
         if text.strip() or (text and not _is_markdown(self._name)):
             shown = _styled(text, self._name)
-            self._console.print(*self._gap(), _Block(shown) if _is_markdown(self._name) else shown, sep="\n")
+            self._console.print(*self._gap(), _StyledLines(shown) if _is_markdown(self._name) else shown, sep="\n")
             self._printed = True
 
     def _gap(self) -> list[RenderableType]:
@@ -261,7 +261,7 @@ class StyledPaper:
     def _view(self) -> RenderableType:
         rows: list[RenderableType] = []
         if self._open.strip():
-            rows = [*self._gap(), _Block(_styled(self._open[-_PREVIEW:], self._name), whole=False)]
+            rows = [*self._gap(), _StyledLines(_styled(self._open[-_PREVIEW:], self._name), whole=False)]
         if self._label:
             text = Text(self._label, "dim", no_wrap=True, overflow="ellipsis")
             rows.append(Spinner("dots", text, style="dim"))
@@ -269,7 +269,7 @@ class StyledPaper:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _StyledLines:
     """A passage without blank lines around it; or its last lines, as many as fit on the screen above the status."""
 
     shown: RenderableType

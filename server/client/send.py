@@ -55,7 +55,7 @@ async def say(invocation: Invocation, message: pb.Message, output: str = "") -> 
 
     def take(response: pb.StreamResponse, seen: SeenTask) -> None:
         contents(made, response)
-        for event in () if invocation.quiet else events(response, seen):
+        for event in () if invocation.quiet or invocation.json else events(response, seen):
             invocation.screen.show(event)
 
     async with connection.connected(invocation.url, invocation.headers) as (http, card):
