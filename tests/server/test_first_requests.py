@@ -1,6 +1,6 @@
 """What newcomers ask for first, in a fitting conversation each, over the whole agent with the rehearsal model.
 
-Beside each request stands the check that decides whether it got what it asks for. The score is printed (`pytest -s`).
+Beside each request stands the check that decides whether it got what it asks for. The score is printed.
 """
 
 from __future__ import annotations
@@ -88,6 +88,11 @@ def one_sentence(*patterns: str) -> Check:
     )
 
 
+def keeps(got: Outcome) -> bool:
+    """Whether the document begins as before."""
+    return got.new.startswith(got.old.rstrip())
+
+
 def runs(program: str) -> bool:
     """Whether a program and its tests pass."""
     return subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
@@ -111,8 +116,10 @@ def paragraphs(text: str) -> list[str]:
 
 def second_is_shorter(got: Outcome) -> bool:
     old, new = paragraphs(got.old), paragraphs(got.new)
-    return len(new) == len(old) and [a != b for a, b in zip(old, new, strict=True)].index(True) == 1 and (
-        0 < words(new[1]) < words(old[1]) and old[2:] == new[2:]
+    return (
+        len(new) == len(old)
+        and [a != b for a, b in zip(old, new, strict=True)].index(True) == 1
+        and (0 < words(new[1]) < words(old[1]) and old[2:] == new[2:])
     )
 
 
@@ -148,15 +155,27 @@ FIRST_REQUESTS: list[tuple[str, Check] | tuple[str, Check, list[str]]] = [
         lambda got: "def add" in got.new and runs(got.new),
     ),
     ("write a project proposal for a community garden", has("garden", "cost", "March")),
-    ("add a conclusion", lambda got: got.new.startswith(got.old.rstrip()) and has("## Conclusion\n\n.{60}")(got), [BLOG]),
-    ("add a section on safety", lambda got: got.new.startswith(got.old.rstrip()) and has("## Safety\n\n- ")(got), [BLOG]),
+    (
+        "add a conclusion",
+        lambda got: got.new.startswith(got.old.rstrip()) and has("## Conclusion\n\n.{60}")(got),
+        [BLOG],
+    ),
+    (
+        "add a section on safety",
+        lambda got: got.new.startswith(got.old.rstrip()) and has("## Safety\n\n- ")(got),
+        [BLOG],
+    ),
     (
         "add two more items to the list",
         lambda got: got.new.count("- [ ]") == got.old.count("- [ ]") + 2,
         [LIST],
     ),
     ("make it shorter", lambda got: 20 < words(got.new) < 0.7 * words(got.old), [BLOG]),
-    ("make it longer", lambda got: got.new.startswith(got.old.rstrip()) and words(got.new) > words(got.old) + 20, [BLOG]),
+    (
+        "make it longer",
+        lambda got: got.new.startswith(got.old.rstrip()) and words(got.new) > words(got.old) + 20,
+        [BLOG],
+    ),
     (
         "make it more formal",
         lambda got: has("\nDear ", "I would like")(got) and not re.search("n't|I'm|Hi ", got.new),
@@ -175,7 +194,11 @@ FIRST_REQUESTS: list[tuple[str, Check] | tuple[str, Check, list[str]]] = [
     ),
     ("number the headings", has("^# The", r"\n## 1\. ", r"\n## 2\. ", r"\n## 4\. "), [BLOG]),
     ("undo that", lambda got: got.new.startswith("# Rain\n") != got.old.startswith("# Rain\n"), [HAIKU, "upper case"]),
-    ("redo", lambda got: got.new.startswith("# RAIN\n") and got.old.startswith("# Rain\n"), [HAIKU, "upper case", "undo that"]),
+    (
+        "redo",
+        lambda got: got.new.startswith("# RAIN\n") and got.old.startswith("# Rain\n"),
+        [HAIKU, "upper case", "undo that"],
+    ),
     (
         "go back to version 1",
         lambda got: got.new.startswith("# Rain\n") and got.old.startswith("# Wet"),
@@ -223,18 +246,23 @@ async def outcome(served: Served, request: str, earlier: list[str]) -> Outcome:
     return Outcome(before, after, written, said(task.status).replace(NOTICE, "").strip())
 
 
-async def test_forty_first_requests_get_what_they_ask_for(served: Served) -> None:
-    failed = []
-    for request, check, *earlier in FIRST_REQUESTS:
-        got = await outcome(served, request, *(earlier or [[]]))
-        try:
-            passed = bool(check(got))
-        except (AssertionError, LookupError, SyntaxError, ValueError, sqlite3.Error) as error:
-            passed = False
-            print(f"{request}: {error!r}")
-        if not passed:
-            failed.append(request)
-            print(f"{request}: {got}")
+async def why_not(served: Served, request: str, check: Check, earlier: list[str]) -> str:
+    """Why a request does not get what it asks for; empty if it does."""
+    got = await outcome(served, request, earlier)
+    try:
+        return "" if check(got) else f"{request}: {got}"
+    except (LookupError, SyntaxError, ValueError, sqlite3.Error) as error:
+        return f"{request}: {error!r}"
+
+
+async def test_forty_first_requests_get_what_they_ask_for(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = [
+        reason
+        for request, check, *earlier in FIRST_REQUESTS
+        if (reason := await why_not(served, request, check, earlier[0] if earlier else []))
+    ]
     score = len(FIRST_REQUESTS) - len(failed)
-    print(f"First requests: {score} of {len(FIRST_REQUESTS)} get what they ask for.")
-    assert (len(FIRST_REQUESTS), score) == (40, 40), failed
+    with capsys.disabled():
+        sys.stdout.write(f"First requests: {score} of {len(FIRST_REQUESTS)} get what they ask for.\n")
+    assert len(FIRST_REQUESTS) == 40
+    assert failed == []

@@ -236,8 +236,8 @@ def _quoted(text: str, span: Span, new: str) -> tuple[str, str]:
 
 def _difference(old: JsonObject, new: JsonObject) -> str:
     """What was changed between two versions, in a sentence or two."""
-    texts = [_text_part(document).get("text", "").splitlines() for document in (old, new)]
-    lines = list(difflib.unified_diff(*texts, n=0, lineterm=""))[2:]
+    before, after = (_text_part(document).get("text", "").splitlines() for document in (old, new))
+    lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]
     added, removed = ([line[1:].strip() for line in lines if line[0] == sign and line[1:].strip()] for sign in "+-")
     versions = f"Version {new['version']} of “{name_of(new)}” against version {old['version']}"
     counts = f"{versions}: lines new {len(added)}, gone {len(removed)}"

@@ -33,10 +33,9 @@ from a2a_canvas.server.agent.model import (
     ToolResult,
     ToolUse,
 )
-from a2a_canvas.server.agent.models.script.rules import ScriptRound, ScriptRule
+from a2a_canvas.server.agent.models.script.rules import ScriptDocument, ScriptRound, ScriptRule
 from a2a_canvas.server.agent.models.script.values import Groups, fill
 from a2a_canvas.tools.ask_user import PAUSING
-
 
 _NOTE: Final = re.compile(r'\[The user is looking at artifact (?P<id>"(?:[^"\\\n]|\\.)*")[^\n]*\]')
 _JOINT: Final = re.compile(r"[,;:]|(?<!\w)(?:and|und|y|et)(?!\w)", re.IGNORECASE)
@@ -155,7 +154,7 @@ def _matched(
 
 def _joined(rules: Sequence[ScriptRule], rule: ScriptRule, text: str) -> tuple[ScriptRound, ...]:
     """The rounds of a rule; its first one also writes what the rules for the other parts of the message write."""
-    found = {id(rule): ((), {})}
+    found: dict[int, tuple[tuple[ScriptDocument, ...], Groups]] = {id(rule): ((), {})}
     for part in _JOINT.split(text):
         other, groups = next(((r, g) for r in rules if (g := r.match.groups(part, "")) is not None), (rule, None))
         if other.together and groups is not None:

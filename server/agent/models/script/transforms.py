@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 from a2a_canvas.server.agent.models.script.values import Groups, capital, fill
@@ -98,8 +100,10 @@ def _shorter_block(block: str) -> str:
 
 def _compact(passage: Passage) -> str | None:
     """JSON in one line; of a program no comments."""
-    if passage.language == "json" and passage.whole:
-        return json.dumps(json.loads(passage.text), ensure_ascii=False)
+    if passage.language == "json":
+        with suppress(ValueError, RecursionError):
+            return json.dumps(json.loads(passage.text), ensure_ascii=False)
+        return None
     return re.sub(r'^[ \t]*(?:"""(?:[^"]|"(?!""))*"""|(?:#|//|--)[^\n]*|<!--.*?-->)\n+', "", passage.text, flags=re.M)
 
 
@@ -139,7 +143,7 @@ def _marked(mark: re.Match[str], step: int, text: str) -> str:
     return re.sub(r"\[[xX]\]", "[ ]", form) + text
 
 
-_NUMBERS: Final = "no one two three four five six seven eight nine ten".split()
+_NUMBERS: Final = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 
 def _number(groups: Groups) -> int:
@@ -279,7 +283,9 @@ class NamedPassage:
         """Where it is in a document; None if there is none."""
         sections = list(_sections(text))
         if self.title:
-            return next((span for span in sections if self.title.casefold() in span.of(text).split("\n")[0].lower()), None)
+            return next(
+                (span for span in sections if self.title.casefold() in span.of(text).split("\n")[0].lower()), None
+            )
         found = sections if self.unit == "section" else [Span(*hit.span()) for hit in _UNITS[self.unit].finditer(text)]
         return found[self.index] if -len(found) <= self.index < len(found) else None
 
@@ -287,10 +293,11 @@ class NamedPassage:
 def without(text: str, span: Span) -> Span:
     """The range to delete so that no blank lines and no rule between slides are left over with a passage."""
     before, after = text[: span.start], text[span.end :]
-    if after.strip():
-        return Span(span.start, len(text) - len(after.lstrip("\n")) if before.endswith("\n") or not before else span.end)
-    kept = re.sub(r"(?:\n\s*-{3,})?\s*\Z", "", before)
-    return Span(len(kept) + 1 if kept and before[len(kept) :].startswith("\n") else len(kept), len(text))
+    if not after.strip():
+        kept = re.sub(r"(?:\n\s*-{3,})?\s*\Z", "", before)
+        return Span(min(len(before), len(kept) + bool(kept)), len(text))
+    begins_line = not before or before.endswith("\n")
+    return Span(span.start, len(text) - len(after.lstrip("\n")) if begins_line else span.end)
 
 
 def named_passage(message: str, groups: Groups) -> NamedPassage | None:
@@ -308,5 +315,5 @@ def _sections(text: str) -> Iterator[Span]:
     """From each heading of the sections' level to the next; a title alone begins none."""
     headings, top = _headings(text)
     starts = [hit.start() for hit, level in headings if level == top]
-    ends = [*starts[1:], len(text)]
-    return (Span(start, end) for start, end in zip(starts, ends, strict=True) if start or len(starts) > 1)
+    spans = (Span(start, end) for start, end in pairwise([*starts, len(text)]))
+    return (span for span in spans if span != Span(0, len(text)))
