@@ -27,7 +27,7 @@ from a2a_canvas.server.client.display import FailureNotice, ScreenEvent, StatusT
 from a2a_canvas.server.client.errors import ClientError, Interrupted
 from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, events, fold
 from a2a_canvas.server.client.invocation import Invocation
-from a2a_canvas.server.client.state import remember
+from a2a_canvas.server.client.state_file import remember
 from a2a_canvas.server.client.terminal import Terminal, json_line
 
 Sleep = Callable[[float], Awaitable[object]]

@@ -20,7 +20,7 @@ from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import check_outcome, converse
 from a2a_canvas.server.client.fold import ENDED_BADLY, PAUSED, SeenTask, contents, events
 from a2a_canvas.server.client.invocation import Invocation
-from a2a_canvas.server.client.state import last_context
+from a2a_canvas.server.client.state_file import last_context
 from a2a_canvas.server.client.terminal import exact
 from a2a_canvas.server.wire import TURN
 
