@@ -55,7 +55,7 @@ def _serve(options: argparse.Namespace) -> int:
     from a2a_canvas.server.serve import REFUSALS, serve
 
     try:
-        return serve(options)
+        return serve(options, program(sys.argv[0]))
     except REFUSALS as error:
         return _refused(error)
 

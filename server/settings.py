@@ -19,10 +19,14 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from a2a_canvas.server.log_output import FORMATS
 from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
 from a2a_canvas.server.wire import TOKEN_VARIABLE
 
 PREFIX = "A2A_CANVAS_"
+
+REHEARSAL = "rehearsal"
+"""The name of the model that needs no provider."""
 
 ALL_ADDRESSES = ("0.0.0.0", "::", "")
 """Hosts that mean all addresses of the machine."""
@@ -127,6 +131,7 @@ class Settings(BaseSettings):
     )
     shutdown_grace: float = Field(5, ge=0, le=600, description="seconds that a stopping server has to end its streams")
     log_level: str = Field("info", description="'critical', 'error', 'warning', 'info' or 'debug'")
+    log_format: str = Field("text", description="'text', or 'json' for one object in each line of the log")
 
     @field_validator("database")
     @classmethod
@@ -144,6 +149,7 @@ class Settings(BaseSettings):
                 raise ValueError(f"must be memory, {PATH_FORM}, {SQLITE_FORM} or {POSTGRESQL_FORM}")
 
     _known_thinking = field_validator("thinking")(_one_of("auto", "off"))
+    _known_format = field_validator("log_format")(_one_of(*FORMATS))
     _known_outcome = field_validator("on_disconnect")(_one_of("continue", "cancel"))
 
     @field_validator("log_level")
