@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from math import ceil
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -22,7 +22,7 @@ from a2a_canvas.server.banner import DataCount, banner, hints, ollama_hint
 from a2a_canvas.server.protocols.a2a_v1.card import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
-from a2a_canvas.server.settings import Settings, SettingsError, given_options, load
+from a2a_canvas.server.settings import Settings, SettingsError, load
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -38,10 +38,11 @@ REFUSALS = (SettingsError, CardError)
 """What `serve` raises if it cannot start as it was asked to; `str()` is one line that says what to do."""
 
 
-def serve(options: argparse.Namespace, program: str = "a2a-canvas") -> int:
+def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     """Serve until a signal stops it.
 
     Args:
+        given: the options of the command line, as `load` takes them.
         program: how the user calls this program.
 
     Returns:
@@ -51,7 +52,7 @@ def serve(options: argparse.Namespace, program: str = "a2a-canvas") -> int:
         OSError: a port is not free.
         One of `REFUSALS`.
     """
-    settings = load(given_options(options))
+    settings = load(given)
     log_output.configure(settings.log_level, settings.log_format)
     llm = choose_llm(settings, os.environ)
     app = create_app(settings, llm)

@@ -45,7 +45,7 @@ def test_version_and_help_import_no_library(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("arguments", [["send", "hi"], ["edit", "doc", "shorter", "--lines", "3", "--context", "c"]])
 def test_the_arguments_of_the_client_import_no_library(arguments: list[str]) -> None:
-    program = f"from a2a_canvas.server.cli import parser\nassert parser().parse_args({arguments!r}).command"
+    program = f"from tests.command_line import parsed\nassert parsed(*{arguments!r})"
     assert imported(program, *LIBRARIES) == ""
 
 

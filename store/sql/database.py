@@ -301,8 +301,8 @@ def insert_on(dialect: Dialect, table: Table) -> Any:
     return (sqlite if dialect == "sqlite" else postgresql).insert(table)
 
 
-def text_size(connection: AsyncConnection, column: ColumnElement[str]) -> ColumnElement[int]:
-    """The size of a text as it is stored: in bytes, or on SQLite in characters where it is not packed."""
+def text_size(connection: AsyncConnection, column: ColumnElement[Any]) -> ColumnElement[int]:
+    """The size of a text as it is stored: in bytes, or on SQLite in characters where it is not compressed."""
     # octet_length needs SQLite 3.43; PostgreSQL's length would decompress the text.
     return func.length(column) if connection.dialect.name == "sqlite" else func.octet_length(column)
 

@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
-from a2a_canvas.server.cli import parser
-from a2a_canvas.server.settings import PREFIX, Settings, SettingsError, bounds_of, load, option_name, without_password
+from a2a_canvas.server.settings import (
+    GROUPS,
+    PREFIX,
+    Settings,
+    SettingsError,
+    bounds_of,
+    load,
+    option_name,
+    without_password,
+)
+from tests.command_line import parsed
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 VALUES: dict[str, tuple[str, Any]] = {
@@ -63,14 +72,12 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
-def given(*arguments: str) -> dict[str, Any]:
-    """What the command line says, as `serve` passes it on."""
-    options = vars(parser().parse_args(["serve", *arguments]))
-    return {field: value for field, value in options.items() if field in Settings.model_fields}
-
-
 def loaded(*arguments: str) -> Settings:
-    return load(given(*arguments))
+    return load(parsed("serve", *arguments)[1])
+
+
+def test_the_help_has_every_setting_in_one_group() -> None:
+    assert sorted(field for group in GROUPS.values() for field in group) == sorted(Settings.model_fields)
 
 
 def test_the_tests_know_every_setting() -> None:
