@@ -179,6 +179,7 @@ class Database:
             max_overflow=0,
             pool_timeout=timeout,
             pool_pre_ping=False,
+            hide_parameters=True,
             connect_args={
                 "async_creator_fn": self._connect,
                 "timeout": timeout,
@@ -229,7 +230,11 @@ class _Writer:
         self._file = file
         self._thread: ThreadPoolExecutor | None = None
         engine = create_engine(
-            url.set(drivername="sqlite"), pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}
+            url.set(drivername="sqlite"),
+            pool_size=1,
+            max_overflow=0,
+            hide_parameters=True,
+            connect_args={"check_same_thread": False},
         )
         self._engine = _configured(engine, "BEGIN IMMEDIATE")
         event.listen(engine, "close", lambda connection, record: file.disconnected())
@@ -270,7 +275,7 @@ class _Writer:
 
 
 def _sqlite(url: URL, begin: str, connections: int) -> AsyncEngine:
-    engine = create_async_engine(url, pool_size=connections, max_overflow=0)
+    engine = create_async_engine(url, pool_size=connections, max_overflow=0, hide_parameters=True)
     _configured(engine.sync_engine, begin)
     return engine
 
