@@ -2,65 +2,160 @@
 
 Rule 1: a command imports what it needs when it is chosen: `--version`, `--help` and a misspelt command answer at once,
         and the client does not pay for the server.
+Rule 2: an error is one line on stderr. The exit code is 2 for what was typed wrong, 1 for what failed, 130 on Ctrl+C.
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
-from a2a_canvas.server.client.arguments import add_commands, run_command
-from a2a_canvas.server.client.operations import CannotBeDone
+import click
+
+from a2a_canvas.server.client.errors import ClientError
+from a2a_canvas.server.command_form import CommandForm
+
+NAME = "a2a-canvas"
+_TALK, _ARTIFACTS = "a2a_canvas.server.client.talk_commands", "a2a_canvas.server.client.artifact_commands"
+
+COMMANDS = {
+    "Talk": {
+        "send": (_TALK, "send a task to an A2A server and watch it"),
+    },
+    "Artifacts": {
+        "artifacts": (_ARTIFACTS, "list the artifacts of a conversation"),
+        "show": (_ARTIFACTS, "print an artifact"),
+        "versions": (_ARTIFACTS, "list the versions of an artifact"),
+        "diff": (_ARTIFACTS, "print what a version of an artifact changed"),
+        "edit": (_ARTIFACTS, "have a passage of an artifact rewritten"),
+        "put": (_ARTIFACTS, "save your own text as a new version"),
+        "undo": (_ARTIFACTS, "undo everything that the newest task made of an artifact"),
+        "redo": (_ARTIFACTS, "redo what was undone"),
+        "restore": (_ARTIFACTS, "make a new version with the content of an old one"),
+    },
+    "Server": {
+        "serve": (__name__, "start the server"),
+        "db": (__name__, "prepare, check or prune the database"),
+        "completion": (__name__, "print the completion of commands and options for a shell"),
+    },
+}
+"""The commands in groups: the module whose `command_forms` has the form of each, and what it does."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Returns:
-        The exit code: 0, 1 if it failed, 2 if it cannot be done as it was typed.
-    """
-    options = parser().parse_args(arguments)
+    """Run the command line; the exit code is returned."""
     try:
-        return _run(options)
-    except CannotBeDone as error:
-        return _refused(error)
+        code = cli.main(arguments, prog_name=NAME, standalone_mode=False, obj=program(sys.argv[0]))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
+    except click.UsageError as error:
+        asked = error.ctx.command_path if error.ctx else NAME
+        said = error.format_message()
+        return refused(f"{said if said.endswith(('.', '?')) else f'{said}.'} See {asked} --help.")
+    except (click.ClickException, ClientError) as error:
+        return refused(str(error))
+    except (click.Abort, KeyboardInterrupt):
+        return 130
     except BrokenPipeError:
         # The reader of the output is gone; Python would complain once more when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        print(f"a2a-canvas: {error}", file=sys.stderr)
+        refused(str(error))
         return 1
+    return int(code or 0)
 
 
-def _run(options: argparse.Namespace) -> int:
-    match options.command:
-        case "serve":
-            return _serve(options)
-        case "db":
-            return _db(options)
-        case _:
-            return run_command(options, program(sys.argv[0]), *_streams())
+def refused(text: str) -> int:
+    print(f"{NAME}: {' '.join(text.split())}", file=sys.stderr)
+    return 2
 
 
-def _serve(options: argparse.Namespace) -> int:
+class Commands(click.Group):
+    """The commands, each of which is imported when it is chosen."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for group in COMMANDS.values() for name in group]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for group in COMMANDS.values():
+            if cmd_name in group:
+                module, does = group[cmd_name]
+                form: CommandForm | None = import_module(module).command_forms().get(cmd_name)
+                return form.command(cmd_name, does) if form else _database_commands(does)
+        if ctx.resilient_parsing:
+            return None
+        raise click.exceptions.NoSuchCommand(cmd_name, possibilities=self.list_commands(ctx), ctx=ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading, group in COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, does) for name, (_, does) in group.items()])
+
+
+cli = click.version_option(version(NAME), prog_name=NAME, message="%(prog)s %(version)s")(
+    Commands(
+        help="An agent server that speaks A2A, and its client for the terminal.",
+        epilog=f"{NAME} COMMAND --help has the options of a command, and examples.",
+    )
+)
+
+
+# ----------------------------------------------------------------------- the server
+
+
+def command_forms() -> dict[str, CommandForm]:
+    """The commands that are no client's."""
+    from a2a_canvas.server import settings
+
+    more = f"Every setting is also an environment variable: --log-level is {settings.PREFIX}LOG_LEVEL."
+    shell = click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))
+    return {
+        "serve": CommandForm(_serve, tuple(settings.options()), more, ("serve", "serve --port 9000 --database memory")),
+        "completion": CommandForm(_completion, (shell,), examples=("completion bash >> ~/.bashrc",)),
+    }
+
+
+def _database_commands(does: str) -> click.Group:
+    from a2a_canvas.server.settings import GROUPS, options
+
+    dry_run = click.Option(["--dry-run"], is_flag=True, help="change nothing; only say what would be removed")
+    database = tuple(options(["database"]))
+    forms = {
+        "upgrade": ("upgrade the database to the schema of this version", database),
+        "check": ("check that the database has the schema of this version", database),
+        "prune": (
+            "remove what is older than the --keep options allow",
+            (*options(GROUPS["Data"]), dry_run),
+        ),
+    }
+    commands = [
+        CommandForm(partial(_db, name), params, examples=(f"db {name}",)).command(name, done)
+        for name, (done, params) in forms.items()
+    ]
+    return click.Group("db", commands, help=f"{does.capitalize()}.")
+
+
+def _serve(**given: Any) -> int:
     from a2a_canvas.server.serve import REFUSALS, serve
 
     try:
-        return serve(options)
+        return serve(given)
     except REFUSALS as error:
-        return _refused(error)
+        return refused(str(error))
 
 
-def _db(options: argparse.Namespace) -> int:
+def _db(action: str, dry_run: bool = False, **given: Any) -> int:
     import asyncio
 
     from a2a_canvas.server.database_cli import database_command
@@ -68,86 +163,26 @@ def _db(options: argparse.Namespace) -> int:
     from a2a_canvas.server.settings import SettingsError
 
     try:
-        return asyncio.run(database_command(options, _streams()[0]))
+        return asyncio.run(database_command(action, given, _output(), dry_run=dry_run))
     except (SettingsError, DatabaseError) as error:
-        return _refused(error)
+        return refused(str(error))
 
 
-def _refused(error: Exception) -> int:
-    print(f"a2a-canvas: {error}", file=sys.stderr)
-    return 2
+def _completion(shell: str) -> int:
+    from click.shell_completion import get_completion_class
 
-
-# ----------------------------------------------------------------------------- arguments
-
-
-AddArguments = Callable[[argparse.ArgumentParser], None]
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports an error in one line, without the usage before it; accepts options between arguments, too.
-
-    Args:
-        add_arguments: adds the arguments when they are needed; it imports modules that take long.
-    """
-
-    _within = False
-
-    def __init__(self, *, add_arguments: AddArguments | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._add_arguments = add_arguments
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}. See {self.prog} --help.\n")
-
-    def complete(self) -> None:
-        """Add the arguments, if they are not there yet."""
-        if self._add_arguments:
-            add_arguments, self._add_arguments = self._add_arguments, None
-            add_arguments(self)
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        self.complete()
-        # parse_known_intermixed_args calls this again, does not work where there are subcommands, and loses a `--`.
-        if self._within or self._subparsers or "--" in (args or ()):
-            return super().parse_known_args(args, namespace)
-        self._within = True
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._within = False
-
-
-def parser() -> Parser:
-    whole = Parser(prog="a2a-canvas", description="An agent server that speaks A2A.")
-    whole.add_argument("--version", action="version", version=f"a2a-canvas {version('a2a-canvas')}")
-    commands = whole.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    commands.add_parser("serve", help="start the server", add_arguments=_add_serve_arguments)
-    add_commands(commands)
-    commands.add_parser(
-        "db", help="prepare, check or prune the database", description="The database.", add_arguments=_add_db_arguments
-    )
-    return whole
-
-
-def _add_serve_arguments(command: argparse.ArgumentParser) -> None:
-    from a2a_canvas.server.settings import add_options
-
-    add_options(command)
-
-
-def _add_db_arguments(command: argparse.ArgumentParser) -> None:
-    from a2a_canvas.server.database_cli import add_db_arguments
-
-    add_db_arguments(command)
+    made = get_completion_class(shell)
+    if made:
+        click.echo(made(cli, {}, NAME, f"_{NAME.upper().replace('-', '_')}_COMPLETE").source())
+    return 0
 
 
 # --------------------------------------------------------------------------- environment
 
 
-def _streams() -> tuple[TextIO, TextIO]:
-    """The streams for output and failures. Python has none if the shell has closed it (`>&-`): then nobody reads it."""
-    return sys.stdout or io.StringIO(), sys.stderr or io.StringIO()
+def _output() -> TextIO:
+    """The standard output. Python has none if the shell has closed it (`>&-`): then nobody reads it."""
+    return sys.stdout or io.StringIO()
 
 
 def program(called: str) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from ipaddress import ip_address
 from math import ceil
+from typing import Any
 
 import uvicorn
 
@@ -27,7 +27,6 @@ from a2a_canvas.server.settings import (
     Settings,
     SettingsError,
     authority,
-    given_options,
     load,
     without_password,
 )
@@ -40,8 +39,11 @@ REFUSALS = (SettingsError, CardError)
 """What `serve` raises if it cannot start as it was asked to; `str()` is one line that says what to do."""
 
 
-def serve(options: argparse.Namespace) -> int:
+def serve(given: Mapping[str, Any]) -> int:
     """Serve until a signal stops it.
+
+    Args:
+        given: the options of the command line, as `load` takes them.
 
     Returns:
         The exit code.
@@ -50,7 +52,7 @@ def serve(options: argparse.Namespace) -> int:
         OSError: a port is not free.
         One of `REFUSALS`.
     """
-    settings = load(given_options(options))
+    settings = load(given)
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
     # The SDK logs every refused request with its traceback; what matters of it is in the answer.
     logging.getLogger("a2a").setLevel(logging.ERROR)

@@ -7,20 +7,21 @@ Rule 3: no message shows a password.
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
+import click
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from a2a_canvas.server.command_form import GroupedOption
 from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
-from a2a_canvas.server.wire import TOKEN_VARIABLE
+from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
 
 PREFIX = "A2A_CANVAS_"
 
@@ -30,6 +31,7 @@ ALL_ADDRESSES = ("0.0.0.0", "::", "")
 MAX_DAYS = 36_500
 """The longest retention."""
 
+PATH_FORM = "a file such as ./my.db"
 SQLITE_FORM = "sqlite:///FILE"
 POSTGRESQL_FORM = "postgresql://USER:PASSWORD@HOST/DATABASE"
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
@@ -63,8 +65,8 @@ class Settings(BaseSettings):
     model: str | None = Field(None, description="a model's name, 'rehearsal' or 'script:FILE.yaml'")
     database: str = Field(
         "sqlite:///a2a-canvas.db",
-        description="the database of tasks and artifacts: 'sqlite:///FILE', 'postgresql://USER:PASSWORD@HOST/DATABASE' "
-        "or 'memory'",
+        description="the database of tasks and artifacts: a SQLite file such as './my.db' or 'sqlite:///FILE', "
+        "'postgresql://USER:PASSWORD@HOST/DATABASE' or 'memory'",
     )
     keep_journals: float = Field(
         1, gt=0, le=MAX_DAYS, description="days to keep the streamed events of a finished task; the task itself stays"
@@ -137,8 +139,10 @@ class Settings(BaseSettings):
                 return _sqlite_url(value)
             case "postgresql" | "postgres":
                 return _postgresql_url(value)
+            case _ if _is_path(value):
+                return f"sqlite:///{Path(value).expanduser()}"
             case _:
-                raise ValueError(f"must be memory, {SQLITE_FORM} or {POSTGRESQL_FORM}")
+                raise ValueError(f"must be memory, {PATH_FORM}, {SQLITE_FORM} or {POSTGRESQL_FORM}")
 
     _known_thinking = field_validator("thinking")(_one_of("auto", "off"))
     _known_outcome = field_validator("on_disconnect")(_one_of("continue", "cancel"))
@@ -209,6 +213,12 @@ def _split_names(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
+def _is_path(value: str) -> bool:
+    """Whether a database is named by the path of its file. A word alone is more likely a misspelt `memory`, and what
+    has one of these characters a misspelt address, whose password must not become the name of a file."""
+    return bool(re.fullmatch(r"[^:@?#]*(/|[^/]\.)[^:@?#/]+", value))
+
+
 def _sqlite_url(url: str) -> str:
     path = url.removeprefix("sqlite:///")
     if path == url or not path:
@@ -273,32 +283,44 @@ def bounds_of(field: str) -> str:
 # ------------------------------------------------------------------------ command line
 
 
-class _ListedOption(argparse.Action):
-    """An option that may be repeated: its values are joined by commas, as in the environment."""
-
-    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
-        setattr(namespace, self.dest, ",".join(filter(None, (getattr(namespace, self.dest, ""), values))))
-
-
-def add_options(command: argparse.ArgumentParser, fields: Iterable[str] = tuple(Settings.model_fields)) -> None:
-    """Add an option to `command` for each of these settings."""
-    command.epilog = f"Every setting is also an environment variable: --log-level is {PREFIX}LOG_LEVEL."
-    for field in fields:
-        info = Settings.model_fields[field]
-        default = "" if info.default is None else f" (default: {info.default})"
-        numbers = f"; {bounds_of(field)}" if bounds_of(field) else ""
-        shown = f"{info.description}{numbers}{default}".replace("%", "%%")
-        form: dict[str, Any] = {"metavar": field.rsplit("_", 1)[-1].upper()}
-        if info.annotation is bool:
-            form = {"action": argparse.BooleanOptionalAction}
-        elif field == "cors_origin":
-            form["action"] = _ListedOption
-        command.add_argument(option_name(field), dest=field, default=argparse.SUPPRESS, help=shown, **form)
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Address": ("host", "port", "grpc_port", "public_url", "allowed_hosts", "cors_origin"),
+    "Model": (
+        *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "max_rounds"),
+        "max_tool_errors",
+    ),
+    "Data": ("database", "keep_journals", "keep_versions", "keep_contexts"),
+    "Agent card": ("agent_card", "advertise_0_3", "advertise_grpc"),
+    "Streams": ("frame_ms", "on_disconnect", "shutdown_grace"),
+    "Limits": (
+        *("max_turns", "max_queued", "max_artifact_bytes", "max_parts", "max_body_bytes", "max_bodies_bytes"),
+        *("max_text_bytes", "max_connections"),
+    ),
+    "Log": ("log_level",),
+}
+"""The settings as `serve --help` lists them."""
 
 
-def given_options(options: argparse.Namespace) -> dict[str, Any]:
-    """The settings that were given as options, by their fields."""
-    return {field: value for field, value in vars(options).items() if field in Settings.model_fields}
+def options(fields: Collection[str] = ()) -> list[click.Option]:
+    """The options of these settings, or of all; their values are read by `load`."""
+    return [_option(group, field) for group in GROUPS for field in GROUPS[group] if not fields or field in fields]
+
+
+def _option(group: str, field: str) -> click.Option:
+    info = Settings.model_fields[field]
+    switch = info.annotation is bool
+    shown = info.default if not switch else "on" if info.default else "off"
+    default = "" if shown is None else f" (default: {shown})"
+    numbers = f"; {bounds_of(field)}" if bounds_of(field) else ""
+    name = option_name(field)
+    return GroupedOption(
+        [f"{name}/--no-{name[2:]}" if switch else name, field],
+        group=group,
+        default=None,
+        multiple=field == "cors_origin",
+        metavar=None if switch else field.rsplit("_", 1)[-1].upper(),
+        help=f"{info.description}{numbers}{default}",
+    )
 
 
 # ------------------------------------------------------------------------ loading
@@ -307,14 +329,19 @@ def given_options(options: argparse.Namespace) -> dict[str, Any]:
 def load(given: Mapping[str, Any]) -> Settings:
     """The settings: those given by the command line, then those of the environment.
 
+    Args:
+        given: what `options` are parsed to; an option that is not given is None or empty.
+
     Raises:
         SettingsError: one of them is unknown, wrong or contradicts another.
     """
-    known = {PREFIX + field.upper() for field in Settings.model_fields} | {TOKEN_VARIABLE}
+    known = {PREFIX + field.upper() for field in Settings.model_fields} | {TOKEN_VARIABLE, URL_VARIABLE}
     for name, value in os.environ.items():
         if value and name.upper().startswith(PREFIX) and name.upper() not in known:
             raise SettingsError(f"Unknown setting {name}.{_suggestion(name.upper())}")
-    given = {field: value for field, value in given.items() if value != ""}
+    # An option that is repeated has its values joined, as in the environment.
+    given = {field: ",".join(value) if isinstance(value, tuple) else value for field, value in given.items()}
+    given = {field: value for field, value in given.items() if value not in (None, "")}
     try:
         return Settings(**given)
     except ValidationError as error:

@@ -19,6 +19,9 @@ VERSION_HEADER = "A2A-Version"
 TOKEN_VARIABLE = "A2A_CANVAS_TOKEN"
 """The environment variable of the client's bearer token. It is no setting of the server, which ignores it."""
 
+URL_VARIABLE = "A2A_CANVAS_URL"
+"""The environment variable of the server's address, for the client. The server ignores it, too."""
+
 EXTENSIONS_HEADERS = ("A2A-Extensions", "X-A2A-Extensions")
 """The header that activates extensions in A2A 1.0 and the one in 0.3; a 0.3 request may use either."""
 

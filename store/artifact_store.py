@@ -6,6 +6,7 @@ A task changes an artifact by `apply`, `complete_call`, `close` and `discard` on
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from a2a_canvas.store.changes import Change
@@ -59,6 +60,14 @@ class ArtifactStore(Protocol):
         """
         ...
 
+    async def version_times(self, ref: Ref) -> Mapping[int, datetime]:
+        """When each closed version was made, in UTC. In a database they are seconds of its clock.
+
+        Raises:
+            ArtifactNotFound: there is no such artifact.
+        """
+        ...
+
     async def apply(self, ref: Ref, change: Change) -> Applied:
         """Change an artifact. An update creates a missing one; a step needs an existing one.
 
@@ -105,6 +114,7 @@ class StoreWrapper:
     current_versions = _forwarded(ArtifactStore.current_versions)
     versions = _forwarded(ArtifactStore.versions)
     version = _forwarded(ArtifactStore.version)
+    version_times = _forwarded(ArtifactStore.version_times)
     apply = _forwarded(ArtifactStore.apply)
     complete_call = _forwarded(ArtifactStore.complete_call)
     close = _forwarded(ArtifactStore.close)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 
 from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import Change
@@ -15,10 +16,13 @@ class InMemoryArtifactStore:
 
     Args:
         limits: limits of one artifact.
+        now: the clock.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._limits = limits or Limits()
+        self._now = now
+        self._times: dict[tuple[str, str], list[datetime]] = {}
         self._contexts: dict[str, dict[str, Document]] = {}
 
     async def prepare(self, ref: Ref) -> None:
@@ -39,6 +43,10 @@ class InMemoryArtifactStore:
 
     async def version(self, ref: Ref, number: int) -> Version:
         return self._existing(ref).version(number)
+
+    async def version_times(self, ref: Ref) -> Mapping[int, datetime]:
+        self._existing(ref)
+        return dict(enumerate(self._times.get((ref.context_id, ref.artifact_id), ()), 1))
 
     async def apply(self, ref: Ref, change: Change) -> Applied:
         document, applied = mutation.apply_change(self._document(ref), ref, change, self._limits)
@@ -74,3 +82,5 @@ class InMemoryArtifactStore:
             return
         context.pop(ref.artifact_id, None)  # the newest change is last
         context[ref.artifact_id] = document
+        times = self._times.setdefault((ref.context_id, ref.artifact_id), [])
+        times += [self._now()] * (len(document.versions) - len(times))

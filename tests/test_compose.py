@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from a2a_canvas.server.cli import parser
 from a2a_canvas.server.settings import PREFIX, Settings
+from tests.command_line import parsed
 
 ROOT = Path(__file__).parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
@@ -59,8 +59,7 @@ def test_every_setting_is_one() -> None:
 def test_the_command_of_the_upgrade_is_one() -> None:
     program, *arguments = SERVICES["upgrade"]["command"]
     assert program == "a2a-canvas"
-    options = parser().parse_args(arguments)
-    assert (options.command, options.action) == ("db", "upgrade")
+    assert parsed(*arguments)[0] == "db upgrade"
 
 
 def test_the_servers_start_when_the_upgrade_is_done_and_that_when_the_database_is_there() -> None:

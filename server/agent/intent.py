@@ -77,11 +77,16 @@ class VersionStep:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A user's own edit: the whole new text."""
+    """A user's own edit: the whole new text.
+
+    Attributes:
+        name: of the artifact that is made if there is none; None if there must be one.
+    """
 
     artifact_id: str
     text: str
     base_version: int | None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +215,12 @@ class _RestoreForm(_ArtifactOperationForm):
 class _PutForm(_ArtifactOperationForm):
     op: Literal["put"]
     text: str
+    name: Annotated[str, Field(min_length=1)] | None = None
 
     def intent(self, parts: Parts) -> Put:
-        return Put(self.artifact_id, self.text, self.base_version)
+        if self.name is not None and self.base_version is not None:
+            raise InvalidOperation("name", "is for a new artifact, which has no baseVersion: leave out one of them")
+        return Put(self.artifact_id, self.text, self.base_version, self.name)
 
 
 class _AgentStackForm(BaseModel):

@@ -29,9 +29,11 @@ from a2a_canvas.server.client.display import (
     one_line,
     size_of,
 )
+from a2a_canvas.server.client.errors import ClientError
 from a2a_canvas.server.client.exchange import exit_code
 from a2a_canvas.server.client.fold import artifact_event
-from a2a_canvas.server.client.operations import ArtifactTarget, ClientError
+from a2a_canvas.server.client.invocation import Invocation
+from a2a_canvas.server.client.operations import ArtifactTarget
 from a2a_canvas.server.client.terminal import Terminal, exact, json_line
 from a2a_canvas.server.wire import artifact_path, context_path
 
@@ -296,3 +298,28 @@ def coloured(diff: str) -> str:
 def _coloured_line(line: str) -> str:
     colour = {"@": _CYAN, "+": _GREEN, "-": _RED}.get(line[:1], "")
     return f"{colour}{line}{_PLAIN}" if colour else line
+
+
+# --------------------------------------------------------------------- as they are typed
+
+
+def target_of(invocation: Invocation, context: str, artifact: str = "", *, thinking: bool = False) -> ArtifactTarget:
+    return ArtifactTarget(
+        context, artifact, invocation.url, invocation.json, invocation.program, thinking, invocation.headers
+    )
+
+
+async def run_artifacts(invocation: Invocation, context: str) -> int:
+    return await artifacts(target_of(invocation, context), invocation.out, invocation.err)
+
+
+async def run_show(invocation: Invocation, artifact: str, context: str, version: int | None) -> int:
+    return await show(target_of(invocation, context, artifact), version, invocation.out, invocation.err)
+
+
+async def run_versions(invocation: Invocation, artifact: str, context: str) -> int:
+    return await versions(target_of(invocation, context, artifact), invocation.out, invocation.err)
+
+
+async def run_diff(invocation: Invocation, artifact: str, version: int | None, context: str, since: int | None) -> int:
+    return await diff(target_of(invocation, context, artifact), version, since, invocation.out, invocation.err)

@@ -23,7 +23,8 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, TransportProtocol
 from a2a.utils.errors import A2AError
 
-from a2a_canvas.server.client.operations import ClientError, RequestHeaders
+from a2a_canvas.server.client.address import RequestHeaders
+from a2a_canvas.server.client.errors import ClientError
 from a2a_canvas.server.client.timestamps import zoned_answer
 
 CONNECT_SECONDS = 10.0

@@ -14,9 +14,11 @@ Rule 5: the complete passage replaces its pieces, because some may have been mis
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, TextIO, assert_never
 from uuid import uuid4
 
@@ -26,20 +28,27 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
 from a2a_canvas.server.client import connection
-from a2a_canvas.server.client.artifacts import ArtifactReader, NotServed, address, text_of
+from a2a_canvas.server.client.artifacts import ArtifactReader, NotServed, address, target_of, text_of
 from a2a_canvas.server.client.connection import ConnectionLost
 from a2a_canvas.server.client.display import ArtifactParts, FailureNotice, FinalReply, ScreenEvent, StatusText
+from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import Sleep, carry_out
 from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask, events
+from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.operations import (
+    REDO,
+    REDO_STEP,
+    UNDO,
+    UNDO_STEP,
     ArtifactOperation,
     ArtifactTarget,
-    ClientError,
     EditRequest,
     LineRange,
     TextMatch,
     edit_lines,
     edit_match,
+    put,
+    restore,
 )
 from a2a_canvas.server.client.terminal import Terminal, exact
 from a2a_canvas.server.wire import CANVAS, TURN
@@ -210,3 +219,70 @@ def _phase(edit: dict[str, Any]) -> list[PassageStep]:
 def _parts(edit: dict[str, Any], text: object, *, append: bool = False) -> ArtifactParts:
     parts = (str(text),) if text != "" else ()
     return ArtifactParts(str(edit.get("id", "")), parts, str(edit.get("artifactId", "")), append)
+
+
+# --------------------------------------------------------------------- as they are typed
+
+
+async def _run(
+    invocation: Invocation,
+    artifact: str,
+    context: str,
+    request: ArtifactOperation | EditRequest,
+    thinking: bool = False,
+) -> int:
+    target = target_of(invocation, context, artifact, thinking=thinking)
+    return await operate(target, request, invocation.out, invocation.err)
+
+
+async def run_edit(
+    invocation: Invocation,
+    artifact: str,
+    instruction: str,
+    lines: LineRange | None,
+    match: str | None,
+    before: bool,
+    after: bool,
+    base: int | None,
+    context: str,
+    thinking: bool,
+) -> int:
+    if (lines is None) == (match is None):
+        raise CannotBeDone("Give --lines or --match, to say which passage")
+    if before and after:
+        raise CannotBeDone("Give --before or --after, not both")
+    place = lines or TextMatch(match or "")
+    request = EditRequest(
+        instruction, place, "insert_before" if before else "insert_after" if after else "replace", base
+    )
+    return await _run(invocation, artifact, context, request, thinking)
+
+
+async def run_put(invocation: Invocation, artifact: str, file: str, base: int | None, context: str) -> int:
+    return await _run(invocation, artifact, context, put(text_of_file(file), base))
+
+
+async def run_undo(invocation: Invocation, artifact: str, context: str, step: bool) -> int:
+    return await _run(invocation, artifact, context, UNDO_STEP if step else UNDO)
+
+
+async def run_redo(invocation: Invocation, artifact: str, context: str, step: bool) -> int:
+    return await _run(invocation, artifact, context, REDO_STEP if step else REDO)
+
+
+async def run_restore(invocation: Invocation, artifact: str, version: int, context: str) -> int:
+    return await _run(invocation, artifact, context, restore(version))
+
+
+def text_of_file(file: str) -> str:
+    """The text of a file, `-` for the standard input.
+
+    Raises:
+        CannotBeDone: it cannot be read, or is no text.
+    """
+    try:
+        return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode()
+    except OSError as error:
+        raise CannotBeDone(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise CannotBeDone(f"{file} is not text in UTF-8: byte {error.start + 1} is wrong") from None

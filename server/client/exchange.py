@@ -21,10 +21,11 @@ from a2a.utils.errors import InternalError, MethodNotFoundError, TaskNotFoundErr
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.address import RequestHeaders
 from a2a_canvas.server.client.connection import ConnectionLost
 from a2a_canvas.server.client.display import FailureNotice, ScreenEvent, StatusText
+from a2a_canvas.server.client.errors import ClientError
 from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, fold
-from a2a_canvas.server.client.operations import ClientError, RequestHeaders
 from a2a_canvas.server.client.terminal import Terminal, json_line
 
 Sleep = Callable[[float], Awaitable[object]]

@@ -5,12 +5,6 @@ Rule 1: a text to be matched is looked for in what the user saw, and must occur 
         Its line breaks match those of the text, because on a screen "\\r\\n" and "\\n" are the same.
 Rule 2: lines are sent as lines. They are those of the current version, unless the user names one.
 Rule 3: an id that comes from a server is quoted in a suggested command, because the line is copied into a shell.
-Rule 4: the value of a header may be a secret: no error, no suggested command and no `repr` has it.
-
-    ClientError          the request failed; exit code 1
-      CannotBeDone       it cannot be done as it was typed, and nothing was sent; exit code 2
-      ConnectionLost     the connection broke while the task was running
-      NotServed          the server refused to show an artifact
 """
 
 from __future__ import annotations
@@ -20,45 +14,18 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
+from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeaders
 from a2a_canvas.server.client.display import fit, one_line
-
-DEFAULT_URL = "http://127.0.0.1:8000"
+from a2a_canvas.server.client.errors import CannotBeDone
 
 MAX_LINES_NAMED = 10
 """Line numbers that are listed when a text occurs in many places."""
 MAX_QUOTE_CELLS = 60
 
 
-class ClientError(Exception):
-    """A request failed; the text is the line for the user, `exit_code` is what the program ends with."""
-
-    exit_code: ClassVar[int] = 1
-
-
-class CannotBeDone(ClientError):
-    """What was asked for cannot be done as it was typed; nothing was sent."""
-
-    exit_code = 2
-
-
 # ------------------------------------------------------------------------------- requests
-
-
-@dataclass(frozen=True, slots=True)
-class RequestHeader:
-    """A header of every request to the server.
-
-    `option` is how it is typed, without its value; empty if it comes from the environment.
-    """
-
-    name: str
-    value: str = field(repr=False)
-    option: str = ""
-
-
-RequestHeaders = tuple[RequestHeader, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from a2a_canvas.server.client.connection import ConnectionLost
 from a2a_canvas.server.client.display import FailureNotice, FinalReply, PlainLine, ScreenEvent, TaskFacts
 from a2a_canvas.server.client.exchange import Sleep, carry_out
 from a2a_canvas.server.client.fold import ENDED_BADLY, PAUSED, SeenTask, events
+from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.operations import SendRequest
 from a2a_canvas.server.client.terminal import Terminal
 from a2a_canvas.server.wire import TURN
@@ -27,6 +28,15 @@ async def send(request: SendRequest, out: TextIO, err: TextIO, *, pause: Sleep =
         The exit code: 0 completed or asked, 1 failed, 130 interrupted. Nothing is raised.
     """
     return await carry_out(_Send(request), out, err, pause=pause)
+
+
+async def send_words(invocation: Invocation, words: tuple[str, ...], context: str, task: str, thinking: bool) -> int:
+    """Send what was typed."""
+    request = SendRequest(
+        *(" ".join(words), invocation.url, context, task, invocation.json, invocation.program, thinking),
+        invocation.headers,
+    )
+    return await send(request, invocation.out, invocation.err)
 
 
 class _Send:

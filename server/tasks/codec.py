@@ -129,6 +129,11 @@ message_to_json, message_of_json = _pair(UserMessage)
 transcript_to_json, transcript_of_json = _pair(Transcript)
 
 
+def first_message_of_json(record: str) -> UserMessage:
+    """The message that began a task; the rest of its record is not decoded."""
+    return _CONVERTER.structure(json.loads(record)["history"][0], UserMessage)
+
+
 def artifacts_to_json(artifacts: Mapping[str, TaskArtifact], naming: Container[str] = ()) -> str:
     """The artifacts of a task.
 

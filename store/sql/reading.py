@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from datetime import UTC, datetime
 from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
@@ -99,6 +100,13 @@ async def _document(
     newer = select(*_columns(versions, VersionRow)).where(_of(versions, key), versions.c.number > len(known.depths))
     rows = [VersionRow(*row) for row in await connection.execute(newer.order_by(versions.c.number))]
     return document_of(key[1], found, rows, await _pieces(connection, key, found), known)
+
+
+async def read_version_times(connection: AsyncConnection, key: Key) -> dict[int, datetime]:
+    """When each version of an artifact was made, in UTC."""
+    query = select(versions.c.number, versions.c.made_at).where(_of(versions, key))
+    # SQLite stores no time zone.
+    return {number: at if at.tzinfo else at.replace(tzinfo=UTC) for number, at in await connection.execute(query)}
 
 
 async def read_artifacts(

@@ -16,6 +16,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -132,6 +133,12 @@ class SqlArtifactStore:
 
     async def version(self, ref: Ref, number: int) -> Version:
         return (await self._document(ref)).version(number)
+
+    async def version_times(self, ref: Ref) -> Mapping[int, datetime]:
+        await self._seen(ref)
+        async with self._database.read() as connection:
+            await self._head(connection, ref)
+            return await reading.read_version_times(connection, key_of(ref))
 
     async def _document(self, ref: Ref) -> Document:
         seen = await self._seen(ref)

@@ -34,8 +34,6 @@ class VersionContents:
 
     async def read(self, connection: AsyncConnection, keys: Collection[VersionKey]) -> dict[VersionKey, Content]:
         """The committed contents, without those that were pruned."""
-        if not keys:
-            return {}
         heads = await reading.read_heads_of(connection, {key.artifact for key in keys})
         documents = {artifact: await self._document(connection, artifact, head) for artifact, head in heads.items()}
         known = {

@@ -358,6 +358,7 @@ WRONG: list[dict[str, Any]] = [
     {"op": "edit", "selection": {"lineStart": 99}},
     {"op": "edit", "selection": {"start": 15, "end": 30, "lineStart": 2}},
     {"op": "edit", "selection": {"start": 15, "end": 30, "text": "def get(url):"}, "baseVersion": 1},
+    {"op": "put", "text": "", "name": "x", "baseVersion": 1},
 ]
 IMAGE = """
   - match: {text: ^image$}

@@ -18,9 +18,10 @@ from a2a.utils.errors import A2A_ERROR_MAPPING
 from starlette.applications import Starlette
 
 import a2a_canvas
-from a2a_canvas.server.cli import main, parser
+from a2a_canvas.server.cli import main
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError
 from a2a_canvas.server.settings import PREFIX, load
+from tests.command_line import parsed
 from tests.database_fixtures import postgresql_url
 from tests.docs.pages import ROOT, blocks, page, section
 
@@ -122,5 +123,5 @@ def test_every_server_that_is_started_could_be(monkeypatch: pytest.MonkeyPatch) 
     assert serves
     monkeypatch.setenv(f"{PREFIX}DATABASE", url)
     for command in serves:
-        options = parser().parse_args(shlex.split(command))
-        assert load({key: value for key, value in vars(options).items() if key != "command"}).database == url
+        _, options = parsed(*shlex.split(command))
+        assert load(options).database == url

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from a2a_canvas.server.cli import Parser, parser
-from a2a_canvas.server.settings import PREFIX, Settings, option_name
-from a2a_canvas.server.wire import TOKEN_VARIABLE
+from a2a_canvas.server.settings import PREFIX, Settings
+from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
+from tests.command_line import commands, option_strings
 from tests.docs.pages import PAGES, ROOT, anchors, prose
 
 ALL = "\n".join(PAGES.values())
@@ -22,23 +21,13 @@ FOREIGN_OPTIONS = {
 }
 
 
-def options_of(command: Parser) -> Iterator[str]:
-    """The options of a command and of all commands below it."""
-    command.complete()
-    for action in command._actions:
-        yield from action.option_strings
-        for below in action.choices.values() if isinstance(action.choices, dict) else ():
-            yield from options_of(below)
-
-
 def test_every_option_exists() -> None:
-    options = {option_name(field) for field in Settings.model_fields} | {"--no-advertise-0.3", "--no-advertise-grpc"}
-    options |= set(options_of(parser()))
+    options = {word for _, command in commands() for word in option_strings(command)}
     assert set(re.findall(r"(?<=[\s`\"])--[a-z][\w.-]*\w", ALL)) <= options | FOREIGN_OPTIONS
 
 
 def test_every_variable_exists() -> None:
-    variables = {PREFIX + field.upper() for field in Settings.model_fields} | {TOKEN_VARIABLE}
+    variables = {PREFIX + field.upper() for field in Settings.model_fields} | {TOKEN_VARIABLE, URL_VARIABLE}
     assert set(re.findall(rf"{PREFIX}[A-Z0-9_]+", ALL)) <= variables
 
 
@@ -49,8 +38,7 @@ def test_every_file_exists(page: str) -> None:
 
 
 def test_every_command_is_named() -> None:
-    [commands] = [action.choices for action in parser()._actions if isinstance(action.choices, dict)]
-    assert [name for name in commands if not re.search(rf"[` ]{name}[` ]", ALL)] == []
+    assert [name for name, _ in commands() if not re.search(rf"[` ]{name}[` ]", ALL)] == []
 
 
 def test_every_make_target_exists() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from a2a_canvas.server.agent.models.script import ScriptedModel
-from a2a_canvas.server.cli import parser
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.settings import load
 from a2a_canvas.tools.registry import SCRIPT_TOOLS
+from tests.command_line import parsed
 from tests.docs.pages import blocks, page, rows
 
 SCRIPTS = [*blocks(page("scripts"), "yaml"), *blocks(page("extensions"), "yaml")]
@@ -39,5 +39,4 @@ def test_every_server_that_a_recipe_starts_gets_valid_settings() -> None:
     commands = re.findall(r"^    (?:[A-Z_]+=\S+ )*a2a-canvas (serve .*)$", page("models"), re.MULTILINE)
     assert len(commands) == 5
     for command in commands:
-        given = vars(parser().parse_args(shlex.split(command)))
-        assert Settings(**{key: value for key, value in given.items() if key in Settings.model_fields}).model
+        assert load(parsed(*shlex.split(command))[1]).model

@@ -198,6 +198,12 @@ async def test_agentstack_metadata_is_an_edit(thread: Thread) -> None:
     assert (await thread.run("say 2", forwardedProps={AGENTSTACK: given})).text("doc") == WORDS.replace("two", "2")
 
 
+async def test_put_with_a_name_makes_an_artifact_that_is_not_there(thread: Thread) -> None:
+    put = await thread.run("mine", forwardedProps=operation("put", text="one", name="doc.txt"))
+    assert (put.text("doc"), put.said) == ("one", ["Saved doc.txt as version 1."])
+    assert shown(put, "doc") == await thread.artifact("doc")
+
+
 async def test_put_undo_and_redo_are_runs_that_end_at_once(thread: Thread) -> None:
     await made(thread, "one")
     put = await thread.run("mine", forwardedProps=operation("put", text="two", baseVersion=1))

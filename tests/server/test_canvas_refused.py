@@ -61,6 +61,8 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         ("version", "is 9", "must be 1"),
     ),
     "putting nothing": ({"op": "put", "artifactId": "doc"}, ("text", "missing")),
+    "naming what is there": ({"op": "put", "artifactId": "doc", "text": "", "name": "n", "baseVersion": 1}, ("name",)),
+    "putting under no name": ({"op": "put", "artifactId": "nope", "text": "", "name": ""}, ("name",)),
     "putting what is no text": ({"op": "put", "artifactId": "doc", "text": ["a"]}, ("text",)),
 }
 

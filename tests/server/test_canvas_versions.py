@@ -1,6 +1,7 @@
 """Undo, redo, restore and put, over the whole application: tasks that need no model and finish at once."""
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from a2a.types import a2a_pb2 as pb
@@ -101,13 +102,31 @@ async def test_put_is_a_persons_own_edit(served: Served, way: Way) -> None:
 
 
 @every_way
+async def test_put_with_a_name_makes_an_artifact_that_is_not_there(served: Served, way: Way) -> None:
+    doc = Doc(served, str(uuid4()), artifact_id="notes")
+    put = await done(doc, "put", way, name="notes.md", text="# Notes\n")
+    assert put == ("Saved notes.md as version 1.", 1, "# Notes\n")
+    [part] = (made := await doc.now())["parts"]
+    assert (made["name"], part["mediaType"]) == ("notes.md", "text/markdown")
+    assert await done(doc, "put", way, name="other.txt", text="mine") == ("Saved notes.md as version 2.", 2, "mine")
+    assert await doc.versions() == [("user", 0), ("user", 1)]
+
+
+async def test_put_with_a_name_begins_a_context_if_it_names_none(served: Served) -> None:
+    doc = Doc(served, "", artifact_id="notes")
+    task = await doc.run(doc.operation("put", name="notes", text=""))
+    assert (task.status.state, task.artifacts[0].name) == (COMPLETED, "notes")
+    assert await Doc(served, task.context_id, artifact_id="notes").read() == (1, "")
+
+
+@every_way
 async def test_a_client_sees_one_replacement_which_says_its_version_and_author(served: Served, way: Way) -> None:
     doc = await three(served)
     for op, fields, version, author in (
         ("undo", {}, 2, "user"),
         ("undo", {}, 1, "agent"),
         ("restore", {"version": 3}, 4, "user"),
-        ("put", {"text": "five"}, 5, "user"),
+        ("put", {"text": "five", "name": "ignored"}, 5, "user"),
     ):
         knowing = await doc.stream(doc.operation(op, **fields), CANVAS, way=way).rest()
         assert names(knowing)[0] == "submitted"

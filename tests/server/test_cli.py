@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import os
+import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -17,10 +19,11 @@ import pytest
 
 from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
 from a2a_canvas.server.agent.models.script import ScriptedModel
-from a2a_canvas.server.cli import main, program
+from a2a_canvas.server.cli import COMMANDS, main, program
 from a2a_canvas.server.client.operations import SendRequest
 from a2a_canvas.server.serve import banner
 from a2a_canvas.server.settings import PREFIX, Settings
+from tests.command_line import commands, parsed
 from tests.free_port import free_port
 from tests.server.app_server import serving
 from tests.server.canvas_client import SCRIPT as CANVAS_SCRIPT
@@ -44,10 +47,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     """Exit code and the one line on stderr of a command that does nothing else."""
-    try:
-        code = main(arguments)
-    except SystemExit as exit:
-        code = int(exit.code or 0)
+    code = main(arguments)
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.endswith("\n")
@@ -64,9 +64,8 @@ def taken() -> Iterator[int]:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ([], "a2a-canvas: the following arguments are required: COMMAND. See a2a-canvas --help."),
-        (["sevre"], "a2a-canvas: argument COMMAND: invalid choice: 'sevre' (choose from 'serve', 'send', "),
-        (["serve", "--prot", "9"], "a2a-canvas: unrecognized arguments: --prot 9. See a2a-canvas --help."),
+        (["sevre"], "a2a-canvas: No such command 'sevre'. Did you mean 'serve'? See a2a-canvas --help."),
+        (["serve", "--prot", "9"], "a2a-canvas: No such option '--prot'. (Did you mean one of: '--host', '--port'?)"),
         (["serve", "--port", "x"], "a2a-canvas: --port=x: must be a whole number"),
         (["serve", "--grpc-port", "8000"], "a2a-canvas: port and grpc_port are both 8000"),
         (["serve", "--model", "claude-x"], "a2a-canvas: --model claude-x needs ANTHROPIC_API_KEY"),
@@ -149,20 +148,40 @@ def test_the_version_is_that_of_the_package() -> None:
     assert (done.stdout, done.stderr) == (VERSION + "\n", "")
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["serve", "send", "edit", "undo", "redo", "restore", "put", "artifacts", "show", "versions", "diff", "db"],
-)
-def test_help_is_there_for_every_command(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main([command, "--help"])
-    assert caught.value.code == 0
-    assert command in capsys.readouterr().out
+def test_without_a_command_the_help_lists_all_of_them_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    places = [
+        said.index(f"\n{words}")
+        for group in COMMANDS
+        for words in (f"{group}:\n", *map("  {} ".format, COMMANDS[group]))
+    ]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_the_help_of_every_command_has_an_example_that_can_be_typed(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert main([*name.split(), "--help"]) == 0
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 80
+    examples = said.partition("Examples:\n")[2].splitlines()
+    assert examples
+    for example in examples:
+        program, *words = shlex.split(re.split("[<|>]", example)[0])
+        assert program == "a2a-canvas"
+        assert parsed(*words)[0] == name
+
+
+def test_the_completion_for_a_shell_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert main(["completion", shell]) == 0
+        assert "_A2A_CANVAS_COMPLETE" in capsys.readouterr().out
 
 
 def test_the_help_of_serve_tells_which_numbers_an_option_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["serve", "--help"])
+    assert main(["serve", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "bytes of one request; at least 1024 (default: 10485760)" in said
     assert "port for gRPC; off unless given; 1 to 65535" in said

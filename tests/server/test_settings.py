@@ -6,8 +6,17 @@ from typing import Any
 
 import pytest
 
-from a2a_canvas.server.cli import parser
-from a2a_canvas.server.settings import PREFIX, Settings, SettingsError, bounds_of, load, option_name, without_password
+from a2a_canvas.server.settings import (
+    GROUPS,
+    PREFIX,
+    Settings,
+    SettingsError,
+    bounds_of,
+    load,
+    option_name,
+    without_password,
+)
+from tests.command_line import parsed
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 VALUES: dict[str, tuple[str, Any]] = {
@@ -46,6 +55,7 @@ VALUES: dict[str, tuple[str, Any]] = {
 }
 """What is written, and what it is read as."""
 SERVER = "postgresql://USER:PASSWORD@HOST/DATABASE"
+FILE = "a file such as ./my.db, sqlite:///FILE"
 SWITCHES = {
     "advertise_0_3": "--no-advertise-0.3",
     "advertise_grpc": "--no-advertise-grpc",
@@ -61,14 +71,12 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
-def given(*arguments: str) -> dict[str, Any]:
-    """What the command line says, as `serve` passes it on."""
-    options = vars(parser().parse_args(["serve", *arguments]))
-    return {field: value for field, value in options.items() if field in Settings.model_fields}
-
-
 def loaded(*arguments: str) -> Settings:
-    return load(given(*arguments))
+    return load(parsed("serve", *arguments)[1])
+
+
+def test_the_help_has_every_setting_in_one_group() -> None:
+    assert sorted(field for group in GROUPS.values() for field in group) == sorted(Settings.model_fields)
 
 
 def test_the_tests_know_every_setting() -> None:
@@ -169,9 +177,10 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--grpc-port", "0"], "--grpc-port=0: must be 1 to 65535"),
         (["--port", "9000", "--grpc-port", "9000"], "port and grpc_port are both 9000"),
         (["--grpc-port", "8000"], "port and grpc_port are both 8000"),
-        (["--database", "mysql://h/d"], f"--database=mysql://h/d: must be memory, sqlite:///FILE or {SERVER}"),
-        (["--database", "a2a-canvas.db"], "--database=a2a-canvas.db: must be memory, sqlite:///FILE or "),
-        (["--database", "memory:"], "--database=memory:: must be memory, sqlite:///FILE or "),
+        (["--database", "mysql://h/d"], f"--database=mysql://h/d: must be memory, {FILE} or {SERVER}"),
+        (["--database", "mydata"], f"--database=mydata: must be memory, {FILE} or "),
+        (["--database", "./data/"], f"--database=./data/: must be memory, {FILE} or "),
+        (["--database", "memory:"], f"--database=memory:: must be memory, {FILE} or "),
         (["--database", "sqlite"], "--database=sqlite: must be sqlite:///FILE (three slashes; four before"),
         (["--database", "sqlite://canvas.db"], "--database=sqlite://canvas.db: must be sqlite:///FILE (three"),
         (["--database", "sqlite:///"], "--database=sqlite:///: must be sqlite:///FILE (three slashes"),
@@ -183,7 +192,7 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--database", "postgresql://db/"], f"--database=postgresql://db/: must be {SERVER}"),
         (["--database", "postgresql://db:0/x"], f"must be {SERVER}"),
         (["--database", "postgresql://[/x"], f"must be {SERVER}"),
-        (["--database", "postgresql+psycopg://db/x"], "must be memory, sqlite:///FILE or postgresql://"),
+        (["--database", "postgresql+psycopg://db/x"], f"must be memory, {FILE} or postgresql://"),
         (["--database", "postgresql://db/x?a=b"], "?a= is unknown; there are ?sslmode= and ?host="),
         (["--database", "postgresql://db/x?sslmode=on"], "sslmode must be one of disable, allow, prefer"),
         (["--cors-origin", "*"], "--cors-origin=*: must be origins such as https://app.example.com, without a path"),
@@ -236,6 +245,25 @@ def test_a_database_is_nothing_on_disk_or_a_file_or_a_server(database: str) -> N
     assert loaded("--database", database).database == database
 
 
+@pytest.mark.parametrize(
+    ("path", "url"),
+    [
+        ("./my.db", "sqlite:///my.db"),
+        ("my.db", "sqlite:///my.db"),
+        (".hidden/canvas", "sqlite:///.hidden/canvas"),
+        ("../other folder/my.db", "sqlite:///../other folder/my.db"),
+        ("/data/canvas", "sqlite:////data/canvas"),
+        ("~/my.db", "sqlite:////home/me/my.db"),
+    ],
+)
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_a_path_is_the_database_in_that_file(path: str, url: str, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    if by == "variable":
+        monkeypatch.setenv("A2A_CANVAS_DATABASE", path)
+    assert loaded(*(["--database", path] if by == "option" else [])).database == url
+
+
 SECRET = "hunter2"
 
 
@@ -257,6 +285,7 @@ SECRET = "hunter2"
         "postgresql://db/canvas?password=hunter2",
         "postgresql://db/canvas?sslPassword=hunter2&sslmode=on",
         "me:hunter2@db",
+        "me:hunter2@db.example.com/canvas",
         "postgres:me:hunter2@db/canvas",
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
 
 import pytest
 
@@ -173,6 +174,17 @@ async def test_versions_are_numbered_and_have_an_author_a_task_and_a_parent(stor
         Version(1, (await store.versions(by("t1")))[0].content, "agent", "t1", 0),
         Version(2, (await store.get(by("t1"))).content, "user", "t2", 1),
     )
+
+
+async def test_every_version_has_the_time_at_which_it_was_made(store: ArtifactStore) -> None:
+    with pytest.raises(ArtifactNotFound):
+        await store.version_times(by("t1"))
+    begun = datetime.now(UTC).replace(microsecond=0)
+    await store.apply(by("t1"), replacing("A", last_chunk=True))
+    await store.apply(by("t1"), appending("B"))
+    times = await store.version_times(by("t1"))
+    assert [*times] == [1]
+    assert begun <= times[1] <= datetime.now(UTC)
 
 
 async def test_versions_stay_as_they_were_whatever_follows(store: ArtifactStore) -> None:

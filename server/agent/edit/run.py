@@ -18,6 +18,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import assert_never
 
 from a2a_canvas.server.agent.blocks import Progress
@@ -30,7 +31,7 @@ from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, ModelText
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.store.changes import Change, EditText, Redo, Restore, Undo
+from a2a_canvas.store.changes import Change, EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
@@ -42,7 +43,7 @@ from a2a_canvas.store.errors import (
     VersionPruned,
 )
 from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_of
+from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_of, text_part
 from a2a_canvas.store.text.spans import difference
 from a2a_canvas.store.text.wording import choice, numbers
 from a2a_canvas.tools.edit_stream import EditTarget
@@ -79,6 +80,8 @@ async def check_operation(operation: Operation, context_id: str, store: Artifact
     try:
         artifact = await store.get(ref)
     except ArtifactNotFound:
+        if isinstance(operation, Put) and operation.name is not None:
+            return
         known = choice((repr(each.artifact_id) for each in await store.list(context_id)), "and")
         reason = f"is {ref.artifact_id!r}, which this context does not have; it has {known or 'no artifact'}"
         raise InvalidOperation("artifactId", reason) from None
@@ -199,17 +202,26 @@ class _OperationRun:
         return artifact
 
     async def _put(self, put: Put) -> Applied:
-        """Apply only the difference, so that versions share their common text."""
         while True:
-            artifact = await self._without_draft()
-            if put.base_version not in (None, artifact.version):
-                raise VersionConflict(artifact.artifact_id, put.base_version, artifact.version)
-            span, text = difference(artifact.text, put.text)
             try:
-                return await self.store.apply(self.request.ref, EditText(span, text, artifact.version, passage=False))
+                return await self.store.apply(self.request.ref, await self._put_change(put))
             except VersionConflict:
                 if put.base_version is not None:
                     raise
+
+    async def _put_change(self, put: Put) -> Change:
+        """Only the difference, so that versions share their common text; the whole of a new artifact."""
+        try:
+            artifact = await self._without_draft()
+        except ArtifactNotFound:
+            if put.name is None:
+                raise
+            part = text_part(put.text, media_type_of(put.name))
+            return ReplaceParts((part,), name=put.name, last_chunk=True, base=0)
+        if put.base_version not in (None, artifact.version):
+            raise VersionConflict(artifact.artifact_id, put.base_version, artifact.version)
+        span, text = difference(artifact.text, put.text)
+        return EditText(span, text, artifact.version, passage=False)
 
 
 async def _target(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: ArtifactStore) -> EditTarget:
@@ -221,6 +233,22 @@ async def _target(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: Arti
     versions = await store.versions(ref)
     edit_base = EditBase(artifact.artifact_id, artifact.version, artifact.text, base, seen.content.text, versions)
     return locate(edit.selection, edit_base)
+
+
+def media_type_of(name: str) -> str:
+    """The media type of a text, by the ending of its name; empty if that is none of docs/extensions.md."""
+    return _MEDIA_TYPES.get(PurePath(name.lower()).suffix, "")
+
+
+_MEDIA_TYPES = {
+    **{f".{kind}": f"text/{kind}" for kind in ("html", "css", "csv")},
+    **{f".{kind}": f"application/{kind}" for kind in ("json", "xml", "yaml", "toml")},
+    ".txt": "text/plain",
+    ".md": "text/markdown",
+    ".js": "text/javascript",
+    ".py": "text/x-python",
+    ".svg": "image/svg+xml",
+}
 
 
 def _step_ending(step: VersionStep, applied: Applied) -> Ending:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 
+from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.agent.intent import instruction_of
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact
 from a2a_canvas.store.models import Artifact, Parts, Version
 
 Json = dict[str, Any]
+
+MAX_REQUEST = 500
+"""Characters of a request that are told with a version."""
 
 
 def current_json(artifact: Artifact) -> Json:
@@ -18,13 +26,33 @@ def current_json(artifact: Artifact) -> Json:
     return wire | {"version": artifact.version, "open": artifact.open}
 
 
-def version_json(artifact: Artifact, version: Version) -> Json:
+@dataclass(frozen=True, slots=True)
+class VersionOrigins:
+    """How the versions of an artifact came about, as far as it is known.
+
+    Attributes:
+        times: by the number of the version.
+        messages: those that began the tasks, by their ids.
+    """
+
+    times: Mapping[int, datetime] = field(default_factory=dict)
+    messages: Mapping[str, UserMessage] = field(default_factory=dict)
+
+    def of(self, version: Version) -> Json:
+        """`timestamp` as in A2A's JSON, and `request`, the beginning of the text; each left out if it is not known."""
+        at, message = self.times.get(version.number), self.messages.get(version.task_id)
+        text = instruction_of(message.parts) if message else ""
+        known = {"timestamp": at and at.isoformat().replace("+00:00", "Z"), "request": text[:MAX_REQUEST]}
+        return {name: value for name, value in known.items() if value}
+
+
+def version_json(artifact: Artifact, origins: VersionOrigins, version: Version) -> Json:
     """One version of `artifact`, with its content."""
     wire: Json = MessageToDict(to_artifact(artifact.artifact_id, version.content))
-    return wire | version_summary(artifact, version)
+    return wire | version_summary(artifact, origins, version)
 
 
-def version_summary(artifact: Artifact, version: Version) -> Json:
+def version_summary(artifact: Artifact, origins: VersionOrigins, version: Version) -> Json:
     """A version without its content. `parent` is 0 for none, `size` is in bytes."""
     return {
         "number": version.number,
@@ -34,6 +62,7 @@ def version_summary(artifact: Artifact, version: Version) -> Json:
         "incomplete": version.incomplete,
         "size": parts_size(version.content.parts),
         "current": version.number == artifact.version,
+        **origins.of(version),
         **({"pruned": True} if version.pruned else {}),
     }
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, assert_never
@@ -34,6 +34,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
 from a2a_canvas.server.protocols.artifacts.json_forms import (
+    VersionOrigins,
     artifact_summary,
     current_json,
     parts_size,
@@ -164,11 +165,12 @@ class _ArtifactsEndpoint:
                 artifact = await self._store.get(_ref(resource))
                 return await _document(request, artifact, current_json)
             case VersionList():
-                return _json(request, await self._versions(_ref(resource)))
+                return _json(request, await self._versions(resource, owner_of(request)))
             case ArtifactVersion():
                 version = await self._version(resource)
                 artifact = await self._store.get(_ref(resource))
-                return await _document(request, version, partial(version_json, artifact))
+                origins = await self._origins(resource, owner_of(request), (version,))
+                return await _document(request, version, partial(version_json, artifact, origins))
             case VersionDiff():
                 return await self._diff(request, resource)
             case ContextEvents():
@@ -195,11 +197,19 @@ class _ArtifactsEndpoint:
         events = f"{prefix}{context_path(context_id)}/events"
         return {"contextId": context_id, "artifacts": artifacts, "urls": {"events": events}}
 
-    async def _versions(self, ref: Ref) -> dict[str, Any]:
-        versions = await self._store.versions(ref)
-        artifact = await self._store.get(ref)
-        summaries = [version_summary(artifact, version) for version in versions]
-        return {"artifactId": ref.artifact_id, "versions": summaries}
+    async def _versions(self, resource: VersionList, owner: str) -> dict[str, Any]:
+        versions = await self._store.versions(_ref(resource))
+        artifact = await self._store.get(_ref(resource))
+        origins = await self._origins(resource, owner, versions)
+        summaries = [version_summary(artifact, origins, version) for version in versions]
+        return {"artifactId": resource.artifact_id, "versions": summaries}
+
+    async def _origins(
+        self, resource: VersionList | ArtifactVersion, owner: str, versions: Iterable[Version]
+    ) -> VersionOrigins:
+        times = await self._store.version_times(_ref(resource))
+        made_by = {version.task_id for version in versions}
+        return VersionOrigins(times, await self._journal.first_messages(resource.context_id, owner, made_by))
 
     async def _version(self, resource: ArtifactVersion | VersionDiff) -> Version:
         number = _number(resource.number)

@@ -9,13 +9,13 @@ Rule 4: the artifact changes of all tasks of a context are one more log, which i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from datetime import datetime
 from itertools import islice, takewhile
 from typing import Protocol
 from weakref import WeakValueDictionary
 
-from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent
+from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent, UserMessage
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
@@ -146,6 +146,10 @@ class Journal(Protocol):
         """The ids of an owner's tasks in a context that wait for input; two of them if there are more."""
         ...
 
+    async def first_messages(self, context_id: str, owner: str, task_ids: Iterable[str]) -> Mapping[str, UserMessage]:
+        """The messages that began these tasks of a context, by task; only those of the owner's that can be read."""
+        ...
+
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
         """The transcripts of earlier tasks of the context that the model is shown."""
         ...
@@ -246,6 +250,11 @@ class InMemoryJournal:
         tasks = await self.context(context_id)
         waiting = (task.task_id for task in tasks if task.owner == owner and task.state.paused)
         return tuple(islice(waiting, 2))
+
+    async def first_messages(self, context_id: str, owner: str, task_ids: Iterable[str]) -> Mapping[str, UserMessage]:
+        wanted = {*task_ids}
+        tasks = (task for task in await self.context(context_id) if task.owner == owner and task.task_id in wanted)
+        return {task.task_id: task.first_message for task in tasks if task.history}
 
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
         return earlier_transcripts(await self.context(record.context_id), record)

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from a2a_canvas.server.client.address import RequestHeader, RequestHeaders
 from a2a_canvas.server.client.artifacts import artifacts, diff, show, versions
 from a2a_canvas.server.client.edit import operate
 from a2a_canvas.server.client.operations import (
@@ -23,8 +24,6 @@ from a2a_canvas.server.client.operations import (
     ArtifactTarget,
     EditRequest,
     LineRange,
-    RequestHeader,
-    RequestHeaders,
     SendRequest,
     put,
     restore,

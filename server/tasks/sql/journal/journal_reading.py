@@ -21,19 +21,20 @@ from typing import Any
 from sqlalchemy import Row, Select, and_, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.agent.events import AgentMessage, State, Transcript
+from a2a_canvas.server.agent.events import AgentMessage, State, Transcript, UserMessage
 from a2a_canvas.server.tasks.codec import (
     NO_CONTENTS,
     Contents,
     artifacts_of_json,
     entries_of_json,
+    first_message_of_json,
     names_of_json,
     record_of_json,
     transcript_of_json,
 )
 from a2a_canvas.server.tasks.errors import TaskNotFound, Unreadable
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, task_contexts, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import page_entries, pages, task_contexts, tasks
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import VersionKey
@@ -108,6 +109,8 @@ async def read_contents(
 ) -> dict[str, Contents]:
     """The contents of the versions that rows of tasks or pages name, by context; without those that were pruned."""
     names = {(row.context_id, each.artifact_id, each.number) for row in rows for each in names_of_json(row.named)}
+    if not names:
+        return {}
     keys = {name: VersionKey.of(*name) for name in names}
     read = await versions.read(connection, {*keys.values()})
     found: dict[str, dict[tuple[str, int], Content]] = defaultdict(dict)
@@ -142,7 +145,7 @@ async def fold_task(task: TaskRows) -> TaskRecord:
     try:
         record, count = _snapshot(task.row, task.contents), 0
         for page in task.pages:
-            for entry in entries_of_json(page.epoch, page.entries, task.contents):
+            for entry in entries_of_json(page.epoch, page_entries(page), task.contents):
                 record, count = fold(record, entry), count + 1
                 if count % FOLD_SLICE == 0:
                     await asyncio.sleep(0)
@@ -176,6 +179,28 @@ async def fold_for_list(task: TaskRows) -> TaskRecord:
             message=AgentMessage(f"{row.task_id}-unreadable", str(error)),
             generation=row.generation,
         )
+
+
+async def read_heads(
+    connection: AsyncConnection, context_id: str, owner: str, task_ids: Iterable[str]
+) -> dict[str, str]:
+    """The heads of an owner's tasks, of those in a context that are named, by their ids."""
+    ids, found = [*dict.fromkeys(task_ids)], dict[str, str]()
+    query = select(tasks.c.task_id, tasks.c.head).where(tasks.c.context_id == context_id, tasks.c.owner == owner)
+    for first in range(0, len(ids), TASKS_PER_QUERY):
+        some = query.where(tasks.c.task_id.in_(ids[first : first + TASKS_PER_QUERY]))
+        found |= {task_id: head for task_id, head in await connection.execute(some)}
+    return found
+
+
+async def decode_first_messages(heads: Mapping[str, str]) -> dict[str, UserMessage]:
+    """The messages that began tasks, without those that cannot be decoded."""
+    found = {}
+    for task_id, head in heads.items():
+        await asyncio.sleep(0)
+        with suppress(Exception):
+            found[task_id] = first_message_of_json(head)
+    return found
 
 
 def decode_transcripts(texts: Mapping[str, str]) -> tuple[Transcript, ...]:
@@ -234,7 +259,7 @@ def decode_entries(page: Any, contents: Contents) -> list[Entry]:
         Unreadable: they cannot be decoded.
     """
     try:
-        return list(entries_of_json(page.epoch, page.entries, contents))
+        return list(entries_of_json(page.epoch, page_entries(page), contents))
     except Exception as error:
         raise Unreadable(page.task_id) from error
 

@@ -7,14 +7,14 @@ Rule 2: every other task is read from the database: when it is asked for, and, f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ScalarSelect, Select, func, null, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.agent.events import Transcript, TurnEvent
+from a2a_canvas.server.agent.events import Transcript, TurnEvent, UserMessage
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
@@ -28,9 +28,11 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     HEAD_COLUMNS,
     PAUSED,
     UNSETTLED,
+    decode_first_messages,
     decode_transcripts,
     fold_for_list,
     fold_readable,
+    read_heads,
     read_record,
     read_tasks,
     to_microseconds,
@@ -292,6 +294,11 @@ class SqlJournal:
         async with self._database.read() as connection:
             return tuple(await connection.scalars(waiting))
 
+    async def first_messages(self, context_id: str, owner: str, task_ids: Iterable[str]) -> Mapping[str, UserMessage]:
+        async with self._database.read() as connection:
+            heads = await read_heads(connection, context_id, owner, task_ids)
+        return await decode_first_messages(heads)
+
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
         query = (
             select(tasks.c.task_id, tasks.c.transcript)
@@ -335,7 +342,7 @@ class SqlJournal:
         shown = (tasks.c.head, tasks.c.artifacts, tasks.c.transcript) if query.artifacts else (tasks.c.head,)
         named = tasks.c.named if query.artifacts else null()
         sizes: list[int] = []
-        # A few at a time: a text is unpacked for its size.
+        # A few at a time: a text is decompressed for its size.
         found = await connection.stream(page.with_only_columns(named, *shown).limit(query.limit))
         async for several in found.partitions(SIZE_BATCH):
             sizes += [_size(names, texts) for names, *texts in several]

@@ -70,10 +70,10 @@ class TaskTails:
                 return log
 
     async def refresh(self, task_ids: Iterable[str]) -> None:
-        """Read the new entries of these tasks."""
+        """Read the new entries of these tasks; one that has ended here has none, though its last commit is notified."""
         for task_id in task_ids:
             log = self._logs.get(task_id)
-            if log is not None and not log.failure and not self._runs_here(task_id):
+            if log and not (log.failure or log.record.state.terminal or self._runs_here(task_id)):
                 await self._read_on(log)
 
     async def refresh_all(self) -> None:

@@ -104,20 +104,6 @@ class SqlBackend:
         await self._take_over()
         self._start_takeovers()
 
-    def pause(self) -> None:
-        """Stop writing, listening and the heartbeat at once, as a process does that is stopped by a signal."""
-        for loop in (self._heartbeat, self._takeover_task):
-            if loop:
-                loop.cancel()
-        self.commits.pause()
-        self._listener.cancel()
-
-    def unpause(self) -> None:
-        """Continue after `pause`."""
-        self.commits.start()
-        self._start_heartbeat()
-        self._start_takeovers()
-
     def _start_heartbeat(self) -> None:
         self._heartbeat = asyncio.create_task(self._heartbeat_loop(), name="heartbeat")
 

@@ -34,7 +34,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     tasks_in,
     to_microseconds,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, replicas, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import page_columns, pages, replicas, tasks
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.database import Database
@@ -190,7 +190,7 @@ class Takeover:
                 return  # claimed by another replica
             page = {"context_id": claim.context_id, "task_id": claim.task_id, "first": generation, "last": generation}
             entries = entries_to_json([Entry(claim.epoch, generation, at, failed)])
-            await connection.execute(pages.insert().values(**page, epoch=claim.epoch, entries=entries))
+            await connection.execute(pages.insert().values(**page, epoch=claim.epoch, **page_columns(entries)))
             await connection.run_sync(notify, Notification((claim.task_id,)))
 
     async def acquire(self, record: TaskRecord) -> TaskRecord | None:

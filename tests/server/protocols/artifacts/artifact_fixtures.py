@@ -23,7 +23,7 @@ from a2a_canvas.store.changes import Change
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Author, Ref
-from tests.fakes import Clock
+from tests.fakes import Clock, said
 
 
 class ArtifactHarness:
@@ -31,7 +31,7 @@ class ArtifactHarness:
 
     def __init__(self, context: str = "ctx") -> None:
         self.context = context
-        self.store = InMemoryArtifactStore()
+        self.store = InMemoryArtifactStore(now=Clock())
         self.journal = InMemoryJournal(Clock())
         self._writers: dict[str, EventedArtifactStore] = {}
 
@@ -44,7 +44,8 @@ class ArtifactHarness:
             await self.journal.append(task_id, event)
 
         if task_id not in self._writers:
-            await self.journal.create(TaskRecord(task_id, self.context, owner, Clock()()))
+            asks = said("m", f"Do the work of {task_id}")
+            await self.journal.create(TaskRecord(task_id, self.context, owner, Clock()(), history=(asks,)))
             self._writers[task_id] = EventedArtifactStore(self.store, listener(emit))
         return self._writers[task_id]
 

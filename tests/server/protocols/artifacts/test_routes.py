@@ -21,6 +21,7 @@ from a2a_canvas.store.changes import AppendParts, ReplaceParts, Restore, Undo
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_of, text_part
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness
 
+NOW = "2026-01-01T00:00:00Z"
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
@@ -115,17 +116,27 @@ async def test_parts_have_the_form_of_a2a_1_0() -> None:
     assert artifact.parts[1].raw == b"\x00"
 
 
-async def test_all_versions_are_listed_with_who_made_them_of_what(harness: ArtifactHarness) -> None:
+async def test_all_versions_are_listed_with_who_made_them_of_what_when_and_why(harness: ArtifactHarness) -> None:
     answer = (await harness.get("ctx/doc/versions")).json()
-    common = {"incomplete": False}
+    common = {"incomplete": False, "timestamp": NOW, "request": "Do the work of task"}
+    other = common | {"request": "Do the work of other"}
     assert answer == {
         "artifactId": "doc",
         "versions": [
             common | {"number": 1, "author": "agent", "parent": 0, "taskId": "task", "size": 4, "current": False},
             common | {"number": 2, "author": "user", "parent": 1, "taskId": "task", "size": 4, "current": True},
-            common | {"number": 3, "author": "agent", "parent": 2, "taskId": "other", "size": 5, "current": False},
+            other | {"number": 3, "author": "agent", "parent": 2, "taskId": "other", "size": 5, "current": False},
         ],
     }
+
+
+async def test_the_request_of_another_owner_is_not_told() -> None:
+    harness = ArtifactHarness()
+    await harness.begin("mine")
+    await harness.begin("theirs", "somebody")
+    await harness.do(writing("one"), task="theirs")
+    [version] = (await harness.get("ctx/doc/versions")).json()["versions"]
+    assert (version["taskId"], "request" in version) == ("theirs", False)
 
 
 async def test_a_version_has_its_content_and_its_facts(harness: ArtifactHarness) -> None:
@@ -141,6 +152,8 @@ async def test_a_version_has_its_content_and_its_facts(harness: ArtifactHarness)
         "incomplete": False,
         "size": 5,
         "current": False,
+        "timestamp": NOW,
+        "request": "Do the work of other",
     }
 
 

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.events import ArtifactChanged, BlockPosition, State, StatusChanged, TextAdded, TurnEvent
+from a2a_canvas.server.agent.events import (
+    ArtifactChanged,
+    BlockPosition,
+    MessageReceived,
+    State,
+    StatusChanged,
+    TextAdded,
+    TurnEvent,
+)
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.journal.context_log import ContextArtifact
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
@@ -101,6 +109,15 @@ async def test_the_tasks_of_a_context_come_oldest_first_and_those_of_an_owner_ar
         ("3", State.SUBMITTED),
     ]
     assert await journal.context("none") == ()
+
+
+async def test_the_first_messages_of_an_owners_tasks_are_read_by_their_ids(make) -> None:
+    journal = await make(Clock())
+    for task in (new_task("1", "a", "x"), new_task("2", "a", "x"), new_task("3", "a", "y"), new_task("4", "b", "x")):
+        await journal.create(task)
+    await journal.append("1", MessageReceived(said("m-2", "And more")), DONE)
+    assert await journal.first_messages("a", "x", ["1", "3", "4", "none"]) == {"1": said("m-1", "Go")}
+    assert [*await journal.first_messages("a", "x", ["1", "2"])] == ["1", "2"]
 
 
 # --------------------------------------------------------------------------- following

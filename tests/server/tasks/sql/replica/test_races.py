@@ -3,19 +3,27 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import Connection, delete, select, update
 from sqlalchemy.util import await_only
 
-from a2a_canvas.server.agent.events import ArtifactChanged, MessageReceived, State, StatusChanged
+from a2a_canvas.server.agent.events import (
+    ArtifactChanged,
+    BlockStopped,
+    MessageReceived,
+    State,
+    StatusChanged,
+    ToolInputAdded,
+)
 from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
-from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.sql.journal import sql_journal as journal
 from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, metadata, pages, replicas, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork
@@ -201,7 +209,7 @@ class Mute:
 
 async def test_whoever_follows_a_task_on_the_replica_that_takes_it_over_sees_it_go_on(several) -> None:
     hold = Hold()
-    a = await several.start(broken(write("T1", "One. ", append=True), hold))
+    a = await several.start(broken(write("T1", "One. ", append=True, cut=20), hold))
     b = await several.start(answer(text("Written.")))
     here = await a.send("Write")
     task_id = here.snapshot.task_id
@@ -209,13 +217,34 @@ async def test_whoever_follows_a_task_on_the_replica_that_takes_it_over_sees_it_
     await b.backend._listener.stop()  # news are slower than the takeover
     await hold.reached.wait()
     await a.backend.commits.flushed()
+    pieces, whole = input_of(await ready(here))
     await a.crash()
     async with asyncio.timeout(SOON):
         entries = await rest(there)
-    order = [(entry.epoch, entry.generation) for entry in entries]
-    assert order == sorted(order)  # with gaps: a call's input is stored whole, under the number of its block's end
+    others = [entry for entry in entries if not isinstance(entry.event, ToolInputAdded)]
+    numbers = range(there.snapshot.generation + 1, entries[-1].generation + 1)
+    assert [entry.generation for entry in others] == [each for each in numbers if each not in pieces]
+    assert [entry for entry in entries if isinstance(entry.event, ToolInputAdded)] == [whole]
+    assert [entry.epoch for entry in entries] == sorted(entry.epoch for entry in entries)
     assert entries[-1].event.state is State.COMPLETED
     b.backend._listener.start()
+
+
+async def ready(following: TaskSubscription) -> list[Entry]:
+    """The entries that can be read now."""
+    entries = []
+    while following.has_next:
+        entries.append(await anext(following))
+    return entries
+
+
+def input_of(entries: list[Entry]) -> tuple[set[int], Entry]:
+    """The numbers of the pieces of the only call's input, and the entry with all of it: that of its block's end."""
+    pieces = {entry.generation: entry.event for entry in entries if isinstance(entry.event, ToolInputAdded)}
+    first = next(iter(pieces.values()))
+    given = "".join(piece.partial_json for piece in pieces.values())
+    ends = (entry for entry in entries if isinstance(entry.event, BlockStopped) and entry.event.place == first.place)
+    return {*pieces}, replace(next(ends), event=replace(first, partial_json=given))
 
 
 class Stubborn(Hold):

@@ -1,0 +1,39 @@
+"""The errors of the client.
+
+ClientError          the request failed; exit code 1
+  CannotBeDone       it cannot be done as it was typed, and nothing was sent; exit code 2
+  ConnectionLost     the connection broke while the task was running
+  Interrupted        Ctrl+C; exit code 130
+  NotServed          the server refused to show an artifact
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ClientError(Exception):
+    """A request failed.
+
+    Args:
+        text: the line for the user.
+        advice: a line for each thing that the user can do; a command at its end is to be copied into a shell.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, text: str, *advice: str) -> None:
+        super().__init__(text)
+        self.advice = advice
+
+
+class CannotBeDone(ClientError):
+    """What was asked for cannot be done as it was typed; nothing was sent."""
+
+    exit_code = 2
+
+
+class Interrupted(ClientError):
+    """The user pressed Ctrl+C; what had been sent goes on."""
+
+    exit_code = 130

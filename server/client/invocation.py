@@ -1,0 +1,115 @@
+"""One call of a command: which server, how to print, where to print, and what becomes of an error."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import shlex
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TextIO
+
+from rich.console import Console
+
+from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeaders
+from a2a_canvas.server.client.display import one_line
+from a2a_canvas.server.client.errors import ClientError
+from a2a_canvas.server.wire import URL_VARIABLE
+
+Sleep = Callable[[float], Awaitable[object]]
+"""Waits that many seconds, between tries."""
+
+INTERRUPTED = 130
+"""The exit code of a program that was stopped by Ctrl+C, as shells have it."""
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """What every command is called with.
+
+    Attributes:
+        url: the server's address.
+        headers: sent with every request.
+        program: how this program was called, as it is to be typed into a shell.
+        json: print what the server says as it came.
+        color: `auto`, `always` or `never`.
+        out: for what was asked for. Python has no stream if the shell has closed it (`>&-`): then nobody reads it.
+        err: for failures, and for statuses if `out` is no terminal.
+        pause: waits that many seconds, between tries.
+    """
+
+    url: str = DEFAULT_URL
+    headers: RequestHeaders = ()
+    program: str = "a2a-canvas"
+    json: bool = False
+    color: str = "auto"
+    out: TextIO = field(default_factory=lambda: sys.stdout or io.StringIO())
+    err: TextIO = field(default_factory=lambda: sys.stderr or io.StringIO())
+    pause: Sleep = asyncio.sleep
+
+    @cached_property
+    def console(self) -> Console:
+        """`out`: tables, Markdown and styles on a terminal, plain text elsewhere."""
+        return _console(self.out, self.color)
+
+    @cached_property
+    def messages(self) -> Console:
+        """`err`."""
+        return _console(self.err, self.color)
+
+    def line(self, *words: str) -> str:
+        """A command for the same server, to be copied into a shell. `…` stands for what the user would say."""
+        named = os.environ.get(URL_VARIABLE) or DEFAULT_URL
+        url = [] if self.url == named else ["--url", self.url]
+        typed = [word if word == "…" else shlex.quote(word) for word in (*words, *url)]
+        return " ".join([self.program, *typed, *(header.option for header in self.headers if header.option)])
+
+    def fail(self, text: str, *advice: str) -> None:
+        """One line on `err`, and below it a line for each thing that the user can do."""
+        for line in (f"a2a-canvas: {text}", *advice):
+            self.messages.print(one_line(line), soft_wrap=True)
+
+
+def _console(stream: TextIO, color: str) -> Console:
+    if color == "never":
+        return Console(file=stream, color_system=None, highlight=False, markup=False, emoji=False)
+    always = True if color == "always" else None
+    return Console(file=stream, force_terminal=always, highlight=False, markup=False, emoji=False)
+
+
+def invoke(
+    command: Callable[..., Coroutine[Any, Any, int | None]], invocation: Invocation, values: Mapping[str, Any]
+) -> int:
+    """Run a command; nothing but a broken pipe is raised.
+
+    Returns:
+        The command's own exit code, 1 or 2 if it failed, 130 if it was interrupted.
+    """
+    for stream in (invocation.out, invocation.err):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        return asyncio.run(carried_out(invocation, command(invocation, **values)))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+async def carried_out(invocation: Invocation, command: Awaitable[int | None]) -> int:
+    """Await a command and say what went wrong, if anything did (`invoke`)."""
+    try:
+        return await command or 0
+    except BrokenPipeError:
+        raise
+    except asyncio.CancelledError:
+        invocation.fail("Interrupted")
+        return INTERRUPTED
+    except ClientError as error:
+        invocation.fail(str(error), *error.advice)
+        return error.exit_code
+    except Exception as error:
+        invocation.fail(connection.explain(error, invocation.url))
+        return 1
