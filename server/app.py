@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,7 +21,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
 from a2a_canvas.server.agent.model import LLM, SCRIPT_PREFIX, close_llm
-from a2a_canvas.server.agent.models.claude_params import available
+from a2a_canvas.server.agent.models.claude_params import available, unused_keys
 from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
@@ -38,7 +39,7 @@ from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_options
 from a2a_canvas.server.protocols.guard.http_guard import Guard
-from a2a_canvas.server.settings import Settings, SettingsError
+from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -68,14 +69,25 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
     if name and name.startswith(SCRIPT):
         return _script(Path(name.removeprefix(SCRIPT)))
     has_key = available(environ)
-    if name == "rehearsal" or (name is None and not has_key):
+    if name == REHEARSAL or (name is None and not has_key):
         return Rehearsal()
     if not has_key:
-        raise SettingsError(
-            f"--model {name} needs ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL) to be set. "
-            "Without a key there are --model rehearsal and --model script:FILE.yaml."
-        )
+        raise SettingsError(_no_provider(name or "", environ))
     return _claude(name, settings)
+
+
+def _no_provider(name: str, environ: Mapping[str, str]) -> str:
+    meant = get_close_matches(name, [REHEARSAL], n=1)
+    return " ".join(
+        (
+            f"The model {name} has no provider.",
+            *(f"Did you mean {word}?" for word in meant),
+            "Set ANTHROPIC_API_KEY for Claude, or ANTHROPIC_BASE_URL for another server of the Messages API "
+            "(Ollama: http://127.0.0.1:11434), with ANTHROPIC_AUTH_TOKEN if it wants a token.",
+            "Without a provider there are --model rehearsal and --model script:FILE.yaml.",
+            *unused_keys(environ),
+        )
+    )
 
 
 def _script(path: Path) -> LLM:

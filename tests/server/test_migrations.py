@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -15,10 +16,11 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, column, inspect, table, text
+from sqlalchemy import Connection, column, inspect, select, table, text
 
 from a2a_canvas.server.migrations import REVISIONS, SchemaError, check, newest, prepare, upgrade
 from a2a_canvas.server.migrations.schema import FOLDER, run_revisions
+from a2a_canvas.server.tasks.sql.journal.journal_tables import page_columns, page_entries, pages
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.models import Content, text_part
 from a2a_canvas.store.sql.database import Database
@@ -27,6 +29,7 @@ from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.store.artifact_builders import by
 from tests.store.sql.sql_fixtures import FakeReplica, open_store
+from tests.store.sql.test_compression import compress_with_zlib
 
 ROOT = Path(__file__).parents[2]
 Url = Callable[[Path], str]
@@ -145,6 +148,27 @@ async def test_what_revision_0001_kept_is_kept_and_can_be_changed(url: Url, tmp_
             await kept.commits.flushed()
         async with open_store(database, FakeReplica()) as kept:
             assert [version.content.text for version in await kept.store.versions(by("t"))] == ["old", "new"]
+
+
+@BOTH
+async def test_pages_of_revision_0004_are_read_beside_new_ones(url: Url, tmp_path: Path) -> None:
+    page = {"context_id": "c", "task_id": "t", "epoch": 1}
+    texts = {first: f"[{first}, {'0, ' * 50}0]" for first in (1, 2, 3)}
+    async with opened(url(tmp_path)) as database:
+        await begin_with(database, "0004")
+        zlib = compress_with_zlib(texts[2])
+        compressed = zlib if database.dialect == "sqlite" else f"z1:{b64encode(zlib).decode()}"
+        async with database.write() as connection:
+            for first, entries in ((1, texts[1]), (2, compressed)):
+                row = {**page, "first": first, "last": first, "entries": entries}
+                await connection.execute(table("pages", *map(column, row)).insert().values(row))
+        await upgrade(database)
+        async with database.write() as connection:
+            new = {"first": 3, "last": 3, **page_columns(texts[3])}
+            await connection.execute(pages.insert().values(**page, **new))
+        async with database.read() as connection:
+            found = {row.first: page_entries(row) for row in await connection.execute(select(pages))}
+    assert found == texts
 
 
 @BOTH

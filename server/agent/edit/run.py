@@ -169,7 +169,7 @@ class _OperationRun:
         except Unavailable:
             raise
         except Exception:
-            logger.exception("Operation of task %s failed", self.request.task_id)
+            logger.exception("The operation failed")
             return Ending(State.FAILED, INTERNAL_ERROR)
 
     async def _operate(self) -> Ending:

@@ -74,6 +74,8 @@ class RestForm:
         payload = rest_error_payload(InvalidRequestError(error.message) if isinstance(error, JSONParseError) else error)
         if refusal.http_status is not None:
             payload["error"]["code"] = refusal.http_status
+        if refusal.http_status == 405:
+            payload["error"]["status"] = "UNIMPLEMENTED"  # as grpc-gateway maps it: google.rpc.Code has none for 405
         return payload
 
 

@@ -9,9 +9,13 @@ seconds by the database's own clock.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, Table
+from typing import Any
 
-from a2a_canvas.store.sql.tables import PackedText, Text, incarnation, metadata
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, Table
+
+from a2a_canvas.store.sql.compression import compress, decompress
+from a2a_canvas.store.sql.tables import CompressedText, Text, incarnation, metadata
+from a2a_canvas.store.text.unicode import replace_unstorable
 
 contexts = Table(
     "contexts",
@@ -38,9 +42,9 @@ tasks = Table(
     Column("resumptions", Integer, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),  # a request to its owner
     Column("snapshot", Integer, nullable=False),  # the generation of the three that follow
-    Column("head", PackedText, nullable=False),
-    Column("transcript", PackedText, nullable=False),
-    Column("artifacts", PackedText, nullable=False),
+    Column("head", CompressedText, nullable=False),
+    Column("transcript", CompressedText, nullable=False),
+    Column("artifacts", CompressedText, nullable=False),
     Column("named", Text),  # the versions that `artifacts` names; null for none
     Index("tasks_by_owner", "owner", "changed_at", "task_id"),
     Index("tasks_by_state", "state", "replica"),
@@ -55,8 +59,9 @@ pages = Table(
     Column("last", Integer, nullable=False),
     Column("epoch", Integer, nullable=False),
     Column("position", BigInteger),  # in the context, of its last artifact change; null if it has none
-    Column("entries", PackedText, nullable=False),
-    Column("named", Text),  # the versions that `entries` names; null for none
+    Column("entries", CompressedText, nullable=False),  # empty if `compressed` has them
+    Column("named", Text),  # the versions that the entries name; null for none
+    Column("compressed", LargeBinary),  # the entries; null if `entries` has them, as in all rows of schema 0004
     Index("pages_by_position", "context_id", "position"),
 )
 
@@ -115,3 +120,15 @@ replicas = Table(
     Column("heartbeat_at", Float, nullable=False),
     Column("commits", BigInteger, nullable=False),  # number of its transactions that were committed
 )
+
+
+def page_columns(entries: str) -> dict[str, Any]:
+    """The columns of a page's entries."""
+    text = replace_unstorable(entries)
+    compressed = compress(text)
+    return {"entries": text if compressed is None else "", "compressed": compressed}
+
+
+def page_entries(page: Any) -> str:
+    """The entries of a page's row."""
+    return page.entries or decompress(page.compressed or b"")

@@ -37,6 +37,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     inbox_messages,
     latest_changes,
     message_keys,
+    page_columns,
     pages,
     task_contexts,
     tasks,
@@ -219,19 +220,19 @@ class JournalWork:
                 position += each.changes
 
     def _write_pages(self, connection: Connection, placed: Iterable[_Placed]) -> None:
-        rows = [
-            {
-                **_key(each.batch.newest),
-                "first": each.batch.first,
-                "last": each.batch.entries[-1].generation,
-                "epoch": each.batch.newest.epoch,
+        rows = []
+        for each in placed:
+            batch, task_id = each.batch, each.batch.newest.task_id
+            entries = entries_to_json(batch.entries, self._named[task_id])
+            self._page_characters[task_id] = len(entries)
+            row = {
+                "first": batch.first,
+                "last": batch.entries[-1].generation,
+                "epoch": batch.newest.epoch,
                 "position": each.position + each.changes if each.changes else None,
-                "entries": entries_to_json(each.batch.entries, named := self._named[each.batch.newest.task_id]),
-                "named": names_to_json(named.values()),
+                "named": names_to_json(self._named[task_id].values()),
             }
-            for each in placed
-        ]
-        self._page_characters = {row["task_id"]: len(row["entries"]) for row in rows}
+            rows.append({**_key(batch.newest), **row, **page_columns(entries)})
         _ADD_PAGE.execute(connection, rows)
 
     def _update(self, connection: Connection, batches: Sequence[TaskBatch]) -> None:

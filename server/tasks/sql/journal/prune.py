@@ -59,7 +59,8 @@ MESSAGE_BATCH_SIZE = 1000
 ENDED = [state.value for state in State if state.terminal]
 IN_CONTEXT = (pages, latest_changes, inbox_messages, drafts, versions, artifacts, tasks, contexts)
 """The tables with the rows of a context."""
-TEXTS = (pages.c.entries, tasks.c.head, tasks.c.transcript, tasks.c.artifacts, versions.c.content, drafts.c.content)
+PAGE_TEXTS = (pages.c.entries, pages.c.compressed)
+TEXTS = (*PAGE_TEXTS, tasks.c.head, tasks.c.transcript, tasks.c.artifacts, versions.c.content, drafts.c.content)
 """The columns that make the size of a context."""
 
 
@@ -254,8 +255,9 @@ def _batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
 async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> dict[Key, int]:
     of_task = pages.c.context_id, pages.c.task_id
     async with database.read() as connection:
-        query = select(*of_task, func.sum(text_size(connection, pages.c.entries))).where(tuple_(*of_task).in_(some))
-        sizes = {(row[0], row[1]): int(row[2]) for row in await connection.execute(query.group_by(*of_task))}
+        sizes_of_all = [func.coalesce(func.sum(text_size(connection, each)), 0) for each in PAGE_TEXTS]
+        query = select(*of_task, *sizes_of_all).where(tuple_(*of_task).in_(some)).group_by(*of_task)
+        sizes = {(row[0], row[1]): int(row[2] + row[3]) for row in await connection.execute(query)}
     if not dry_run:
         async with database.write() as connection:  # a task that has ended gets no new entries
             await connection.execute(delete(pages).where(tuple_(*of_task).in_(some)))

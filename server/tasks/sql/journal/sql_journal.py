@@ -342,7 +342,7 @@ class SqlJournal:
         shown = (tasks.c.head, tasks.c.artifacts, tasks.c.transcript) if query.artifacts else (tasks.c.head,)
         named = tasks.c.named if query.artifacts else null()
         sizes: list[int] = []
-        # A few at a time: a text is unpacked for its size.
+        # A few at a time: a text is decompressed for its size.
         found = await connection.stream(page.with_only_columns(named, *shown).limit(query.limit))
         async for several in found.partitions(SIZE_BATCH):
             sizes += [_size(names, texts) for names, *texts in several]

@@ -18,7 +18,7 @@ from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord, fold, pruned_content
 from a2a_canvas.server.tasks.sql.journal import logs
-from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata, pages, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata, page_entries, pages, tasks
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, Retention, prune
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import EditText, ReplaceParts
@@ -70,8 +70,8 @@ async def rows_of(replica: Replica, task_id: str) -> tuple[str, str]:
     """The artifacts of a task, and all its entries, as they are stored."""
     async with replica.backend._database.read() as connection:
         artifacts = await connection.scalar(select(tasks.c.artifacts).where(tasks.c.task_id == task_id))
-        entries = await connection.scalars(select(pages.c.entries).where(pages.c.task_id == task_id))
-        return str(artifacts), json.dumps([entry for page in entries for entry in json.loads(page)])
+        found = await connection.execute(select(pages).where(pages.c.task_id == task_id))
+        return str(artifacts), json.dumps([entry for page in found for entry in json.loads(page_entries(page))])
 
 
 OPERATIONS: dict[str, Iterable[dict[str, object]]] = {

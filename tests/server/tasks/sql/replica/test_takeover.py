@@ -30,6 +30,7 @@ from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Ref
+from a2a_canvas.store.sql import compression
 from a2a_canvas.store.sql.commit import GroupCommit
 from tests.fakes import Hold, answer, broken, parts, said, text, write
 from tests.server.tasks.runtime.runtime_harness import rest
@@ -182,7 +183,10 @@ async def weights(replica: Replica, task_id: str) -> tuple[int, int]:
     return snapshot, size
 
 
-async def test_what_is_behind_the_snapshot_of_a_working_task_never_weighs_more_than_it_does(several) -> None:
+async def test_what_is_behind_the_snapshot_of_a_working_task_never_weighs_more_than_it_does(
+    several: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compression, "COMPRESSED_AT_MOST", 0)  # compressed, they would say nothing of the work
     a, b = await several.start(), await several.start()
     await working(a, 1, 1)
     following = await b.backend.journal.follow("t0")

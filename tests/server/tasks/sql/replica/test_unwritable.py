@@ -17,7 +17,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, m
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
 from a2a_canvas.store.models import Document, Ref
-from a2a_canvas.store.sql import tables
+from a2a_canvas.store.sql import compression
 from a2a_canvas.store.sql import writing as rows
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.rows import RowChanges, StoredDocument, row_changes
@@ -41,7 +41,7 @@ PAGES, DRAFTS, VERSIONS = ("pages", "entries"), ("drafts", "content"), ("version
 async def several(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Replicas]:
-    monkeypatch.setattr(tables, "PACKED_AT_MOST", 0)  # the database shall find `POISON`
+    monkeypatch.setattr(compression, "COMPRESSED_AT_MOST", 0)  # the database shall find `POISON`
     started = Replicas(sqlite_url(tmp_path) if request.param == "sqlite" else postgresql_url())
     database = Database(started.url)
     async with database.write() as connection:
@@ -140,7 +140,10 @@ async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_oth
         assert [artifact.text for of_context in artifacts for artifact in of_context] == expected
         assert not any(artifact.open for of_context in artifacts for artifact in of_context)
     assert {record.levelname for record in caplog.records} == {"ERROR"}
-    assert "'c2' cannot be written" in caplog.text
+    discarded = [vars(record)["fields"] for record in caplog.records if "Staged writes" in record.getMessage()]
+    assert discarded
+    assert all(fields == {"context": "c2"} for fields in discarded)
+    assert "poison" not in caplog.text.lower()
     assert "not in here" in caplog.text or "check constraint" in caplog.text
 
 

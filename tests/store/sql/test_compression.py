@@ -1,0 +1,48 @@
+"""Texts as bytes: they take less, and are read as they were, also what was compressed before with zlib."""
+
+from __future__ import annotations
+
+import zlib
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from a2a_canvas.store.sql.compression import _TYPICAL, COMPRESSED_AT_MOST, compress, decompress
+from a2a_canvas.store.text.unicode import replace_unstorable
+
+CHANGE = '[7,"2026-01-01T00:00:00+00:00",{"artifact_id":"doc","append":true,"parts":[{"body":"and so on"}]}]'
+texts = st.text().map(replace_unstorable)
+
+
+def compress_with_zlib(text: str) -> bytes:
+    """As servers did before zstd."""
+    stream = zlib.compressobj(wbits=-zlib.MAX_WBITS, zdict=_TYPICAL)
+    return stream.compress(text.encode()) + stream.flush()
+
+
+@given(text=texts)
+@example(text=f"[{CHANGE},{CHANGE}]")
+def test_a_text_is_compressed_if_that_is_shorter_and_read_as_it_was(text: str) -> None:
+    compressed = compress(text)
+    assert compressed is None or (len(compressed) < len(text.encode()) and decompress(compressed) == text)
+
+
+def test_a_page_with_one_entry_becomes_shorter() -> None:
+    assert len(compress(f"[{CHANGE}]") or "") * 2 < len(f"[{CHANGE}]")
+
+
+@given(text=texts)
+@example(text=f"[{CHANGE},{CHANGE}]")
+def test_what_zlib_has_compressed_is_read(text: str) -> None:
+    assert decompress(compress_with_zlib(text)) == text
+
+
+def test_a_long_text_is_not_compressed() -> None:
+    assert compress("a" * COMPRESSED_AT_MOST)
+    assert compress("a" * (COMPRESSED_AT_MOST + 1)) is None
+
+
+def test_what_is_damaged_is_no_json() -> None:
+    whole = compress(f"[{CHANGE}]") or b""
+    for damaged in (whole[:-1], whole[:9] + b"\0" + whole[10:], b"\xff", b""):
+        assert not decompress(damaged).endswith("]")
