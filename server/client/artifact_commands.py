@@ -53,7 +53,7 @@ def command_forms() -> dict[str, CommandForm]:
             _option("--follow", "save FILE again whenever it changes, until Ctrl+C", is_flag=True),
             more="It is made if it is not there. FILE is - for the standard input, and may be left out if it is also "
             "the artifact's name.",
-            examples=("put notes.md", "put report draft.txt", "put --follow notes.md", "date | put log"),
+            examples=("put notes.md", "put report draft.txt", "put --follow notes.md", "put log < today.txt"),
         ),
         "pull": _form(
             "files:pull",

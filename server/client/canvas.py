@@ -9,7 +9,7 @@ Rule 2: the number of the version that an operation has made is what its own tas
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
@@ -22,19 +22,18 @@ from a2a.utils.constants import TransportProtocol
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.struct_pb2 import Struct
 
-from a2a_canvas.server.client import connection, exchange, state
+from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.display import one_line
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
+from a2a_canvas.server.client.exchange import Take, converse
 from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.names import chosen
 from a2a_canvas.server.client.operations import ArtifactOperation
+from a2a_canvas.server.client.state_file import last_context, remember
 from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
 
 _TIMEOUT = httpx.Timeout(connection.CONNECT_SECONDS, read=60)
-
-Take = Callable[[pb.StreamResponse, SeenTask], None]
-"""Shows a response to an operation; is given what is known of its task then, too."""
 
 
 class NotServed(ClientError):
@@ -68,7 +67,7 @@ async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool =
     Raises:
         CannotBeDone: it is not clear which conversation is meant.
     """
-    context = typed or state.last_context(invocation.url)
+    context = typed or last_context(invocation.url)
     async with connection.connected(invocation.url, invocation.headers) as (http, card):
         canvas = Canvas(invocation, http, card, context)
         if not context and not may_begin:
@@ -136,7 +135,7 @@ class Canvas:
         except NotServed as error:
             if error.status != httpx.codes.NOT_FOUND:
                 raise
-            known = await exchange.contexts(self.invocation, self.http, self.card)
+            known = await _contexts(self)
             if not (may_begin and not any(each.startswith(self.context) for each in known)):
                 self.context = chosen(self.context, dict.fromkeys(known, ""), "context")
                 self.listed = await self._listing()
@@ -187,11 +186,11 @@ class Canvas:
                 take(response, seen)
 
         message = message_of(operation, artifact, self.context)
-        seen = await exchange.converse(self.invocation, self.http, self.card, message, (TURN, CANVAS), fold)
+        seen = await converse(self.invocation, self.http, self.card, message, (TURN, CANVAS), fold)
         if seen.state in ENDED_BADLY:
             raise OperationFailed(seen.message or f"{ENDED_BADLY[seen.state]}.", outcome.current, outcome.busy)
         self.context = seen.context_id
-        state.remember(self.invocation.url, seen.context_id)
+        remember(self.invocation.url, seen.context_id)
         return replace(outcome, said=seen.message)
 
     async def operate_and_say(self, artifact: str, operation: ArtifactOperation) -> None:
@@ -234,6 +233,19 @@ class Outcome:
     def _rejected(self, status: pb.TaskStatus) -> Outcome:
         now = canvas_metadata(status.message.metadata)
         return replace(self, current=int(now.get("artifactVersion", 0)), busy=now.get("busy") is True)
+
+
+async def _contexts(canvas: Canvas) -> list[str]:
+    """The ids of all conversations that have tasks, the newest first."""
+    call = connection.call_context(canvas.card, (), canvas.invocation.headers)
+    found, page = dict[str, None](), ""
+    async with connection.client(canvas.http, canvas.card) as client:
+        while True:
+            answer = await client.list_tasks(pb.ListTasksRequest(page_size=100, page_token=page), context=call)
+            found |= dict.fromkeys(task.context_id for task in answer.tasks)
+            page = answer.next_page_token
+            if not page:
+                return [*found]
 
 
 def message_of(operation: ArtifactOperation, artifact: str, context: str) -> pb.Message:

@@ -83,13 +83,6 @@ class Invocation:
         typed = [word if word == "…" else shlex.quote(word) for word in (*words, *url)]
         return " ".join([self.program, *typed, *(header.option for header in self.headers if header.option)])
 
-    @cached_property
-    def screen(self):  # type: ignore
-        """TEMPORARY"""
-        from a2a_canvas.server.client.screen import Screen
-
-        return Screen(self.console, self.messages)
-
     def say(self, text: str) -> None:
         """One line on `out`."""
         self.console.print(one_line(text), soft_wrap=True)
@@ -154,9 +147,7 @@ def invoke(
 async def carried_out(invocation: Invocation, command: Awaitable[int | None]) -> int:
     """Await a command and say what went wrong, if anything did (`invoke`)."""
     try:
-        code = await command or 0
-        invocation.screen.close()
-        return code
+        return await command or 0
     except BrokenPipeError:
         raise
     except asyncio.CancelledError:

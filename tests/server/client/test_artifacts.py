@@ -17,10 +17,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from a2a_canvas.server.client import state
 from a2a_canvas.server.client.artifacts import artifacts, diff, line_breaks_marked, show, versions
 from a2a_canvas.server.client.canvas import resource_path
 from a2a_canvas.server.client.invocation import Invocation
+from a2a_canvas.server.client.state_file import remember
 from a2a_canvas.server.protocols.artifacts.paths import (
     ArtifactList,
     ArtifactVersion,
@@ -182,7 +182,7 @@ async def test_what_is_not_there_is_told_with_what_is_near(doc: Doc) -> None:
 async def test_without_a_conversation_it_is_the_last_one_or_a_question(doc: Doc) -> None:
     got = await do(show, doc, context=None, version=None)
     assert (got.code, got.err.splitlines()[0]) == (2, "a2a-canvas: Which conversation? Give --context ID")
-    state.remember(doc.served.url, doc.context)
+    remember(doc.served.url, doc.context)
     assert await do(show, doc, context=None, version=None) == Result(0, "one\ntwo", "")
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from a2a_canvas.server.client import state
 from a2a_canvas.server.client.files import EMPTY_LOOKS, open_artifact, pull, put
+from a2a_canvas.server.client.state_file import last_context
 from tests.server.app_server import Served, serving
 from tests.server.canvas_client import SCRIPT, Doc, made
 from tests.server.client.artifact_runs import Step, do
@@ -78,7 +78,7 @@ async def test_put_makes_an_artifact_that_is_not_there_and_then_versions_of_it(s
 
 async def test_put_without_a_conversation_begins_one_which_is_the_last_then(served: Served, file: Path) -> None:
     assert (await saved(Doc(served, ""), file, artifact="doc.md", context=None)).code == 0
-    context = state.last_context(served.url)
+    context = last_context(served.url)
     assert await Doc(served, context, artifact_id="doc.md").read() == (1, "one\n")
 
 
