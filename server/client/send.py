@@ -67,7 +67,7 @@ async def say(invocation: Invocation, message: pb.Message, output: str = "") -> 
             advice = "Leave out --task; -c or --context goes on with the conversation."
             raise ClientError(connection.explain(error, invocation.url), advice) from None
     if not invocation.json:
-        _conclude(invocation, seen, made)
+        conclude(invocation, seen, made)
     check_outcome(seen)
     if output:
         _write(invocation, Path(output), list(made.values()))
@@ -80,7 +80,8 @@ def message_of(text: str, context: str = "", task: str = "", attach: Sequence[st
     return pb.Message(message_id=str(uuid4()), role=pb.ROLE_USER, parts=parts, context_id=context, task_id=task)
 
 
-def _conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact]) -> None:
+def conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact]) -> None:
+    """Show how a task ended: with `quiet` what it has made, else the reply and the ids."""
     if invocation.quiet:
         result = [part_bytes(artifact) for artifact in made.values()] or [f"{seen.message}\n".encode()]
         exact(invocation.out, b"".join(result) if seen.state not in ENDED_BADLY else b"")
