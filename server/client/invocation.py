@@ -128,7 +128,7 @@ def _console(stream: TextIO, color: str) -> Console:
 
 
 def invoke(
-    command: Callable[..., Coroutine[Any, Any, int | None]], invocation: Invocation, values: Mapping[str, Any]
+    command: Callable[..., Coroutine[Any, Any, int | None] | int], invocation: Invocation, values: Mapping[str, Any]
 ) -> int:
     """Run a command; nothing but a broken pipe is raised.
 
@@ -139,7 +139,8 @@ def invoke(
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        return asyncio.run(carried_out(invocation, command(invocation, **values)))
+        running = command(invocation, **values)
+        return running if isinstance(running, int) else asyncio.run(carried_out(invocation, running))
     except KeyboardInterrupt:
         return INTERRUPTED
 
@@ -157,7 +158,9 @@ async def carried_out(invocation: Invocation, command: Awaitable[int | None]) ->
         invocation.fail(str(error), *error.advice)
         return error.exit_code
     except Exception as error:
-        invocation.fail(connection.explain(error, invocation.url))
+        start = f"Start one with: {invocation.program} serve"
+        advice = (start, f"Or name another with --url or ${URL_VARIABLE}") if connection.absent(error) else ()
+        invocation.fail(connection.explain(error, invocation.url), *advice)
         return 1
     finally:
         invocation.screen.close()

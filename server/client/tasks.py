@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
@@ -13,9 +13,9 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.display import local_time, one_line
-from a2a_canvas.server.client.errors import CannotBeDone, ClientError
+from a2a_canvas.server.client.errors import ClientError
 from a2a_canvas.server.client.exchange import check_outcome, watch_task
-from a2a_canvas.server.client.fold import OVER, PAUSED
+from a2a_canvas.server.client.fold import OVER
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.names import chosen
 from a2a_canvas.server.client.send import conclude
@@ -25,6 +25,8 @@ from a2a_canvas.server.wire import CANVAS, TURN
 PAGE = 100
 SEARCHED = 1000
 """Of so many tasks, the newest ones, an id or a conversation is looked for."""
+MESSAGES = 20
+"""Of each task, among which its request is."""
 SHORT = 8
 """Characters of an id on a terminal, where its beginning is as good."""
 
@@ -32,8 +34,7 @@ SHORT = 8
 async def tasks(invocation: Invocation, state: str, context: str, limit: int) -> None:
     """Print the newest tasks."""
     async with _opened(invocation) as listing:
-        wanted = pb.TaskState.Value(f"TASK_STATE_{state.upper().replace('-', '_')}") if state else 0
-        found = await listing.tasks(limit, context and await listing.context(context), wanted)
+        found = await listing.tasks(limit, context and await listing.context(context), state)
     if invocation.json:
         json_line(invocation.out, {"tasks": [MessageToDict(task) for task in found]})
         return
@@ -92,12 +93,11 @@ class _Listing:
     ) -> None:
         self.http, self.card, self.client, self.call, self._url = http, card, client, call, url
 
-    async def tasks(
-        self, limit: int, context: str = "", state: pb.TaskState = pb.TASK_STATE_UNSPECIFIED
-    ) -> list[pb.Task]:
+    async def tasks(self, limit: int, context: str = "", state: str = "") -> list[pb.Task]:
         """The newest tasks."""
         found: list[pb.Task] = []
-        request = pb.ListTasksRequest(context_id=context, status=state)
+        status = f"TASK_STATE_{(state or 'unspecified').upper().replace('-', '_')}"
+        request = pb.ListTasksRequest(context_id=context, status=status, history_length=MESSAGES)
         try:
             while len(found) < limit:
                 request.page_size = min(limit - len(found), PAGE)
@@ -157,6 +157,3 @@ def request_of(task: pb.Task) -> str:
     """What the user asked for."""
     asked = next((message for message in task.history if message.role == pb.ROLE_USER), pb.Message())
     return " ".join(part.text for part in asked.parts)
-
-
-STATES: Sequence[str] = ("submitted", "working", "completed", "failed", "canceled", "rejected", "input-required")
