@@ -185,7 +185,7 @@ def running(installed: Path, app: Path, port: int, *more: str) -> Iterator[None]
         try:
             assert process.stdout is not None
             said = ""
-            while "Uvicorn running" not in said:
+            while " listens on " not in said:
                 line = process.stdout.readline()
                 assert line, said
                 said += line

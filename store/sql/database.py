@@ -175,6 +175,7 @@ class Database:
             max_overflow=0,
             pool_timeout=timeout,
             pool_pre_ping=False,
+            hide_parameters=True,
             connect_args={
                 "async_creator_fn": self._connect,
                 "timeout": timeout,
@@ -215,7 +216,9 @@ def _async_url(url: URL) -> URL:
 
 
 def _sqlite(url: URL, threads: Threads, begin: str, connections: int) -> AsyncEngine:
-    return create_async_engine(url, threads=threads, begin=begin, pool_size=connections, max_overflow=0)
+    return create_async_engine(
+        url, threads=threads, begin=begin, pool_size=connections, max_overflow=0, hide_parameters=True
+    )
 
 
 def insert(connection: AsyncConnection | Connection, table: Table) -> Any:
