@@ -33,7 +33,7 @@ _STOPPING = "this server is stopping"
 
 COMMIT_SPACING = 0.018
 """Seconds from the start of one transaction to the start of the next."""
-INTERVAL = 0.2
+INTERVAL = 0.25
 """Seconds that a piece of a draft may wait. The shorter, the more pages: each costs more than the text in it."""
 FOLLOWED_INTERVAL = 0.04
 """Seconds from the start of one transaction to the start of the next, for drafts that subscribers wait for."""
