@@ -68,7 +68,7 @@ class SqlArtifactStore:
         shown_interval: float = SHOWN_INTERVAL,
     ) -> None:
         self._shown_interval = shown_interval
-        self._due: asyncio.TimerHandle | None = None
+        self._due: asyncio.Handle | None = None
         self._database = database
         self._commits = commits
         self._holder = holder
