@@ -150,7 +150,7 @@ def _serve(**given: Any) -> int:
     from a2a_canvas.server.serve import REFUSALS, serve
 
     try:
-        return serve(given)
+        return serve(given, program(sys.argv[0]))
     except REFUSALS as error:
         return refused(str(error))
 

@@ -7,43 +7,43 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from importlib.metadata import version
-from ipaddress import ip_address
 from math import ceil
+from types import FrameType
 from typing import Any
 
 import uvicorn
 
-from a2a_canvas.server.agent.model import LLM
-from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
+from a2a_canvas.server import log_output
+from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.app import choose_llm, create_app
+from a2a_canvas.server.banner import DataCount, banner, hints, ollama_hint
 from a2a_canvas.server.protocols.a2a_v1.card import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
-from a2a_canvas.server.settings import (
-    ALL_ADDRESSES,
-    Settings,
-    SettingsError,
-    authority,
-    load,
-    without_password,
-)
+from a2a_canvas.server.settings import Settings, SettingsError, load
+from a2a_canvas.store.errors import Unavailable
+
+logger = logging.getLogger(__name__)
 
 CUT_OFF_SECONDS = 1
 """After so long beyond its grace period, a stopping server closes connections that do not even read the end of an
 answer."""
 
+INTERRUPTED = 130
+"""The exit code after Ctrl+C, as shells have it."""
+
 REFUSALS = (SettingsError, CardError)
 """What `serve` raises if it cannot start as it was asked to; `str()` is one line that says what to do."""
 
 
-def serve(given: Mapping[str, Any]) -> int:
+def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     """Serve until a signal stops it.
 
     Args:
         given: the options of the command line, as `load` takes them.
+        program: how the user calls this program.
 
     Returns:
         The exit code.
@@ -53,73 +53,108 @@ def serve(given: Mapping[str, Any]) -> int:
         One of `REFUSALS`.
     """
     settings = load(given)
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
-    # The SDK logs every refused request with its traceback; what matters of it is in the answer.
-    logging.getLogger("a2a").setLevel(logging.ERROR)
-    # It logs each step of an upgrade, and that there is none.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    log_output.configure(settings.log_level, settings.log_format)
     llm = choose_llm(settings, os.environ)
     app = create_app(settings, llm)
     for port in filter(None, (settings.port, settings.grpc_port)):
         _check_free(settings.host, port)
-    if settings.database != "memory":
-        asyncio.run(_check_database(settings))
-    print(*banner(settings, llm), sep="\n", flush=True)
+    count = None if settings.database == "memory" else asyncio.run(_check_database(settings))
     config = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
         http=limited_connection(ConnectionLimits(settings.max_connections)),
         ws="none",
-        log_level=settings.log_level,
+        log_config=None,
         timeout_graceful_shutdown=ceil(settings.shutdown_grace) + CUT_OFF_SECONDS,
         access_log=settings.log_level == "debug",
+        # Otherwise a request could inherit the task that an earlier one on its connection has named for the log.
+        reset_contextvars=True,
     )
-    with suppress(KeyboardInterrupt):
-        # uvicorn raises the signal that stopped it again; SIGTERM shall end the process as Ctrl+C does.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        GracefulServer(config, app.state.shutdown).run()
+    # Outside of the server, whose own handler stops it gracefully: at the start, and when it has stopped.
+    signal.signal(signal.SIGINT, _end_at_once)
+    lines = (*banner(settings, llm.name, count, program), *hints(settings, os.environ))
+    ForegroundServer(config, app.state.shutdown, settings, lines, program).run()
     return 0
 
 
-async def _check_database(settings: Settings) -> None:
-    """Raises `SettingsError` if the server could not use its database. A SQLite file is created and upgraded."""
+def _end_at_once(*_: object) -> None:
+    # What is to last is committed. Everything else that Python does at an end could be interrupted again.
+    os._exit(INTERRUPTED)
+
+
+class ForegroundServer(GracefulServer):
+    """A server that tells whoever has started it that it serves, and that a second Ctrl+C ends it at once.
+
+    Args:
+        lines: what it says as soon as it serves.
+        program: how the user calls this program.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        stop: Callable[[], Awaitable[None]],
+        settings: Settings,
+        lines: Iterable[str],
+        program: str,
+    ) -> None:
+        super().__init__(config, stop)
+        self._settings = settings
+        self._lines = lines
+        self._program = program
+        self._hint: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for line in self._lines:
+            self._say(line)
+        if self._settings.model is None and not available(os.environ):
+            self._hint = asyncio.create_task(self._look_for_ollama())
+
+    async def _look_for_ollama(self) -> None:
+        if hint := await ollama_hint(self._program):
+            self._say(hint)
+
+    def _say(self, line: str) -> None:
+        if self._settings.log_format == "json":
+            logger.info(line)
+            return
+        with suppress(OSError):  # nobody reads it
+            print(line, flush=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        grace = self._settings.shutdown_grace
+        logger.info("The server stops; its streams end within %g seconds. Ctrl+C ends it at once.", grace)
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit and sig == signal.SIGINT:
+            _end_at_once()
+        self.should_exit = True  # uvicorn's own handler would let the signal end the process once more, at its end
+
+
+async def _check_database(settings: Settings) -> DataCount | None:
+    """What is in the database, if it counts that in time; a SQLite file is created and upgraded.
+
+    Raises:
+        SettingsError: the server could not use it.
+    """
     from a2a_canvas.server.open_database import DatabaseError, make_database, prepare_database
+    from a2a_canvas.server.tasks.sql.journal.journal_reading import count_tasks
 
     database = make_database(settings.database)
     try:
         await prepare_database(database)
-        await database.close()
     except DatabaseError as error:
         raise SettingsError(str(error)) from error
-
-
-def banner(settings: Settings, llm: LLM) -> Iterator[str]:
-    """What an operator reads at the start: the addresses, who can reach them, and where data is stored."""
-    grpc = f" (gRPC: {authority(settings.host, settings.grpc_port)})" if settings.grpc_port else ""
-    address = f"http://{authority(settings.host, settings.port)}"
-    yield f"a2a-canvas {version('a2a-canvas')} listens on {address}{grpc} with {llm.name}"
-    if isinstance(llm, Rehearsal):
-        yield NOTICE
-    open_to_all = (
-        "" if _is_loopback(settings.host) else " There is no authentication: anyone who reaches it can use it."
-    )
-    if settings.public_url:
-        yield f"Its card says {settings.url}.{open_to_all}"
-    elif settings.host in ALL_ADDRESSES:
-        yield f"Its card says {settings.url}: clients on other machines need --public-url.{open_to_all}"
-    elif open_to_all:
-        yield open_to_all.strip()
-    memory = settings.database == "memory"
-    where = "in memory, and lost when it stops" if memory else f"in {without_password(settings.database)}"
-    yield f"Tasks and artifacts are stored {where}."
-
-
-def _is_loopback(host: str) -> bool:
     try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        async with database.read() as connection:
+            return DataCount(*await count_tasks(connection))
+    except Unavailable:
+        return None
+    finally:
+        await database.close()
 
 
 def _check_free(host: str, port: int) -> None:

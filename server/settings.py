@@ -20,10 +20,14 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from a2a_canvas.server.command_form import GroupedOption
+from a2a_canvas.server.log_output import FORMATS
 from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
 from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
 
 PREFIX = "A2A_CANVAS_"
+
+REHEARSAL = "rehearsal"
+"""The name of the model that needs no provider."""
 
 ALL_ADDRESSES = ("0.0.0.0", "::", "")
 """Hosts that mean all addresses of the machine."""
@@ -128,6 +132,7 @@ class Settings(BaseSettings):
     )
     shutdown_grace: float = Field(5, ge=0, le=600, description="seconds that a stopping server has to end its streams")
     log_level: str = Field("info", description="'critical', 'error', 'warning', 'info' or 'debug'")
+    log_format: str = Field("text", description="'text', or 'json' for one object in each line of the log")
 
     @field_validator("database")
     @classmethod
@@ -145,6 +150,7 @@ class Settings(BaseSettings):
                 raise ValueError(f"must be memory, {PATH_FORM}, {SQLITE_FORM} or {POSTGRESQL_FORM}")
 
     _known_thinking = field_validator("thinking")(_one_of("auto", "off"))
+    _known_format = field_validator("log_format")(_one_of(*FORMATS))
     _known_outcome = field_validator("on_disconnect")(_one_of("continue", "cancel"))
 
     @field_validator("log_level")
@@ -296,7 +302,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("max_turns", "max_queued", "max_artifact_bytes", "max_parts", "max_body_bytes", "max_bodies_bytes"),
         *("max_text_bytes", "max_connections"),
     ),
-    "Log": ("log_level",),
+    "Log": ("log_level", "log_format"),
 }
 """The settings as `serve --help` lists them."""
 

@@ -72,7 +72,7 @@ def test_the_wheel_has_every_module_the_revisions_and_the_agent_card(wheel: Path
     folders = ("server", "store", "tools")
     modules = {f"a2a_canvas/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.py")}
     surface = {f"a2a_canvas/{name}" for name in ("__init__.py", "__main__.py", "agent_card.json", "py.typed")}
-    wanted = surface | modules
+    wanted = surface | modules | {"a2a_canvas/server/agent/models/rehearsal/rehearsal.yaml"}
     assert {name for name in names_in(wheel) if ".dist-info/" not in name} == wanted
     assert "a2a_canvas/server/migrations/versions/revision_0001.py" in wanted
     with zipfile.ZipFile(wheel) as archive:
@@ -185,7 +185,7 @@ def running(installed: Path, app: Path, port: int, *more: str) -> Iterator[None]
         try:
             assert process.stdout is not None
             said = ""
-            while "Uvicorn running" not in said:
+            while " listens on " not in said:
                 line = process.stdout.readline()
                 assert line, said
                 said += line

@@ -15,7 +15,7 @@ import a2a_canvas
 
 ROOT = Path(__file__).parent.parent
 LIBRARIES = ["a2a", "anthropic", "asyncio", "google.protobuf", "grpc", "httpx", "pydantic", "sqlalchemy", "starlette"]
-SQL = ["sqlalchemy", "alembic", "asyncpg", "aiosqlite"]
+SQL = ["sqlalchemy", "alembic", "asyncpg"]
 
 
 def imported(program: str, *names: str) -> str:
@@ -59,7 +59,7 @@ def test_the_client_imports_nothing_of_the_server(module: str) -> None:
 SERVED = """
 import asyncio, sys
 # The SDK imports grpc and SQLAlchemy if it can, and works without them: so shall we.
-for name in ("anthropic", "grpc", "sqlalchemy", "alembic", "asyncpg", "aiosqlite"):
+for name in ("anthropic", "grpc", "sqlalchemy", "alembic", "asyncpg"):
     sys.modules[name] = None
 from a2a_canvas import Settings, create_app
 
@@ -76,7 +76,7 @@ async def main():
             assert answer["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED", answer
 
 asyncio.run(main())
-for name in ("anthropic", "grpc", "sqlalchemy", "alembic", "asyncpg", "aiosqlite"):
+for name in ("anthropic", "grpc", "sqlalchemy", "alembic", "asyncpg"):
     del sys.modules[name]
 """
 

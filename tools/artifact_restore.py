@@ -1,10 +1,10 @@
-"""`artifact_restore`: the model undoes the last task's changes, or restores an old version."""
+"""`artifact_restore`: the model undoes the last task's changes, redoes them, or restores an old version."""
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from a2a_canvas.store.changes import Restore, Undo
+from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.errors import LimitReached, StoreError
 from a2a_canvas.tools.artifact_read import refusal_of
 from a2a_canvas.tools.part_inputs import ArtifactId
@@ -17,6 +17,13 @@ class RestoreInput(StrictInput):
         default=None,
         description="The number of the version to go back to; without it, what the last task did is undone.",
     )
+    redo: bool = Field(default=False, description="Reverse the last undo instead. Leave `version` out.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> RestoreInput:
+        if self.redo and self.version is not None:
+            raise ValueError("redo goes without a version")
+        return self
 
 
 async def _restore(call: RestoreInput, workspace: Workspace) -> Outcome:
@@ -27,9 +34,11 @@ async def _restore(call: RestoreInput, workspace: Workspace) -> Outcome:
         await store.close(ref)
         base = store.known(call.artifact_id)
         if call.version is None:
-            undone = await store.apply(ref, Undo(base, group=True))
-            store.model_read(call.artifact_id, undone.version)
-            return Done(f"Undone; {call.artifact_id} is at version {undone.version} again.")
+            step = Redo(base, group=True) if call.redo else Undo(base, group=True)
+            stepped = await store.apply(ref, step)
+            store.model_read(call.artifact_id, stepped.version)
+            did = "Redone" if call.redo else "Undone"
+            return Done(f"{did}; {call.artifact_id} is at version {stepped.version} again.")
         applied = await store.apply(ref, Restore(call.version, base))
     except LimitReached:
         raise
@@ -45,8 +54,8 @@ artifact_restore = whole_input_tool(
     "artifact_restore",
     "Go back to an older version of an artifact; no version is lost. Use it to take changes back, instead of writing "
     'the old text again. For "undo that" leave `version` out: all that the last task did to the artifact is undone at '
-    "once. With `version` its content becomes a new version; artifact_list and artifact_read say which there are, and "
-    "artifact_read with `version` shows what one says.",
+    "once; `redo` reverses that. With `version` its content becomes a new version; artifact_list and artifact_read say "
+    "which there are, and artifact_read with `version` shows what one says.",
     RestoreInput,
     _restore,
 )

@@ -5,28 +5,29 @@ Rule 2: on SQLite there is one writer at a time, so the file is never locked by 
 Rule 3: an error that a retry could solve (no connection, full disk, deadlock) is `Unavailable`. Any other error is a
         bug and passes unchanged.
 Rule 4: a database that was terminated, and a SQLite file that was removed or replaced, are `Unavailable` at once.
-Rule 5: SQLite's driver blocks its caller. `read` and `write` hand each statement over to a thread; `transact` hands
-        over the beginning and the commit alone, which wait for locks and for the disk. A hand-over costs more than the
-        small statements of the group commit do.
+Rule 5: SQLite blocks its caller. `read` and `write` hand each statement over to a thread (`sqlite_driver.py`);
+        `transact` hands over the beginning and the commit alone, which wait for locks and for the disk. A hand-over
+        costs more than the small statements of the group commit do, and their values are made of some that only the
+        event loop may read while it changes others made from them (`store/text/rope.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from weakref import WeakSet
 
-from sqlalchemy import URL, ColumnElement, Connection, Engine, Table, create_engine, event, func, make_url
+from sqlalchemy import URL, ColumnElement, Connection, Table, event, func, make_url
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.sql.sqlite_driver import DRIVER, IN_PLACE, Threads
 from a2a_canvas.store.sql.sqlite_file import DatabaseFile
 
 T = TypeVar("T")
@@ -58,6 +59,7 @@ class Database:
 
     Attributes:
         file: the file of a SQLite database.
+        threads: in which SQLite waits for locks and for the disk.
         terminated: `terminate` was called.
     """
 
@@ -71,10 +73,10 @@ class Database:
         self._connecting: set[asyncio.Task[Any]] = set()
         self.terminated = False
         self.file = file = DatabaseFile(Path(parsed.database or "")) if self.dialect == "sqlite" else None
-        self._transactions = _Writer(parsed, file) if file else None
+        self.threads = Threads(READERS + 1)
         if file:
-            self._reader = _sqlite(self.url, "BEGIN", READERS)
-            self._writer = self._heartbeat = _sqlite(self.url, "BEGIN IMMEDIATE", 1)
+            self._reader = _sqlite(self.url, self.threads, "BEGIN", READERS)
+            self._writer = self._heartbeat = _sqlite(self.url, self.threads, "BEGIN IMMEDIATE", 1)
             event.listen(self._writer.sync_engine, "close", lambda connection, record: file.disconnected())
         else:
             self._writer = self._postgresql(WRITERS)
@@ -110,13 +112,8 @@ class Database:
         Raises:
             Unavailable: as `write`.
         """
-        if self._transactions is None:
-            async with self.write() as connection:
-                return await connection.run_sync(statements)
-        self._check()
-        with translate_errors():
-            async with self._write_lock:
-                return await self._transactions.transact(statements)
+        async with self.write() as connection:
+            return await connection.run_sync(lambda sync: statements(sync.execution_options(**{IN_PLACE: True})))
 
     def heartbeat(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """As `write`, for the heartbeat, which has a PostgreSQL connection of its own.
@@ -169,8 +166,7 @@ class Database:
     async def close(self) -> None:
         for engine in (self._writer, self._heartbeat, self._reader):
             await engine.dispose()
-        if self._transactions:
-            await self._transactions.close()
+        self.threads.close()
 
     def _postgresql(self, connections: int, timeout: float = TIMEOUT) -> AsyncEngine:
         return create_async_engine(
@@ -179,6 +175,7 @@ class Database:
             max_overflow=0,
             pool_timeout=timeout,
             pool_pre_ping=False,
+            hide_parameters=True,
             connect_args={
                 "async_creator_fn": self._connect,
                 "timeout": timeout,
@@ -213,82 +210,15 @@ class Database:
 
 def _async_url(url: URL) -> URL:
     if url.get_backend_name() == "sqlite":
-        return url.set(drivername="sqlite+aiosqlite")
+        return url.set(drivername=DRIVER)
     query = {"ssl" if key == "sslmode" else key: value for key, value in url.query.items()}
     return url.set(drivername="postgresql+asyncpg", query=query)
 
 
-class _Writer:
-    """A connection to a SQLite file, and a thread for what waits for locks and for the disk.
-
-    The statements themselves run in the thread of the caller: what they write is made of values that only the event
-    loop may read while it changes others made from them (`store/text/rope.py`).
-    """
-
-    def __init__(self, url: URL, file: DatabaseFile) -> None:
-        self._file = file
-        self._thread: ThreadPoolExecutor | None = None
-        engine = create_engine(
-            url.set(drivername="sqlite"), pool_size=1, max_overflow=0, connect_args={"check_same_thread": False}
-        )
-        self._engine = _configured(engine, "BEGIN IMMEDIATE")
-        event.listen(engine, "close", lambda connection, record: file.disconnected())
-
-    async def transact(self, statements: Callable[[Connection], T]) -> T:
-        begun: list[Connection] = []
-        try:
-            await self._in_thread(lambda: self._begin(begun))
-            result = statements(begun[0])
-            self._file.check()
-            await self._in_thread(begun[0].commit)
-            return result
-        finally:
-            for connection in begun:
-                await self._in_thread(connection.close)  # rolls back, unless it was committed
-
-    def _begin(self, begun: list[Connection]) -> None:
-        begun.append(self._engine.connect())
-        begun[0].begin()
-        self._file.writing()
-
-    async def _in_thread(self, call: Callable[[], None]) -> None:
-        """Run it to its end, even if the caller is cancelled."""
-        self._thread = self._thread or ThreadPoolExecutor(1, "sqlite")
-        running = asyncio.get_running_loop().run_in_executor(self._thread, call)
-        try:
-            await asyncio.shield(running)
-        except asyncio.CancelledError:
-            await asyncio.wait([running])
-            running.exception()
-            raise
-
-    async def close(self) -> None:
-        if self._thread:
-            await self._in_thread(self._engine.dispose)
-            self._thread.shutdown()
-            self._thread = None
-
-
-def _sqlite(url: URL, begin: str, connections: int) -> AsyncEngine:
-    engine = create_async_engine(url, pool_size=connections, max_overflow=0)
-    _configured(engine.sync_engine, begin)
-    return engine
-
-
-def _configured(engine: Engine, begin: str) -> Engine:
-    @event.listens_for(engine, "connect")
-    def connected(connection: Any, record: Any) -> None:
-        connection.isolation_level = None  # no implicit transactions by the driver
-        cursor = connection.cursor()
-        for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=5000"):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def begun(connection: Any) -> None:
-        connection.exec_driver_sql(begin)
-
-    return engine
+def _sqlite(url: URL, threads: Threads, begin: str, connections: int) -> AsyncEngine:
+    return create_async_engine(
+        url, threads=threads, begin=begin, pool_size=connections, max_overflow=0, hide_parameters=True
+    )
 
 
 def insert(connection: AsyncConnection | Connection, table: Table) -> Any:

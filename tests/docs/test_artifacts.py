@@ -35,7 +35,7 @@ def test_what_is_read_is_what_was_written(read: dict[str, Answer]) -> None:
     assert read["/artifacts/notes/tide-pools?raw=1"].headers["content-type"].startswith("text/markdown")
     assert [each["number"] for each in read["/artifacts/notes/tide-pools/versions"].results[0]["versions"]] == [1, 2]
     diff = read["/artifacts/notes/tide-pools/versions/2/diff?raw=1"].text
-    assert "-This outline leads through tide pools.\n+This outline leads through tide pools. It is" in diff
+    assert "-A tide pool is a piece of sea that the sea forgets twice a day.\n+A tide pool is" in diff
     [event] = read["/artifacts/notes/events"].events
     assert event["artifactUpdate"]["metadata"][CANVAS] == {"artifactVersion": 1, "author": "agent"}
 

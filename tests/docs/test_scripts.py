@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from a2a_canvas.server.agent.models.script import ScriptedModel
+from a2a_canvas.server.agent.models.script.transforms import CHANGES
 from a2a_canvas.server.settings import load
 from a2a_canvas.tools.registry import SCRIPT_TOOLS
 from tests.command_line import parsed
@@ -17,11 +18,11 @@ from tests.docs.pages import blocks, page, rows
 SCRIPTS = [*blocks(page("scripts"), "yaml"), *blocks(page("extensions"), "yaml")]
 
 
-def test_there_are_three_scripts() -> None:
-    assert len(SCRIPTS) == 3
+def test_there_are_four_scripts() -> None:
+    assert len(SCRIPTS) == 4
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=["scripts", "turn", "edit"])
+@pytest.mark.parametrize("script", SCRIPTS, ids=["scripts", "documents", "turn", "edit"])
 def test_every_script_loads(script: str, tmp_path: Path) -> None:
     (tmp_path / "script.yaml").write_text(script)
     ScriptedModel(tmp_path / "script.yaml")
@@ -33,6 +34,12 @@ def test_every_tool_has_a_row_with_its_input() -> None:
     for tool in SCRIPT_TOOLS:
         schema = tool.spec.input_schema if hasattr(tool, "spec") else tool.input_schema
         assert set(schema.get("properties", {})) <= told[tool.name]
+
+
+def test_every_change_has_a_row() -> None:
+    assert sorted(name for row in rows(page("scripts"), "Changes") for name in row[0].strip("`").split("`, `")) == (
+        sorted(CHANGES)
+    )
 
 
 def test_every_server_that_a_recipe_starts_gets_valid_settings() -> None:

@@ -51,7 +51,7 @@ async def test_the_artifact_is_the_one_named_else_the_one_shown_else_the_one_cha
     docs = await drafted(served)
     task = await docs[0].run(with_metadata(docs[0].context, text, metadata), way)
     assert task.status.state == pb.TASK_STATE_COMPLETED, task.status
-    assert said(task.status).startswith(f"I have edited the second paragraph of “{meant}.md”.")
+    assert said(task.status).startswith(f"The second paragraph of “{meant}.md” is shorter now")
     assert text_of(task) == SHORTER
     assert [artifact.artifact_id for artifact in task.artifacts] == [meant]
     for doc in docs:

@@ -5,24 +5,17 @@ import logging
 import os
 import re
 import shlex
-import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
-from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
-from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.cli import COMMANDS, main, program
-from a2a_canvas.server.client.operations import SendRequest
-from a2a_canvas.server.serve import banner
-from a2a_canvas.server.settings import PREFIX, Settings
+from a2a_canvas.server.settings import PREFIX
 from tests.command_line import commands, parsed
 from tests.free_port import free_port
 from tests.server.app_server import serving
@@ -36,13 +29,14 @@ VERSION = f"a2a-canvas {version('a2a-canvas')}"
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No settings and no keys but those of the test; `serve` turns the SDK's log down."""
+    """No settings and no keys but those of the test; `serve` sets the levels of the log."""
     for name in tuple(os.environ):
-        if name.startswith((PREFIX, "ANTHROPIC_")):
+        if name.startswith((PREFIX, "ANTHROPIC_", "OPENAI_")):
             monkeypatch.delenv(name)
-    level = logging.getLogger("a2a").level
+    levels = {name: logging.getLogger(name).level for name in ("a2a", "a2a_canvas", "uvicorn.access")}
     yield
-    logging.getLogger("a2a").setLevel(level)
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
@@ -68,7 +62,7 @@ def taken() -> Iterator[int]:
         (["serve", "--prot", "9"], "a2a-canvas: No such option '--prot'. (Did you mean one of: '--host', '--port'?)"),
         (["serve", "--port", "x"], "a2a-canvas: --port=x: must be a whole number"),
         (["serve", "--grpc-port", "8000"], "a2a-canvas: port and grpc_port are both 8000"),
-        (["serve", "--model", "claude-x"], "a2a-canvas: --model claude-x needs ANTHROPIC_API_KEY"),
+        (["serve", "--model", "claude-x"], "a2a-canvas: The model claude-x has no provider. "),
         (["serve", "--model", "script:/none.yaml"], "a2a-canvas: /none.yaml:1: cannot be read"),
         (["serve", "--agent-card", "/none.json"], "a2a-canvas: The agent card /none.json cannot be read"),
         (["serve", "--agent-card", str(SCRIPT)], f"a2a-canvas: The agent card {SCRIPT} is not valid: "),
@@ -82,12 +76,37 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_2(
     assert said.startswith(line)
 
 
-def test_a_model_without_a_key_is_refused_with_those_that_need_none(capsys: pytest.CaptureFixture[str]) -> None:
-    assert refused(capsys, "serve", "--model", "nonsense") == (
-        2,
-        "a2a-canvas: --model nonsense needs ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL) to be set. "
-        "Without a key there are --model rehearsal and --model script:FILE.yaml.",
-    )
+WAYS = (
+    "Set ANTHROPIC_API_KEY for Claude, or ANTHROPIC_BASE_URL for another server of the Messages API "
+    "(Ollama: http://127.0.0.1:11434), with ANTHROPIC_AUTH_TOKEN if it wants a token. "
+    "Without a provider there are --model rehearsal and --model script:FILE.yaml."
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "environment", "said"),
+    [
+        ("nonsense", {}, f"The model nonsense has no provider. {WAYS}"),
+        ("rehersal", {}, f"The model rehersal has no provider. Did you mean rehearsal? {WAYS}"),
+        (
+            "gpt-5",
+            {"OPENAI_API_KEY": "sk-hunter2"},
+            f"The model gpt-5 has no provider. {WAYS} OPENAI_API_KEY is not used: the server calls Anthropic's "
+            "Messages API. Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL to the address of a gateway that has this API, "
+            "such as LiteLLM.",
+        ),
+    ],
+)
+def test_a_model_without_a_key_is_refused_with_all_ways_to_a_model(
+    model: str,
+    environment: dict[str, str],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert refused(capsys, "serve", "--model", model) == (2, f"a2a-canvas: {said}")
 
 
 def test_an_unknown_environment_variable_is_one_line_and_exit_code_2(
@@ -187,54 +206,6 @@ def test_the_help_of_serve_tells_which_numbers_an_option_takes(capsys: pytest.Ca
     assert "port for gRPC; off unless given; 1 to 65535" in said
 
 
-OPEN = "There is no authentication: anyone who reaches it can use it."
-
-
-@pytest.mark.parametrize(
-    ("settings", "lines"),
-    [
-        ({}, ["http://127.0.0.1:8000"]),
-        ({"host": "localhost", "port": 9000, "grpc_port": 9001}, ["http://localhost:9000 (gRPC: localhost:9001)"]),
-        ({"host": "::1"}, ["http://[::1]:8000"]),
-        ({"public_url": "https://a.example.com/"}, ["http://127.0.0.1:8000", "Its card says https://a.example.com."]),
-        (
-            {"host": "0.0.0.0", "port": 9000},
-            [
-                "http://0.0.0.0:9000",
-                f"Its card says http://localhost:9000: clients on other machines need --public-url. {OPEN}",
-            ],
-        ),
-        (
-            {"host": "::", "public_url": "https://a.example.com"},
-            ["http://[::]:8000", f"Its card says https://a.example.com. {OPEN}"],
-        ),
-        ({"host": "192.0.2.1"}, ["http://192.0.2.1:8000", OPEN]),
-    ],
-)
-def test_it_says_where_it_listens_what_its_card_says_and_who_can_use_it(
-    settings: dict[str, Any], lines: list[str]
-) -> None:
-    *said, _ = banner(Settings(**settings), ScriptedModel(SCRIPT))
-    assert said == [f"{VERSION} listens on {lines[0]} with script:app.yaml", *lines[1:]]
-
-
-@pytest.mark.parametrize(
-    ("database", "where"),
-    [
-        ("memory", "in memory, and lost when it stops"),
-        ("sqlite:///a2a-canvas.db", "in sqlite:///a2a-canvas.db"),
-        ("postgres://me:hunter2@db/canvas", "in postgresql://me:***@db/canvas"),
-    ],
-)
-def test_it_says_where_it_keeps_what_it_has_and_no_password(database: str, where: str) -> None:
-    *_, last = banner(Settings(database=database), ScriptedModel(SCRIPT))
-    assert last == f"Tasks and artifacts are stored {where}."
-
-
-def test_without_a_model_it_says_that_it_only_rehearses() -> None:
-    assert list(banner(Settings(), Rehearsal()))[1] == NOTICE
-
-
 @pytest.mark.parametrize("on_path", [True, False])
 def test_a_program_is_called_as_its_user_called_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_path: bool
@@ -263,20 +234,7 @@ def test_a_standard_output_that_is_closed_is_no_reason_to_fail(
 ) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     assert main([*command, "--url", "nowhere"]) == 1
-    assert capsys.readouterr().err == "nowhere is not an http:// or https:// address\n"
-
-
-def test_send_is_told_everything_that_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = []
-
-    async def send(options: SendRequest, *streams: object) -> int:
-        chosen.append(options)
-        return 1
-
-    monkeypatch.setattr("a2a_canvas.server.client.send.send", send)
-    monkeypatch.setattr("sys.argv", [".venv/bin/a2a-canvas"])
-    assert main(["send", "hello", "--url", "http://h", "--context", "c", "--task", "t", "--json"]) == 1
-    assert chosen == [SendRequest("hello", "http://h", "c", "t", True, ".venv/bin/a2a-canvas")]
+    assert capsys.readouterr().err == "a2a-canvas: nowhere is not an http:// or https:// address\n"
 
 
 @pytest.mark.process
@@ -307,36 +265,3 @@ async def test_an_artifact_is_written_edited_compared_and_undone_from_the_comman
         code, _, err = await typed("edit", "doc", "--match", "f", "make it async")
         assert code == 2
         assert err.startswith('"f" occurs 2 times in version 1, on line 1.')
-
-
-@pytest.mark.parametrize("file", ["", "canvas.db"], ids=["memory", "sqlite"])
-@pytest.mark.process
-async def test_serve_serves_until_it_is_told_to_stop(tmp_path: Path, file: str) -> None:
-    port, grpc_port = free_port(), free_port()
-    database = f"sqlite:///{tmp_path / file}" if file else "memory"
-    arguments = ["--port", str(port), "--grpc-port", str(grpc_port), "--model", f"script:{SCRIPT}"]
-    arguments += ["--database", database]
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "a2a_canvas", "serve", *arguments),
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    listens = f"{VERSION} listens on http://127.0.0.1:{port} (gRPC: 127.0.0.1:{grpc_port}) with script:app.yaml\n"
-    assert await process.stdout.readline() == listens.encode()
-    while b"Uvicorn running" not in await process.stderr.readline():
-        pass
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-        assert (await client.get("/healthz")).json() == {"status": "ok"}
-        many = {f"x-{number}": "" for number in range(100)}
-        assert (await client.get("/healthz", headers=many)).status_code == 431  # its connections have their limits
-        card = (await client.get("/.well-known/agent-card.json")).json()
-    assert f"127.0.0.1:{grpc_port}" in {interface["url"] for interface in card["supportedInterfaces"]}
-    process.send_signal(signal.SIGTERM)
-    _, errors = await process.communicate()
-    # uvicorn stops gracefully, then hands the signal on.
-    assert process.returncode in (0, -signal.SIGTERM)
-    assert b"Traceback" not in errors
-    assert (tmp_path / "canvas.db").exists() == bool(file)

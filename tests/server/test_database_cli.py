@@ -151,11 +151,10 @@ def test_a_server_keeps_others_from_its_file_until_it_is_killed(
 ) -> None:
     url = sqlite_url(tmp_path)
     command = [sys.executable, "-m", "a2a_canvas", *SERVE, str(free_port()), "--database", url]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         try:
-            assert process.stderr
-            while b"Uvicorn running" not in (line := process.stderr.readline()):
-                assert line
+            assert process.stdout
+            assert b" listens on " in process.stdout.readline()
             said = refusal(capsys, *SERVE, str(free_port()), "--database", url)
             assert said.startswith(
                 f"The database {tmp_path}/canvas.db is open in another server (process {process.pid})."

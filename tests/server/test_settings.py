@@ -52,6 +52,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "on_disconnect": ("cancel", "cancel"),
     "shutdown_grace": ("30", 30.0),
     "log_level": ("DEBUG", "debug"),
+    "log_format": ("json", "json"),
 }
 """What is written, and what it is read as."""
 SERVER = "postgresql://USER:PASSWORD@HOST/DATABASE"
@@ -209,6 +210,7 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--public-url", "http://h:99999"], "--public-url=http://h:99999: Port out of range"),
         (["--on-disconnect", "stop"], "--on-disconnect=stop: must be continue or cancel"),
         (["--log-level", "loud"], "--log-level=loud: must be critical, error, warning, info or debug"),
+        (["--log-format", "xml"], "--log-format=xml: must be text or json"),
         (["--frame-ms", "-1"], "--frame-ms=-1: must be 0 to 1000"),
         (["--frame-ms", "nan"], "--frame-ms=nan: must be 0 to 1000"),
         (["--port", "8" * 5000], ": is too large"),

@@ -59,13 +59,12 @@ async def test_a_signal_fails_what_works_tells_every_watcher_and_leaves_with_cod
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "a2a_canvas", "serve", *options),
         cwd=ROOT,
-        stdout=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    assert process.stderr is not None
+    assert process.stdout is not None
     try:
-        while b"Uvicorn running" not in await process.stderr.readline():
-            assert not process.stderr.at_eof()
+        assert b" listens on " in await process.stdout.readline()
         model = WatchedModel(ScriptedModel(SCRIPT))
         async with clients(port, grpc_port, model, Gate()) as served:
             asked = await sent(served, ("JSONRPC", "1.0"), asking("ask"))

@@ -128,6 +128,23 @@ async def test_without_a_version_all_that_the_last_task_did_is_undone_at_once() 
     assert (told.append, told.last_chunk, told.version) == (False, True, 1)
 
 
+async def test_redo_reverses_the_undo() -> None:
+    store = await written("one")
+    for content in ("two", "three"):
+        await store.apply(by("t2"), replacing(content, last_chunk=True))
+    await restore(store, None)
+    assert await restore(store, None, redo=True) == Done("Redone; a is at version 3 again.")
+    outcome = await restore(store, None, redo=True)
+    assert isinstance(outcome, Failed)
+    assert "nothing to redo" in outcome.content
+
+
+async def test_redo_goes_without_a_version() -> None:
+    outcome = await restore(await written("one"), 1, redo=True)
+    assert isinstance(outcome, Failed)
+    assert "redo goes without a version" in outcome.content
+
+
 async def test_what_this_task_is_writing_is_what_the_last_task_did() -> None:
     store = await written("one")
     await store.apply(by("t1"), replacing("draft"))
@@ -153,7 +170,7 @@ async def test_at_the_first_version_there_is_nothing_to_undo() -> None:
 async def test_the_version_is_a_number(version: Any) -> None:
     outcome = await restore(await written("one"), version)
     assert isinstance(outcome, Failed)
-    assert "version: Input should be a valid integer" in outcome.content
+    assert "version: is " in outcome.content
 
 
 async def test_what_else_the_input_holds_is_ignored() -> None:

@@ -330,7 +330,7 @@ class ClaudeModel:
             what, less = "attached images and documents", bare
         else:
             return None
-        logger.warning("asking again without the %s%s", what, _quoted(error, self._client))
+        logger.warning("The provider is asked again without the %s%s", what, _quoted(error, self._client))
         return less
 
     def _narrowed(self, error: anthropic.APIStatusError) -> bool:
@@ -338,7 +338,7 @@ class ClaudeModel:
         most, counted = _number(_LIMIT, error), _number(_COUNTED, error)
         if most is None or not _SMALLEST_WINDOW <= most < self._context_window:
             return False
-        logger.warning("the model has a window of %d tokens: set --context-window", most)
+        logger.warning("The model has a window of %d tokens: set --context-window", most)
         self._context_window = most
         return counted is not None and counted <= self.window
 

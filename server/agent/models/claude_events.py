@@ -96,13 +96,13 @@ class EventMapper:
         self._skipped.add(index)
         if kind not in self._reported:
             self._reported.add(kind)
-            logger.warning("skipping content blocks of the unknown type %r", kind)
+            logger.warning("Content blocks of the unknown type %r are left out", kind)
 
     def _stopping(self, reason: str) -> list[m.ModelEvent]:
         if not reason:
             return []
         if reason not in _STOP_REASONS:
-            logger.warning("unknown stop reason %r taken for the end of the turn", reason)
+            logger.warning("The unknown stop reason %r is taken for the end of the turn", reason)
         self._stop_reason = _STOP_REASONS.get(reason, "end_turn")
         return [m.StopReasonDelta(self._stop_reason)]
 

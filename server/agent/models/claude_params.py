@@ -16,7 +16,7 @@ import base64
 import math
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, Literal, assert_never
 
 from a2a_canvas.server.agent import model as m
@@ -44,9 +44,26 @@ _MAX_ID: Final = 64
 _MAX_NAME: Final = 128
 
 
+PROVIDER_VARIABLES: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
+
+
 def available(environ: Mapping[str, str]) -> bool:
     """Whether the environment names a provider: a key, or the address of a server that may need none."""
     return any(environ.get(name, "").strip() for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"))
+
+
+def unused_keys(environ: Mapping[str, str]) -> Iterator[str]:
+    """What the environment has for a provider that is not used, in sentences."""
+    key, token, url, openai = (environ.get(name, "").strip() for name in (*PROVIDER_VARIABLES, "OPENAI_API_KEY"))
+    if token and key:
+        yield "ANTHROPIC_AUTH_TOKEN is not used, because ANTHROPIC_API_KEY is set."
+    elif token and not url:
+        yield "ANTHROPIC_AUTH_TOKEN is not used without ANTHROPIC_BASE_URL. For Claude itself set ANTHROPIC_API_KEY."
+    if openai and not available(environ):
+        yield (
+            "OPENAI_API_KEY is not used: the server calls Anthropic's Messages API. Set ANTHROPIC_API_KEY, or "
+            "ANTHROPIC_BASE_URL to the address of a gateway that has this API, such as LiteLLM."
+        )
 
 
 def to_params(

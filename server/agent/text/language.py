@@ -61,6 +61,7 @@ _TABLE: Final = (
     ("diff", "text/x-diff text/x-patch", "diff patch", ""),
 )
 _BY_MEDIA_TYPE: Final = {word: language for language, types, _, _ in _TABLE for word in types.split()}
+_MEDIA_TYPES: Final = {language: types.split()[0] for language, types, _, _ in _TABLE if types}
 _BY_EXTENSION: Final = {word: language for language, _, extensions, _ in _TABLE for word in extensions.split()}
 _BY_NAME: Final = {word: language for language, _, _, names in _TABLE for word in names.split()}
 _OF_MARKDOWN: Final = frozenset({"markdown", "md", "mdx"})
@@ -79,6 +80,11 @@ def language_of(name: str, media_type: str = "", metadata: Mapping[str, object] 
     if isinstance(given, str) and given.strip():
         return given.strip()
     return _of_media_type(media_type) or _of_name(name)
+
+
+def media_type_by_name(name: str) -> str:
+    """The media type of the language that the name of a file says; empty if it says none."""
+    return "image/svg+xml" if name.lower().endswith(".svg") else _MEDIA_TYPES.get(_of_name(name), "")
 
 
 def is_markdown(language: str) -> bool:

@@ -124,7 +124,7 @@ async def run_turn(
     siblings = SiblingChanges(workspace)
     turn = _Turn(request, llm, requests, by_name, workspace, siblings, output, sleep, request.progress)
     try:
-        ending = await _ending(turn, request.task_id)
+        ending = await _ending(turn)
         await turn.close()
     except asyncio.CancelledError:
         await turn.close()
@@ -132,7 +132,7 @@ async def run_turn(
     await emit(with_closing_text(ending, turn.progress.round, evented.saved.values()).status(new_id))
 
 
-async def _ending(turn: _Turn, task_id: str) -> Ending:
+async def _ending(turn: _Turn) -> Ending:
     try:
         return await turn.run()
     except LimitReached as error:
@@ -140,7 +140,7 @@ async def _ending(turn: _Turn, task_id: str) -> Ending:
     except Unavailable:
         raise
     except Exception:
-        logger.exception("Turn of task %s failed", task_id)
+        logger.exception("The turn failed")
         return Ending(State.FAILED, INTERNAL_ERROR)
 
 
@@ -226,7 +226,7 @@ class _Turn:
                 self.requests.record_token_count(call.usage.sent)
                 return call
             except ModelError as error:
-                logger.warning("Model call of task %s failed: %s", self.request.task_id, error)
+                logger.warning("The model call failed: %s", error)
                 failure = error
             except LimitReached:
                 await call.abort()

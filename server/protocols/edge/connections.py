@@ -5,7 +5,9 @@ Rules:
    body must make progress every `body` seconds. Otherwise the answer is 408 and the connection is closed.
 2. Answers have no time-out: a stream lasts as long as its task. uvicorn closes idle connections.
 3. A connection beyond `max_connections` gets 503 and is closed. The size of a head is limited (431).
-4. A request with both Content-Length and Transfer-Encoding is refused (400) and the connection closed: a proxy in front
+4. After a refusal the server ends its side of the connection and reads on for `LINGER` seconds: a socket that is closed
+   with unread data resets the connection, and the client loses the answer (RFC 9112, 9.6).
+5. A request with both Content-Length and Transfer-Encoding is refused (400) and the connection closed: a proxy in front
    may use the other of the two, and see a body where this server sees a request (request smuggling).
 """
 
@@ -31,6 +33,9 @@ MAX_FIELDS: Final = 100
 
 REFUSAL_TIMEOUT: Final = 1.0
 """Seconds in which a connection beyond the limit may send a request, to be answered with the reason."""
+
+LINGER: Final = 1.0
+"""Seconds that a client which sends on after a refusal has to read it."""
 
 _HEAD_TOO_LARGE: Final = f"The request's head is larger than {MAX_HEAD} bytes or {MAX_FIELDS} fields; send less of it"
 
@@ -74,7 +79,7 @@ class LimitedConnection(H11Protocol):
         super().__init__(*args, **kwargs)
         self.conn = _HeadCheckingParser(h11.SERVER, MAX_HEAD)
         self._deadline: asyncio.TimerHandle | None = None
-        self._over_limit = False
+        self._over_limit = self._lingers = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]
@@ -86,6 +91,8 @@ class LimitedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._lingers:
+            return
         if self._over_limit:
             self._refuse(503, "This server has as many connections as it takes. Try again in a moment.", RETRY_AFTER)
             return
@@ -105,7 +112,7 @@ class LimitedConnection(H11Protocol):
 
     def _update_deadline(self, before: Any) -> None:
         """Data has arrived, or an answer has ended: set the deadline of what is awaited next."""
-        if self.transport.is_closing():
+        if self._lingers or self.transport.is_closing():
             return
         match self.conn.their_state:
             case h11.SEND_BODY:
@@ -127,7 +134,9 @@ class LimitedConnection(H11Protocol):
         self._deadline = None
         if self.transport.is_closing():
             return
-        if self.flow.read_paused:  # the application does not read
+        if self._lingers:
+            self.transport.close()
+        elif self.flow.read_paused:  # the application does not read
             self._set_deadline(self.limits.body)
         elif self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
             self.transport.close()  # no byte has arrived
@@ -135,8 +144,7 @@ class LimitedConnection(H11Protocol):
             self._refuse(408, "The request did not come in time")
 
     def _refuse(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
-        """Send an error, if no answer has begun, and close the connection."""
-        self._set_deadline(None)
+        """Send an error, if no answer has begun, and close the connection (rule 4)."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             body = json.dumps({"error": {"code": status, "message": text}}).encode()
             fields = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
@@ -144,7 +152,19 @@ class LimitedConnection(H11Protocol):
             response = h11.Response(status_code=status, headers=head, reason=HTTPStatus(status).phrase.encode())
             for event in (response, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
+        self._linger()
+
+    def _linger(self) -> None:
+        """For the application and the limit, the connection is closed now."""
+        self._lingers = True
+        self._set_deadline(LINGER)
+        self.connections.discard(self)
+        if self.cycle:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
 
 
 def limited_connection(limits: ConnectionLimits) -> type[LimitedConnection]:

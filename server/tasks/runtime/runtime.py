@@ -33,6 +33,7 @@ from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
+from a2a_canvas.server.log_output import about, set_task
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
     Detached,
@@ -48,6 +49,7 @@ from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.ownership import LocalOwnership, Orphan, Ownership
+from a2a_canvas.server.tasks.runtime.turn_report import log_status
 from a2a_canvas.server.tasks.runtime.turns import TurnHandle, Turns
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import Unavailable
@@ -101,6 +103,7 @@ class Runtime:
             store=store,
             llm=llm,
             tools=tools,
+            now=now,
             new_id=new_id,
             limits=limits or TurnLimits(),
             sleep=sleep,
@@ -117,9 +120,11 @@ class Runtime:
         Raises:
             TaskNotFound: there is none, or it is another owner's.
         """
+        set_task(task_id)
         record = await self.journal.get(task_id)
         if record.owner != owner:
             raise TaskNotFound(task_id)
+        set_task(task_id, record.context_id)
         return record
 
     async def follow(self, task_id: str, owner: str) -> TaskSubscription:
@@ -128,6 +133,7 @@ class Runtime:
         Raises:
             TaskNotFound: there is none, or it is another owner's.
         """
+        set_task(task_id)
         subscription = await self.journal.follow(task_id)
         if subscription.snapshot.owner != owner:
             raise TaskNotFound(task_id)
@@ -145,6 +151,7 @@ class Runtime:
             Unavailable: it is unknown whether it was accepted; if it was, the same message joins the task.
         """
         key = incoming.key
+        set_task(incoming.task_id, incoming.context_id)
         async with self._locks.hold(incoming.task_id or key):
             try:
                 joined = await self.journal.find_duplicate(key)
@@ -275,6 +282,7 @@ class Runtime:
             DuplicateMessage: another replica has accepted the message.
             Unavailable: it is unknown yet whether it was accepted.
         """
+        set_task(record.task_id, record.context_id)
         if incoming.changes:
             return await asyncio.shield(self._in_background(self._save_and_start(record, incoming, accept)))
         await accept()
@@ -290,8 +298,7 @@ class Runtime:
     async def _save_and_start(self, record: TaskRecord, incoming: Incoming, accept: Accept) -> TaskSubscription:
         refused = await self._save(record, incoming, accept)
         if refused:
-            await self.journal.append(record.task_id, refused.status(self._new_id))
-            await self.journal.flushed(record.task_id)
+            await self._end(record.task_id, refused.status(self._new_id))
             return await self.journal.follow(record.task_id)
         return await self._start_durable(record.task_id)
 
@@ -307,8 +314,14 @@ class Runtime:
         except Unavailable:
             raise  # it was not even accepted
         except Exception:
-            logger.exception("The changes that came with task %s were lost", record.task_id)
+            logger.exception("The changes that came with the message were lost")
             return Ending(State.FAILED, INTERNAL_ERROR)
+
+    async def _end(self, task_id: str, status: StatusChanged) -> None:
+        """End a task that has no turn here."""
+        await self.journal.append(task_id, status)
+        log_status(status)
+        await self.journal.flushed(task_id)
 
     async def _start_durable(self, task_id: str) -> TaskSubscription:
         try:
@@ -342,7 +355,9 @@ class Runtime:
     # ------------------------------------------------------- as a `TaskRunner`
 
     def resume(self, orphan: Orphan) -> None:
-        logger.info("Task %s was taken over and is resumed", orphan.record.task_id)
+        logger.info(
+            "The task was taken over and is resumed", extra=about(orphan.record.task_id, orphan.record.context_id)
+        )
         self._turns.resume(orphan)
 
     async def deliver(self, task_id: str, message: UserMessage) -> bool:
@@ -394,8 +409,7 @@ class Runtime:
                 await asyncio.sleep(POLL_INTERVAL)
                 return True
             if acquired.state.paused:
-                await self.journal.append(task_id, StatusChanged(State.CANCELED))
-                await self.journal.flushed(task_id)
+                await self._end(task_id, StatusChanged(State.CANCELED))
             return False
 
     async def close(self) -> None:

@@ -17,6 +17,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
@@ -24,6 +25,7 @@ from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     Emit,
+    LlmCallCompleted,
     State,
     StatusChanged,
     Transcript,
@@ -40,11 +42,13 @@ from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.server.agent.turn.window import WindowEstimates
+from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.tasks.errors import Detached
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission, Ticket
 from a2a_canvas.server.tasks.runtime.ownership import Orphan
+from a2a_canvas.server.tasks.runtime.turn_report import TurnReport, log_call, log_status
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Ref
@@ -93,8 +97,10 @@ class TurnHandle:
         closed: it takes no more messages.
         detached: the task does not belong to this process any more, or not to this run.
         ending: what the task becomes if it is stopped.
+        began, report: when the run began, and what it has done so far, for the log.
     """
 
+    began: datetime
     operation: Operation | None = None
     ticket: Ticket | None = None
     task: asyncio.Task[None] | None = None
@@ -104,6 +110,7 @@ class TurnHandle:
     stopping: bool = False
     detached: bool = False
     ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
+    report: TurnReport = field(default_factory=TurnReport)
 
     async def stop(self) -> None:
         """Cancel the turn, once, and wait until its task has its status."""
@@ -150,6 +157,7 @@ class Turns:
     store: ArtifactStore
     llm: LLM
     tools: Sequence[Tool]
+    now: Callable[[], datetime]
     new_id: Callable[[], str]
     limits: TurnLimits
     sleep: Callable[[float], Awaitable[object]]
@@ -176,13 +184,13 @@ class Turns:
 
     def start(self, record: TaskRecord) -> None:
         """Run a task's turn: from its beginning, or on from the answer to a question."""
-        handle = TurnHandle(record.operation)
+        handle = TurnHandle(self.now(), record.operation)
         self._spawn(record, handle, partial(self._run_started, record, handle))
 
     def resume(self, orphan: Orphan) -> None:
         """Run the turn of a task that another process has left."""
         record = orphan.record
-        handle = TurnHandle(record.operation, new_messages=list(unread_messages(record)))
+        handle = TurnHandle(self.now(), record.operation, new_messages=list(unread_messages(record)))
         self._spawn(record, handle, partial(self._run_resumed, orphan, handle), begun=record.state is State.WORKING)
 
     def _spawn(self, record: TaskRecord, handle: TurnHandle, run: Run, *, begun: bool = False) -> None:
@@ -216,10 +224,11 @@ class Turns:
     # ----------------------------------------------------------------------- running
 
     async def _run(self, record: TaskRecord, handle: TurnHandle, run: Run) -> None:
+        set_task(record.task_id, record.context_id)
         try:
             await self._run_to_status(record, handle, run, partial(self._emit, record.task_id, handle))
         except Detached:
-            logger.info("Task %s is not run here any more", record.task_id)
+            logger.info("The task is not run here any more")
         finally:
             if handle.ticket:
                 self.admission.leave(handle.ticket)
@@ -231,6 +240,12 @@ class Turns:
         if handle.detached:  # the task may have come back, but not to this run
             raise Detached(task_id)
         await self.journal.append(task_id, event)
+        handle.report = handle.report.after(event)
+        match event:
+            case StatusChanged():
+                log_status(event, handle.report, self.now() - handle.began)
+            case LlmCallCompleted():
+                log_call(event)
 
     async def _run_to_status(self, record: TaskRecord, handle: TurnHandle, run: Run, emit: Emit) -> None:
         try:
@@ -243,7 +258,7 @@ class Turns:
                 await emit(TranscriptAppended(tuple(to_user_input(message) for message in late)))
             await emit(handle.ending)
         except Exception:
-            logger.exception("The turn of task %s failed", record.task_id)
+            logger.exception("The turn failed")
             await emit(self._failed(INTERNAL_ERROR))
 
     async def _run_started(self, record: TaskRecord, handle: TurnHandle, emit: Emit) -> None:

@@ -56,8 +56,8 @@ class ServerProcess:
     # ---------------------------------------------------------------------- the process
 
     async def _read(self) -> None:
-        assert self.process.stderr
-        async for line in self.process.stderr:
+        assert self.process.stdout
+        async for line in self.process.stdout:
             await self._note(line.decode(errors="replace").rstrip())
         await self._note("")
 
@@ -177,7 +177,7 @@ class ServerGroup:
     async def start(self, *options: str) -> ServerProcess:
         """A server that serves."""
         server = await self.begin(*options)
-        await server.says("Uvicorn running")
+        await server.says(" listens on ")
         return server
 
     async def several(self, count: int) -> list[ServerProcess]:
@@ -193,8 +193,8 @@ class ServerGroup:
             *(sys.executable, "-m", "a2a_canvas", "serve", *ports, *self._options, *options),
             cwd=ROOT,
             env=os.environ | self._environment,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
         )
         server = ServerProcess(port, grpc_port, process, self._opened)
         self.servers.append(server)

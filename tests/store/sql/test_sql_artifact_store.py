@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection, event, func, select, update
+from sqlalchemy import Connection, func, select, update
 from sqlalchemy.util import await_only
 
 from a2a_canvas.store import mutation
@@ -575,9 +575,7 @@ class Broken(Database):
 
 @pytest.fixture
 async def broken(database: Database) -> AsyncIterator[tuple[SqlStoreHarness, Broken]]:
-    opened = Broken(
-        database.url.render_as_string(hide_password=False).replace("+aiosqlite", "").replace("+asyncpg", "")
-    )
+    opened = Broken(database.url.set(drivername=database.dialect).render_as_string(hide_password=False))
     async with open_store(opened, first(opened)) as harness:
         yield harness, opened
     await opened.close()
@@ -604,18 +602,23 @@ async def test_while_the_database_is_away_changes_wait_and_nothing_is_lost(
     assert [version.content.text for version in found.versions] == ["A+"]
 
 
-async def test_a_draft_that_grows_while_it_is_committed_is_stored_whole() -> None:
+async def test_a_draft_that_grows_while_it_is_committed_is_stored_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     async with sqlite_database() as database, open_store(database, FakeReplica()) as harness:
-        committing, go_on = threading.Event(), threading.Event()
-        assert database._transactions
-        engine = database._transactions._engine
+        committing, go_on, run = asyncio.Event(), asyncio.Event(), database.threads.run
+
+        async def run_when_told(call: partial[None]) -> None:
+            if call.func.__name__ == "commit":
+                committing.set()
+                await go_on.wait()
+            await run(call)
+
         await harness.store.apply(by("t1"), delta(replacing("0 ")))
         await harness.commits.flushed()
-        event.listen(engine, "commit", lambda _: (committing.set(), go_on.wait()))
+        monkeypatch.setattr(database.threads, "run", run_when_told)
         for number in range(1, 20):
             await harness.store.apply(by("t1"), delta(appending(f"{number} ")))
             waiting = asyncio.create_task(harness.commits.flushed())
-            await asyncio.to_thread(committing.wait)
+            await committing.wait()
             await harness.store.apply(by("t1"), delta(appending("and ")))
             assert (await harness.store.get(by("t1"))).text.endswith(f"{number} and ")
             go_on.set()
@@ -624,6 +627,7 @@ async def test_a_draft_that_grows_while_it_is_committed_is_stored_whole() -> Non
             go_on.clear()
         go_on.set()
         await harness.commits.flushed()
+        monkeypatch.undo()
         found = await rows_of(database)
         assert found
         assert found.artifact.text == "0 " + "".join(f"{number} and " for number in range(1, 20))

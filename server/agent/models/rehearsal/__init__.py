@@ -1,5 +1,5 @@
-"""`rehearsal`: a small deterministic writer for trying things without a key."""
+"""`rehearsal`: a packaged script, for trying the server offline and without a key."""
 
-from a2a_canvas.server.agent.models.rehearsal.rehearsal import HELP, NOTICE, Rehearsal, plan
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import NOTICE, Rehearsal
 
-__all__ = ["HELP", "NOTICE", "Rehearsal", "plan"]
+__all__ = ["NOTICE", "Rehearsal"]

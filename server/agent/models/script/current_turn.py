@@ -9,14 +9,20 @@ Rule 2: a message that comes along with tool results belongs to the current turn
         the first of the rule's `answers` that matches it goes on in place of the rounds.
 Rule 3: a round with calls is done when each of them was made, in one assistant message or in several; a round
         without calls is done by the next assistant message. No completed call is made again.
-Rule 4: an edit is a turn by itself, whatever was said before: its text is the instruction alone, and of its rule the
+Rule 4: what a rule with `together` writes comes along with what others of them write, if the parts of the message
+        between "and" and commas match them; a rule with `once` matches one message of the conversation. The note
+        that tells what the user is looking at is no part of a message.
+Rule 5: an edit is a turn by itself, whatever was said before: its text is the instruction alone, and of its rule the
         first round is said, without its calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from a2a_canvas.server.agent.model import (
     NOT_ASKED,
@@ -27,9 +33,12 @@ from a2a_canvas.server.agent.model import (
     ToolResult,
     ToolUse,
 )
-from a2a_canvas.server.agent.models.script.rules import ScriptRound, ScriptRule
+from a2a_canvas.server.agent.models.script.rules import ScriptDocument, ScriptRound, ScriptRule
 from a2a_canvas.server.agent.models.script.values import Groups, fill
 from a2a_canvas.tools.ask_user import PAUSING
+
+_NOTE: Final = re.compile(r'\[The user is looking at artifact (?P<id>"(?:[^"\\\n]|\\.)*")[^\n]*\]')
+_JOINT: Final = re.compile(r"[,;:]|(?<!\w)(?:and|und|y|et)(?!\w)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +51,19 @@ class ScriptTurn:
     message_id: str
     number: int = -1
     """The number of the rule, from 0; -1 when none matches."""
+    rule: ScriptRule | None = None
     rounds: tuple[ScriptRound, ...] = ()
     groups: Groups | None = None
     answers: tuple[ScriptRule, ...] = ()
     """What may follow an answer of the user."""
     calls_made: tuple[tuple[str, ...], ...] = ()
     """The names of the calls in each assistant message since."""
+    focus: str = ""
+    """The id of the artifact that the user is looking at."""
 
     def next_round(self) -> tuple[int, tuple[int, ...]]:
         """The number of the round that is next, and which of its calls are left."""
-        names = [[fill(call.name, self.groups or {}) for call in one.tools] for one in self.rounds]
+        names = [[fill(call.name, self.groups or {}) for call in one.calls] for one in self.rounds]
         return next_round(names, self.calls_made)
 
 
@@ -59,14 +71,16 @@ def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) 
     """The newest turn of a conversation, or None if no user ever said anything."""
     turn: ScriptTurn | None = None
     names: dict[str, str] = {}
+    used = set[int]()
     for index, message in enumerate(messages):
         if message.role == "assistant":
             calls = [item for item in message.content if isinstance(item, ToolUse)]
             names = {call.id: call.name for call in calls}
             turn = turn and replace(turn, calls_made=(*turn.calls_made, tuple(call.name for call in calls)))
         elif _begins(message, names, turn):
-            text = "\n".join(item.text for item in message.content if isinstance(item, ModelText) and not item.note)
-            turn = _matched(rules, index, text, message.message_id)
+            text, focus = _said(message)
+            turn = replace(_matched(rules, index, text, message.message_id, used=used), focus=focus)
+            used.add(turn.number)
         elif turn:
             turn = _answered(turn, index, _answer(message, names), message.message_id)
     return turn
@@ -75,7 +89,7 @@ def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) 
 def edit_turn(rules: Sequence[ScriptRule], edit: EditPrompt, message_id: str) -> ScriptTurn:
     """The turn of an edit that the message asks for."""
     turn = _matched(rules, 0, edit.instruction, message_id, edit.selected)
-    return replace(turn, rounds=tuple(one.model_copy(update={"tools": ()}) for one in turn.rounds[:1]))
+    return replace(turn, rounds=tuple(one.model_copy(update={"tools": (), "write": ()}) for one in turn.rounds[:1]))
 
 
 def next_round(rounds: Sequence[Sequence[str]], calls_made: Iterable[Sequence[str]]) -> tuple[int, tuple[int, ...]]:
@@ -115,14 +129,39 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: ScriptTurn | 
     return turn is None or "decline_task" in accepted or turn.next_round()[0] == len(turn.rounds)
 
 
+def _said(message: ModelMessage) -> tuple[str, str]:
+    """What the user says, and the id of the artifact that they are looking at."""
+    texts = [item.text for item in message.content if isinstance(item, ModelText) and not item.note]
+    note = _NOTE.fullmatch(texts[0]) if texts else None
+    return "\n".join(texts[1:] if note else texts), str(json.loads(note["id"])) if note else ""
+
+
 def _matched(
-    rules: Sequence[ScriptRule], begin: int, text: str, message_id: str, selected: str | None = None
+    rules: Sequence[ScriptRule],
+    begin: int,
+    text: str,
+    message_id: str,
+    selected: str | None = None,
+    used: Container[int] = (),
 ) -> ScriptTurn:
     for number, rule in enumerate(rules):
-        groups = rule.match.groups(text, message_id, selected)
+        groups = None if rule.once and number in used else rule.match.groups(text, message_id, selected)
         if groups is not None:
-            return ScriptTurn(begin, text, message_id, number, rule.rounds, groups, rule.answers)
+            rounds = _joined(rules, rule, text) if rule.together and selected is None else rule.rounds
+            return ScriptTurn(begin, text, message_id, number, rule, rounds, groups, rule.answers)
     return ScriptTurn(begin, text, message_id)
+
+
+def _joined(rules: Sequence[ScriptRule], rule: ScriptRule, text: str) -> tuple[ScriptRound, ...]:
+    """The rounds of a rule; its first one also writes what the rules for the other parts of the message write."""
+    found: dict[int, tuple[tuple[ScriptDocument, ...], Groups]] = {id(rule): ((), {})}
+    for part in _JOINT.split(text):
+        other, groups = next(((r, g) for r in rules if (g := r.match.groups(part, "")) is not None), (rule, None))
+        if other.together and groups is not None:
+            found.setdefault(id(other), (other.rounds[0].write, groups))
+    first, *rest = rule.rounds
+    others = (document.filled(groups) for documents, groups in found.values() for document in documents)
+    return (first.model_copy(update={"write": (*first.write, *others)}), *rest)
 
 
 def _answer(message: ModelMessage, names: Mapping[str, str]) -> str | None:
@@ -139,5 +178,6 @@ def _answered(turn: ScriptTurn, begin: int, answer: str | None, message_id: str)
         if groups is not None:
             found = {**(turn.groups or {}), **groups}
             answers = rule.answers or turn.answers
-            return ScriptTurn(begin, answer or "", message_id, turn.number, rule.rounds, found, answers)
+            number = turn.number
+            return ScriptTurn(begin, answer or "", message_id, number, rule, rule.rounds, found, answers)
     return turn

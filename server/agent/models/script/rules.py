@@ -11,8 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, Field, PlainValidator, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PlainValidator, ValidationError, model_validator
 
+from a2a_canvas.server.agent.models.script.transforms import CHANGES
 from a2a_canvas.server.agent.models.script.values import (
     BadValue,
     Count,
@@ -22,8 +23,10 @@ from a2a_canvas.server.agent.models.script.values import (
     Seconds,
     Strict,
     Words,
+    fill,
 )
 from a2a_canvas.server.agent.models.script.yaml import ScriptError, Source, YamlPath
+from a2a_canvas.server.agent.text.language import media_type_by_name
 
 Items = TypeVar("Items", bound=Sequence[object])
 M = TypeVar("M", bound=BaseModel)
@@ -103,27 +106,91 @@ class ScriptFailure(Strict):
     times: Count = 1
 
 
+class ScriptDocument(Strict):
+    """A text to write: short for a call of `artifact_update`. Its id is its name without the extension."""
+
+    name: str
+    text: Words
+    description: str = ""
+
+    def filled(self, groups: Groups) -> ScriptDocument:
+        """With the groups of the match that it came from."""
+        new = {key: fill(value, groups) for key, value in self}
+        return self.model_copy(update=new)
+
+    @property
+    def call(self) -> ScriptCall:
+        media_type = media_type_by_name(self.name)
+        part = {"kind": "text", **({"mimeType": media_type} if media_type else {}), "text": self.text}
+        about = {"description": self.description} if self.description else {}
+        head = {"artifact_id": self.name.rpartition(".")[0] or self.name, "name": self.name, **about}
+        given = {"append": False, "last_chunk": True, "artifact": {**head, "parts": [part]}}
+        return ScriptCall.model_construct(name="artifact_update", input=given)
+
+
 class ScriptRound(Strict):
     """One answer of the model: thinking, then text, then calls; `chunk` characters per delta."""
 
     thinking: Words = ""
     text: Words = ""
+    write: tuple[ScriptDocument, ...] = ()
     tools: tuple[ScriptCall, ...] = ()
     chunk: Positive = 20
     delay: Seconds = 0.0
     error: ScriptFailure | None = None
 
+    @property
+    def calls(self) -> tuple[ScriptCall, ...]:
+        return (*(document.call for document in self.write), *self.tools)
+
+
+def _known_change(name: str) -> str:
+    if name not in CHANGES:
+        raise BadValue(f"must be one of {', '.join(CHANGES)}")
+    return name
+
+
+def _by_pattern(value: object) -> object:
+    return {"": value} if isinstance(value, str) else value
+
+
+def _pattern(text: str) -> str:
+    _regex(text)
+    return text
+
+
+Change = Annotated[str, AfterValidator(_known_change)]
+Table = Annotated[dict[Annotated[str, AfterValidator(_pattern)], str], BeforeValidator(_by_pattern)]
+
 
 class ScriptRule(Strict):
-    """What is said to a message that matches, round by round.
+    """What is said to a message that matches, round by round; or the `change` that it makes to a document.
 
     `answers` are tried on the answer to each question that the rounds ask: the first that matches follows in place of
     the other rounds. They stay in effect while it is played, unless it has its own.
+
+    Attributes:
+        once: the rule matches one message of a conversation.
+        together: a message that asks for several such rules ("a plan and a checklist") gets what all of them write.
+        change: what becomes of the document that is meant (`change_turn.py`), in place of rounds.
+        table: what the change uses, by patterns of which the first that is found in the text counts.
+        say: said after the change.
     """
 
     match: RuleMatch
-    rounds: Annotated[tuple[ScriptRound, ...], NotEmpty]
+    rounds: Annotated[tuple[ScriptRound, ...], NotEmpty] = ()
     answers: tuple[ScriptRule, ...] = ()
+    once: bool = False
+    together: bool = False
+    change: Change | None = None
+    table: Table = Field(default_factory=dict, alias="with")
+    say: Words = "{document} is changed."
+
+    @model_validator(mode="after")
+    def _rounds_or_change(self) -> ScriptRule:
+        if not self.rounds and self.change is None:
+            raise BadValue("the key `rounds` is missing, or `change`")
+        return self
 
 
 class _Outline(Strict):

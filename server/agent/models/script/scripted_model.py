@@ -14,6 +14,7 @@ import asyncio
 import itertools
 import pathlib
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Literal
 
@@ -28,12 +29,30 @@ from a2a_canvas.server.agent.models.playback import (
     fresh_tool_id,
     paced,
 )
+from a2a_canvas.server.agent.models.script.change_turn import change_blocks, changed_selection
 from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn, current_turn, edit_turn
-from a2a_canvas.server.agent.models.script.rules import ScriptFailure, ScriptRound, read_rules
-from a2a_canvas.server.agent.models.script.values import BadValue, Groups, fill, fill_tree, filled, seconds, whole
+from a2a_canvas.server.agent.models.script.rules import ScriptFailure, ScriptRound, ScriptRule, read_rules
+from a2a_canvas.server.agent.models.script.values import (
+    BadValue,
+    Groups,
+    fill,
+    fill_tree,
+    filled,
+    seconds,
+    whole,
+)
 
 _MAX_KNOWN_ATTEMPTS = 1000
 _OVERLOADED = 529
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptAnswer:
+    """What a script says next: the round with its pace and its failure, and the blocks; none after the last round."""
+
+    turn: ScriptTurn
+    now: ScriptRound
+    blocks: tuple[AssistantBlock, ...] = ()
 
 
 class ScriptedModel:
@@ -67,29 +86,43 @@ class ScriptedModel:
                 script says that the stream breaks.
         """
         try:
-            events, delay = self._next(request)
+            planned = self.plan(request)
+            groups, now = planned.turn.groups or {}, planned.now
+            sizes = itertools.repeat(whole(filled(now.chunk, groups), 1))
+            events = answer(request, planned.blocks, sizes)
+            if now.error is not None:
+                events = self._failing(events, now.error, planned.turn, planned.turn.next_round()[0])
+            return paced(events, seconds(filled(now.delay, groups)), self._sleep)
         except BadValue as error:
             raise m.ModelError(f"The script cannot be played: {error}.", retryable=False) from error
-        return paced(events, delay, self._sleep)
 
-    def _next(self, request: m.ModelRequest) -> tuple[Iterator[m.ModelEvent], float]:
+    def plan(self, request: m.ModelRequest) -> ScriptAnswer:
+        """What comes next in the conversation.
+
+        Raises:
+            ModelError: no rule matches, or the change that it makes does not apply to the selection of an edit.
+            BadValue: a value cannot be used once its groups are filled in.
+        """
         turn = current_turn(self._rules, request.messages)
         if request.edit:
             turn = edit_turn(self._rules, request.edit, request.messages[-1].message_id)
-        if turn is None or turn.groups is None:
+        if turn is None or turn.rule is None:
             message = turn.text if turn else ""
             shown = message if len(message) <= 100 else f"{message[:100]}…"
             raise m.ModelError(f"No rule of the script matches this message: {shown}", retryable=False)
+        if turn.rule.change:
+            return ScriptAnswer(turn, ScriptRound(), self._changing(turn.rule, turn, request))
         number, left = turn.next_round()
         if number == len(turn.rounds):
-            return answer(request, (), itertools.repeat(1)), 0.0
+            return ScriptAnswer(turn, ScriptRound())
         now = turn.rounds[number]
-        blocks = tuple(_blocks(now, left, turn.groups, self._new_id))
-        sizes = itertools.repeat(whole(filled(now.chunk, turn.groups), 1))
-        events = answer(request, blocks, sizes)
-        if now.error is not None:
-            events = self._failing(events, now.error, turn, number)
-        return events, seconds(filled(now.delay, turn.groups))
+        return ScriptAnswer(turn, now, tuple(_blocks(now, left, turn.groups or {}, self._new_id)))
+
+    def _changing(self, rule: ScriptRule, turn: ScriptTurn, request: m.ModelRequest) -> tuple[AssistantBlock, ...]:
+        if request.edit:
+            return (m.ModelText(changed_selection(rule, turn, request.edit)),)
+        blocks = change_blocks(rule, turn, request.messages)
+        return tuple(replace(each, id=self._new_id()) if isinstance(each, m.ToolUse) else each for each in blocks)
 
     def _failing(
         self, events: Iterator[m.ModelEvent], failure: ScriptFailure, turn: ScriptTurn, number: int
@@ -120,13 +153,14 @@ def broken(events: Iterable[m.ModelEvent], status: int, after: int) -> Iterator[
 
 
 def _blocks(now: ScriptRound, left: Sequence[int], groups: Groups, new_id: NewId) -> Iterator[AssistantBlock]:
-    if len(left) == len(now.tools):
+    calls = now.calls
+    if len(left) == len(calls):
         if thinking := fill(now.thinking, groups):
             yield m.Thinking(thinking, signature="script")
         if text := fill(now.text, groups):
             yield m.ModelText(text)
     for number in left:
-        call = now.tools[number]
+        call = calls[number]
         tree = {fill(key, groups): fill_tree(value, groups) for key, value in call.input.items()}
         yield m.ToolUse(new_id(), fill(call.name, groups), tree)
 

@@ -2,7 +2,8 @@
 
 Rule 1: `{repeat: STRING, times: N}` is allowed wherever a string is, within tool input as well.
 Rule 2: `{name}` is replaced in every string, and in the place of a number, if the rule's match has a group of
-        that name. Other braces stay.
+        that name. Other braces stay. `{name:capital}` begins with an upper-case letter; `{name:slug}` is made of
+        lower-case letters, digits and hyphens, for names of files.
 Rule 3: a number, and the id of an artifact in tool input, is checked when the script is read; one that depends on a
         group, when it is played.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated
@@ -29,7 +31,7 @@ Json = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 MAX_CHARACTERS = 64_000_000
 """How long one repeated string may get: `times` may come from a stranger's message."""
 
-_GROUP = re.compile(r"\{(\w+)\}")
+_GROUP = re.compile(r"\{(?P<name>\w+)(?::(?P<form>capital|slug))?\}")
 
 
 class BadValue(ValueError):
@@ -80,7 +82,7 @@ def _unless_filled_later(check: Callable[[object], float]) -> PlainValidator:
 
 def _is_filled_later(value: str, info: ValidationInfo) -> bool:
     names: frozenset[str] = (info.context or {}).get("groups", frozenset())
-    return not names.isdisjoint(_GROUP.findall(value))
+    return any(hit["name"] in names for hit in _GROUP.finditer(value))
 
 
 def _kind_of_json(value: object) -> str:
@@ -152,11 +154,34 @@ def fill(value: Words, groups: Groups) -> str:
         BadValue: `times` is no number, or the string would be longer than `MAX_CHARACTERS`.
     """
     if isinstance(value, str):
-        return _GROUP.sub(lambda hit: groups.get(hit[1], hit[0]), value)
+        return _GROUP.sub(lambda hit: _formed(groups.get(hit["name"]), hit), value)
     text, times = fill(value.repeat, groups), whole(filled(value.times, groups))
     if len(text) * times > MAX_CHARACTERS:
         raise BadValue(f"{times} times {len(text)} characters is more than the limit of {MAX_CHARACTERS}")
     return text * times
+
+
+def _formed(text: str | None, hit: re.Match[str]) -> str:
+    match text, hit["form"]:
+        case None, _:
+            return hit[0]
+        case str(), "capital":
+            return capital(text)
+        case str(), "slug":
+            return slug(text)
+        case _:
+            return text
+
+
+def capital(text: str) -> str:
+    """`text` with its first letter upper-case."""
+    return text[:1].upper() + text[1:]
+
+
+def slug(text: str) -> str:
+    """The name of a file without extension, at most 48 characters; letters of other scripts stay."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
+    return re.sub(r"[\W_]+", "-", unicodedata.normalize("NFC", plain))[:48].strip("-") or "document"
 
 
 def fill_tree(value: Tree, groups: Groups) -> Json:

@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, Select, and_, or_, select, tuple_
+from sqlalchemy import Row, Select, and_, func, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import AgentMessage, State, Transcript, UserMessage
+from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import (
     NO_CONTENTS,
     Contents,
@@ -34,7 +35,7 @@ from a2a_canvas.server.tasks.codec import (
 )
 from a2a_canvas.server.tasks.errors import TaskNotFound, Unreadable
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.server.tasks.sql.journal.journal_tables import page_entries, pages, task_contexts, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, page_entries, pages, task_contexts, tasks
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import VersionKey
@@ -78,6 +79,12 @@ async def read_context_id(connection: AsyncConnection, task_id: str) -> str:
     if found is None:
         raise TaskNotFound(task_id)
     return str(found)
+
+
+async def count_tasks(connection: AsyncConnection) -> tuple[int, int]:
+    """How many tasks there are, and how many contexts."""
+    counts = [await connection.scalar(select(func.count()).select_from(table)) for table in (tasks, contexts)]
+    return counts[0] or 0, counts[1] or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +217,7 @@ def decode_transcripts(texts: Mapping[str, str]) -> tuple[Transcript, ...]:
         try:
             found.append(transcript_of_json(text))
         except Exception:
-            logger.warning("The transcript of task %s cannot be read; its conversation continues without it", task_id)
+            logger.warning("The transcript cannot be read; its conversation continues without it", extra=about(task_id))
     return tuple(found)
 
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import delete, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import NamedVersion, artifacts_of_json, artifacts_to_json, names_to_json
 from a2a_canvas.server.tasks.record import TaskArtifact
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
@@ -172,7 +173,9 @@ async def _change(connection: AsyncConnection, row: Any) -> _Change | None:
     try:
         artifacts = artifacts_of_json(row.artifacts)
     except Exception:
-        logger.warning("The artifacts of task %s cannot be read; they stay as they are", row.task_id)
+        logger.warning(
+            "The artifacts of the task cannot be read; they stay as they are", extra=about(row.task_id, row.context_id)
+        )
         return None
     keys = {VersionKey.of(row.context_id, each.artifact_id, each.version): each for each in artifacts.values()}
     contents = await connection.run_sync(version_contents, keys)

@@ -19,6 +19,7 @@ from uuid import uuid4
 from sqlalchemy import ColumnElement, Row, delete, func, select, tuple_, update
 
 from a2a_canvas.server.agent.events import MessageReceived, StatusChanged, UserMessage
+from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import message_of_json, message_to_json
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
@@ -132,7 +133,9 @@ def _message(row: Row[Any]) -> UserMessage | None:
     try:
         return message_of_json(row.message)
     except Exception:  # a decoder's errors are many
-        logger.exception("A message to task %s cannot be decoded, and is removed", row.task_id)
+        logger.exception(
+            "A message to the task cannot be decoded, and is removed", extra=about(row.task_id, row.context_id)
+        )
         return None
 
 

@@ -23,6 +23,7 @@ from functools import partial
 from sqlalchemy import Connection
 
 from a2a_canvas.server.agent.turn.resume import open_drafts
+from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.errors import Unwritable
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
@@ -102,20 +103,6 @@ class SqlBackend:
         self.commits.start()
         self._start_heartbeat()
         await self._take_over()
-        self._start_takeovers()
-
-    def pause(self) -> None:
-        """Stop writing, listening and the heartbeat at once, as a process does that is stopped by a signal."""
-        for loop in (self._heartbeat, self._takeover_task):
-            if loop:
-                loop.cancel()
-        self.commits.pause()
-        self._listener.cancel()
-
-    def unpause(self) -> None:
-        """Continue after `pause`."""
-        self.commits.start()
-        self._start_heartbeat()
         self._start_takeovers()
 
     def _start_heartbeat(self) -> None:
@@ -228,7 +215,9 @@ class SqlBackend:
             except Unavailable:
                 raise
             except Exception:
-                logger.exception("Task %s cannot be made to fail; it stays as it is.", claim.task_id)
+                logger.exception(
+                    "The task cannot be made to fail; it stays as it is.", extra=about(claim.task_id, claim.context_id)
+                )
 
     async def _fail_claimed(self, claim: Claim, reason: Exception) -> None:
         try:
@@ -236,7 +225,7 @@ class SqlBackend:
         except Unavailable:
             raise
         except Exception:
-            logger.exception("Drafts of task %s stay open", claim.task_id)
+            logger.exception("Drafts of the task stay open", extra=about(claim.task_id, claim.context_id))
         await self._takeover.fail_task(claim, reason)
 
     async def _close_drafts(self, context_id: str, task_id: str) -> None:
@@ -251,7 +240,11 @@ class SqlBackend:
 
     def _on_unwritable(self, context_id: str, error: Exception) -> None:
         """Discard what was staged in a context, and let those of its tasks fail that could not be written (rule 3)."""
-        logger.error("Staged writes of context %r cannot be written and are discarded.", context_id, exc_info=error)
+        logger.error(
+            "Staged writes of a context cannot be written and are discarded.",
+            extra=about("", context_id),
+            exc_info=error,
+        )
         dropped = self.journal.drop(context_id)
         self.store.drop(context_id)
         self._inbox.forget(dropped)
@@ -271,7 +264,7 @@ class SqlBackend:
         try:
             await retry_while_unavailable(partial(self._fail_unwritable, context_id, task_id), pause)
         except Exception:
-            logger.exception("Task %s cannot be made to fail; it is tried again.", task_id)
+            logger.exception("The task cannot be made to fail; it is tried again.", extra=about(task_id, context_id))
         finally:
             self.ownership.acquiring -= Counter(((context_id, task_id),))
 

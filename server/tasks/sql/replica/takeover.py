@@ -22,10 +22,12 @@ from sqlalchemy import ColumnElement, and_, case, func, literal_column, or_, sel
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged
+from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import entries_to_json
 from a2a_canvas.server.tasks.errors import Unreadable
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.runtime.ownership import Orphan
+from a2a_canvas.server.tasks.runtime.turn_report import log_status
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
     UNSETTLED,
@@ -176,7 +178,8 @@ class Takeover:
         """Write that the task has failed, because it cannot be resumed (rule 3)."""
         unexpected = None if isinstance(reason, Unreadable) else reason
         cause = reason.__cause__ or reason
-        logger.error("Task %s cannot be resumed, and has failed: %r", claim.task_id, cause, exc_info=unexpected)
+        ids = claim.task_id, claim.context_id
+        logger.error("The task cannot be resumed, and has failed: %r", cause, exc_info=unexpected, extra=about(*ids))
         at = self._now()
         failed = StatusChanged(State.FAILED, AgentMessage(str(uuid4()), CANNOT_RESUME))
         ours = pages.c.context_id == claim.context_id, pages.c.task_id == claim.task_id
@@ -192,6 +195,7 @@ class Takeover:
             entries = entries_to_json([Entry(claim.epoch, generation, at, failed)])
             await connection.execute(pages.insert().values(**page, epoch=claim.epoch, **page_columns(entries)))
             await connection.run_sync(notify, Notification((claim.task_id,)))
+        log_status(failed, ids=ids)
 
     async def acquire(self, record: TaskRecord) -> TaskRecord | None:
         """Acquire a task that waits for input; None if it has changed since it was read, or a replica runs it."""

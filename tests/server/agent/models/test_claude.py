@@ -323,7 +323,7 @@ async def test_an_attachment_that_the_provider_refuses_is_named_instead_and_the_
     assert "[Attached file: a.png (image/png)]" in route.calls.last.request.content.decode()
     logged = [record for record in caplog.records if record.name == "a2a_canvas.server.agent.models.claude"]
     assert [(record.levelname, record.getMessage()) for record in logged] == [
-        ("WARNING", "asking again without the attached images and documents: Could not process image")
+        ("WARNING", "The provider is asked again without the attached images and documents: Could not process image")
     ]
 
 

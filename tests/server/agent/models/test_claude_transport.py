@@ -154,6 +154,25 @@ async def test_a_password_in_the_address_is_sent() -> None:
     assert b"authorization: Basic " in provider.requests[0]
 
 
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({"ANTHROPIC_API_KEY": "key"}, b"key"),
+        ({"ANTHROPIC_AUTH_TOKEN": "token"}, b"token"),
+        ({"ANTHROPIC_API_KEY": "key", "ANTHROPIC_AUTH_TOKEN": "token"}, b"key"),
+        ({}, b"none"),
+    ],
+)
+async def test_key_and_token_are_sent_as_docs_models_says(given: dict[str, str], sent: bytes) -> None:
+    async with Provider(STREAM + chunk(recorded("text")) + END) as provider:
+        model = ClaudeModel(client=client_from({"ANTHROPIC_BASE_URL": provider.url, **given}))
+        assert isinstance([event async for event in model.stream(REQUEST)][-1], MessageStop)
+        await model.aclose()
+    [head, _] = provider.requests[0].lower().split(b"\r\n\r\n", 1)
+    credentials = [line for line in head.split(b"\r\n") if line.startswith((b"authorization:", b"x-api-key:"))]
+    assert credentials == [b"authorization: bearer " + sent]
+
+
 # ------------------------------------------------------------------ breaks
 
 

@@ -70,6 +70,12 @@ def test_it_says_what_this_server_can_do() -> None:
     assert not any(extension.required for extension in card.capabilities.extensions)
 
 
+def test_each_skill_names_its_modes_for_clients_that_want_them_there() -> None:
+    card = load()
+    modes = [(skill.input_modes, skill.output_modes) for skill in card.skills]
+    assert modes == [(card.default_input_modes, card.default_output_modes)] * 2
+
+
 def test_a_note_is_added_to_the_description() -> None:
     assert load(note="Only a rehearsal.").description == load().description + " Only a rehearsal."
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import pytest
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from a2a_canvas.server.protocols.edge import connections
 from a2a_canvas.server.protocols.edge.connections import MAX_FIELDS, MAX_HEAD, ConnectionLimits, limited_connection
 
 NEVER = 3600.0
@@ -48,6 +49,7 @@ class StreamServer:
 
     def __init__(self, port: int) -> None:
         self.go = asyncio.Event()
+        self.disconnected = asyncio.Event()
         self.port = port
         self._clients: list[Client] = []
 
@@ -57,7 +59,11 @@ class StreamServer:
         return client
 
     async def length(self, request: Request) -> Response:
-        return PlainTextResponse(str(len(await request.body())))
+        try:
+            return PlainTextResponse(str(len(await request.body())))
+        except ClientDisconnect:
+            self.disconnected.set()
+            raise
 
     async def stream(self, request: Request) -> Response:
         async def pieces() -> AsyncIterator[str]:
@@ -93,6 +99,12 @@ async def listening(max_connections: int = 10, head: float = NEVER, body: float 
             await running
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused clients may take any time to read, however busy the machine is."""
+    monkeypatch.setattr(connections, "LINGER", NEVER)
+
+
 @pytest.mark.parametrize("beginning", [b"G", GET, GET + b"X: y\r\n", GET + b"X: y\r\n\r"])
 async def test_a_head_that_does_not_end_is_answered_and_closed(beginning: bytes) -> None:
     async with listening(head=SHORT) as stream_server:
@@ -113,6 +125,7 @@ async def test_a_head_gets_no_more_time_for_coming_in_many_pieces() -> None:
 
         dripping = asyncio.create_task(drip())
         assert (await client.answer()).startswith(b"HTTP/1.1 408 ")
+        assert not dripping.done()
         dripping.cancel()
 
 
@@ -219,6 +232,44 @@ async def test_a_request_with_two_lengths_is_refused_and_what_hides_in_it_is_not
         answer = await client.answer()
         assert answer.startswith(b"HTTP/1.1 400 ")
         assert answer.count(b"HTTP/1.1 ") == 1
+
+
+REFUSED = {
+    400: b"\x16\x03\x01\r\n\r\n",
+    408: POST + b"half",
+    431: GET + b"X: y\r\n" * MAX_FIELDS + b"\r\n",
+    503: GET + b"\r\n",
+}
+
+
+@pytest.mark.parametrize("status", REFUSED)
+async def test_a_client_that_sends_on_after_a_refusal_can_read_it(status: int) -> None:
+    async with listening(max_connections=0 if status == 503 else 10, body=SHORT) as stream_server:
+        client = await stream_server.client()
+        await client.send(REFUSED[status])
+        assert (await client.until(b"\r\n")).startswith(b"HTTP/1.1 %d " % status)
+        for _ in range(5):
+            await client.send(b"more")
+            await asyncio.sleep(0)
+        assert (await client.answer()).endswith(b"}}")
+
+
+async def test_a_client_that_never_stops_sending_after_a_refusal_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "LINGER", 0.0)
+    async with listening() as stream_server:
+        client = await stream_server.client()
+        with pytest.raises(ConnectionError):
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    await client.send(REFUSED[400])
+                    await asyncio.sleep(0)
+
+
+async def test_the_application_hears_of_a_refused_body_at_once() -> None:
+    async with listening(body=SHORT) as stream_server:
+        await (await stream_server.client()).send(POST + b"half")
+        async with asyncio.timeout(PATIENCE):
+            await stream_server.disconnected.wait()
 
 
 async def test_what_is_no_http_is_refused() -> None:

@@ -78,11 +78,17 @@ class Replica:
 
     def freeze(self) -> None:
         """Stand still, as a process does that is stopped by a signal."""
-        self.backend.pause()
+        for loop in (self.backend._heartbeat, self.backend._takeover_task):
+            if loop:
+                loop.cancel()
+        self.backend.commits.pause()
+        self.backend._listener.cancel()
 
     def thaw(self) -> None:
         """Go on as if nothing had happened."""
-        self.backend.unpause()
+        self.backend.commits.start()
+        self.backend._start_heartbeat()
+        self.backend._start_takeovers()
 
     async def crash(self, *, expire: bool = True) -> None:
         """End without a word: what was not written is gone.

@@ -140,7 +140,10 @@ async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_oth
         assert [artifact.text for of_context in artifacts for artifact in of_context] == expected
         assert not any(artifact.open for of_context in artifacts for artifact in of_context)
     assert {record.levelname for record in caplog.records} == {"ERROR"}
-    assert "'c2' cannot be written" in caplog.text
+    discarded = [vars(record)["fields"] for record in caplog.records if "Staged writes" in record.getMessage()]
+    assert discarded
+    assert all(fields == {"context": "c2"} for fields in discarded)
+    assert "poison" not in caplog.text.lower()
     assert "not in here" in caplog.text or "check constraint" in caplog.text
 
 

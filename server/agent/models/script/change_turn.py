@@ -1,0 +1,245 @@
+"""A turn of a rule with `change`: which document is meant, what becomes of it, and what is said. Pure.
+
+Rule 1: one call per round: `artifact_list`, `artifact_read`, then the change. What failed is said, and ends the turn.
+Rule 2: the document is the one named (by id, name, or name without extension); else the one that the user is looking
+        at; else the one changed last. If several are named, it asks which.
+Rule 3: of a document in which the message names a passage, that passage alone is changed, by `artifact_edit`; what is
+        only added is appended; any other change writes the document again.
+Rule 4: what cannot be done is said in one sentence, and nothing is changed. An edit then fails with that sentence.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from textwrap import shorten
+from typing import Any
+
+from a2a_canvas.server.agent.model import EditPrompt, ModelError, ModelMessage, ModelText, ToolResult, ToolUse
+from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn
+from a2a_canvas.server.agent.models.script.rules import ScriptRule
+from a2a_canvas.server.agent.models.script.transforms import (
+    STEPS,
+    NamedPassage,
+    Passage,
+    facts_of,
+    named_passage,
+    transformed,
+    without,
+)
+from a2a_canvas.server.agent.models.script.values import fill
+from a2a_canvas.server.agent.text.language import language_of
+from a2a_canvas.store.text.spans import Span, splice
+
+Block = ModelText | ToolUse
+JsonObject = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A call of this turn and its result."""
+
+    call: ToolUse
+    content: str
+    is_error: bool
+
+    @property
+    def value(self) -> Any:
+        try:
+            return json.loads(self.content)
+        except (ValueError, RecursionError):
+            return None
+
+
+def change_blocks(rule: ScriptRule, turn: ScriptTurn, messages: Sequence[ModelMessage]) -> tuple[Block, ...]:
+    """What comes next in the turn."""
+    steps = _steps(messages[turn.begin :])
+    if not steps:
+        return _call("artifact_list")
+    last = steps[-1]
+    if last.is_error:
+        return say(f"That did not work: {last.content[:300]}")
+    change = _DocumentChange(rule, turn, steps)
+    match last.call.name:
+        case "artifact_list" | "ask_user":
+            return change.choose()
+        case "artifact_read":
+            return change.compare() if rule.change == "compare" else change.make()
+        case "artifact_restore":
+            return say(last.content)
+        case _:
+            return say(change.done())
+
+
+def changed_selection(rule: ScriptRule, turn: ScriptTurn, edit: EditPrompt) -> str:
+    """The reply to an edit.
+
+    Raises:
+        ModelError: the change does not apply to the selection.
+    """
+    replaces = bool(edit.selected) and edit.strategy == "replace"
+    text = edit.selected.rstrip("\r\n") if replaces else ""
+    passage = Passage(text, edit.language, False, turn.groups or {}, rule.table)
+    new = None if rule.change in STEPS else transformed(rule.change or "", passage)
+    if new is None:
+        raise ModelError(f"That does not apply to this passage of “{edit.name}”. {UNCHANGED}", retryable=False)
+    ends = edit.selected[len(text) :] if replaces else ""
+    return new + ends if new else edit.deletion_mark
+
+
+UNCHANGED = "Nothing is changed."
+
+
+@dataclass(frozen=True, slots=True)
+class _DocumentChange:
+    rule: ScriptRule
+    turn: ScriptTurn
+    steps: Sequence[_Step]
+
+    def choose(self) -> tuple[Block, ...]:
+        entries = [entry for entry in self.steps[0].value or () if isinstance(entry, dict)]
+        if not entries:
+            return say("There is no document yet. Ask me to write one first: “write a haiku about rain”.")
+        answer = self.steps[-1].content if len(self.steps) > 1 else ""
+        named = _named(entries, answer or self._words)
+        if len(named) > 1:
+            which = " or ".join(f"“{name_of(entry)}”" for entry in named)
+            return _call("ask_user", question=f"Which document do you mean: {which}?")
+        if answer and not named:
+            return say(f"I know no document of that name. {UNCHANGED}")
+        looked_at = [entry for entry in entries if entry["artifact_id"] == self.turn.focus]
+        return self._begin((named or looked_at or entries[-1:])[0])
+
+    @property
+    def _words(self) -> str:
+        """The message without what it quotes."""
+        quoted = sorted(filter(None, (self.turn.groups or {}).values()), key=len, reverse=True)
+        return reduce(lambda text, group: text.replace(group, " "), quoted, self.turn.text)
+
+    def _begin(self, entry: JsonObject) -> tuple[Block, ...]:
+        artifact_id, groups = entry["artifact_id"], self.turn.groups or {}
+        match self.rule.change:
+            case "undo":
+                return _call("artifact_restore", artifact_id=artifact_id)
+            case "redo":
+                return _call("artifact_restore", artifact_id=artifact_id, redo=True)
+            case "restore":
+                return _call("artifact_restore", artifact_id=artifact_id, version=int(groups["version"]))
+            case _:
+                return _call("artifact_read", artifact_id=artifact_id)
+
+    def compare(self) -> tuple[Block, ...]:
+        current, *older = (step.value for step in self.steps if step.call.name == "artifact_read")
+        if older:
+            return say(_difference(older[0], current))
+        if current["version"] < 2:
+            return say(f"“{name_of(current)}” is as it was first written.")
+        return _call("artifact_read", artifact_id=current["artifact_id"], version=current["version"] - 1)
+
+    def make(self) -> tuple[Block, ...]:
+        document = self.steps[-1].value
+        part = _text_part(document)
+        if not part or "note" in part:
+            return say(f"“{name_of(document)}” has no text, or is too long for me. {UNCHANGED}")
+        text, name = part["text"], self._passage
+        span = name.find(text) if name else Span(0, len(text))
+        new = None if span is None else self._made(document, text, span)
+        if span is None or new is None:
+            missing = f"has no {name.name}" if name and span is None else "is like that already, or it does not apply"
+            return say(f"“{name_of(document)}” {missing}. {UNCHANGED}")
+        if name:
+            old, edited = _quoted(text, span if new else without(text, span), new)
+            return _call("artifact_edit", artifact_id=document["artifact_id"], old_text=old, new_text=edited)
+        return _update(document, part, text, new)
+
+    def _made(self, document: JsonObject, text: str, span: Span) -> str | None:
+        """The new text of the span, with the line breaks at its end."""
+        language = language_of(name_of(document), _text_part(document).get("mimeType", ""))
+        old = span.of(text)
+        bare = old.rstrip("\r\n")
+        passage = Passage(bare, language, self._passage is None, self.turn.groups or {}, self.rule.table)
+        new = transformed(self.rule.change or "", passage)
+        return new and new + old[len(bare) :]
+
+    @property
+    def _passage(self) -> NamedPassage | None:
+        return named_passage(self.turn.text, self.turn.groups or {})
+
+    def done(self) -> str:
+        document = next(step.value for step in self.steps if step.call.name == "artifact_read")
+        name = f"“{name_of(document)}”"
+        named = self._passage
+        where = f"The {named.name} of {name}" if named else name
+        facts = {**(self.turn.groups or {}), **facts_of(_text_part(document)["text"]), "document": where}
+        return fill(self.rule.say, facts)
+
+
+def _steps(messages: Iterable[ModelMessage]) -> tuple[_Step, ...]:
+    content = [item for message in messages for item in message.content]
+    results = {item.tool_use_id: item for item in content if isinstance(item, ToolResult)}
+    calls = [item for item in content if isinstance(item, ToolUse) and item.id in results]
+    return tuple(_Step(call, results[call.id].content, results[call.id].is_error) for call in calls)
+
+
+def say(text: str) -> tuple[Block, ...]:
+    """The last words of a turn."""
+    return (ModelText(text),)
+
+
+def _call(name: str, **given: Any) -> tuple[Block, ...]:
+    return (ToolUse("", name, given),)
+
+
+def name_of(document: JsonObject) -> str:
+    """What the user calls an artifact."""
+    return str(document.get("name") or document["artifact_id"])
+
+
+def _named(entries: Iterable[JsonObject], message: str) -> list[JsonObject]:
+    """The documents that the message names, each once."""
+
+    def is_named(entry: JsonObject) -> bool:
+        name = name_of(entry)
+        labels = (entry["artifact_id"], name, name.rpartition(".")[0])
+        patterns = (rf"(?<![\w-]){re.escape(label)}(?![\w-])" for label in labels if len(label) > 2)
+        return any(re.search(pattern, message, re.IGNORECASE) for pattern in patterns)
+
+    return [entry for entry in entries if is_named(entry)]
+
+
+def _text_part(document: JsonObject) -> JsonObject:
+    return next((part for part in document["parts"] if part["kind"] == "text"), {})
+
+
+def _update(document: JsonObject, part: JsonObject, old: str, new: str) -> tuple[Block, ...]:
+    append = bool(old) and new.startswith(old)
+    kept = {key: part[key] for key in ("mimeType", "metadata") if part.get(key)}
+    written = {"kind": "text", **kept, "text": new[len(old) :] if append else new}
+    artifact = {"artifact_id": document["artifact_id"], "name": name_of(document), "parts": [written]}
+    return _call("artifact_update", append=append, last_chunk=True, artifact=artifact)
+
+
+def _quoted(text: str, span: Span, new: str) -> tuple[str, str]:
+    """The text at `span` and its replacement, with as much context as makes the first occur once."""
+    around = 0
+    while True:
+        wide = Span(max(0, span.start - around), span.end + around)
+        old = wide.of(text)
+        if text.find(old, text.find(old) + 1) < 0:
+            return old, splice(old, Span(span.start - wide.start, span.end - wide.start), new)
+        around = 2 * around or 16
+
+
+def _difference(old: JsonObject, new: JsonObject) -> str:
+    """What was changed between two versions, in a sentence or two."""
+    before, after = (_text_part(document).get("text", "").splitlines() for document in (old, new))
+    lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]
+    added, removed = ([line[1:].strip() for line in lines if line[0] == sign and line[1:].strip()] for sign in "+-")
+    versions = f"Version {new['version']} of “{name_of(new)}” against version {old['version']}"
+    counts = f"{versions}: lines new {len(added)}, gone {len(removed)}"
+    examples = [f"{what}: “{shorten(found[0], 60)}”" for what, found in (("New", added), ("Gone", removed)) if found]
+    return " · ".join([counts, *examples])

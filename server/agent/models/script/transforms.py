@@ -1,0 +1,319 @@
+"""What `change` of a rule makes of a text: of a whole document, a passage of it, or a selection. Pure.
+
+Rule 1: a transform returns the new text, or None if it has nothing to do there: nothing is changed then.
+Rule 2: only prose is shortened or extended by sentences; other languages must stay valid.
+Rule 3: line breaks at the end stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from a2a_canvas.server.agent.models.script.values import Groups, capital, fill
+from a2a_canvas.server.agent.text.language import is_prose
+from a2a_canvas.server.agent.text.markdown import outside_fences
+from a2a_canvas.store.text.spans import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text to transform, without the line breaks at its end.
+
+    Attributes:
+        whole: whether it is a whole document.
+        table: the texts of the rule's `with`, by patterns.
+    """
+
+    text: str
+    language: str
+    whole: bool
+    groups: Groups
+    table: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def choices(self) -> Iterator[str]:
+        """Texts of the table whose pattern is found in the text and that are not there yet, filled."""
+        facts = {**self.groups, **facts_of(self.text)}
+        texts = (fill(text, facts).strip("\n") for key, text in self.table.items() if re.search(key, self.text))
+        return (text for text in texts if text not in self.text)
+
+
+def transformed(change: str, passage: Passage) -> str | None:
+    """The new text of a passage; None if the change does not apply or leaves it as it is."""
+    new = TRANSFORMS[change](passage)
+    return None if new == passage.text else new
+
+
+def facts_of(text: str) -> dict[str, str]:
+    """What can be said of a document: its `title`, its `first` sentence, its `sections` and how many `words`."""
+    headings = [hit[0].lstrip("# ").strip() for hit in outside_fences(text, HEADING)] or [text.strip()[:60]]
+    prose = [block for block in _BLOCKS.split(text) if block.strip() and not _NO_PROSE.match(block)]
+    sections = ", ".join(headings[1:]) or "all of the above"
+    first = " ".join(_first_sentence(prose[0].strip()).split()) if prose else f"{headings[0]}."
+    return {"title": headings[0], "first": first, "sections": sections, "words": str(len(text.split()))}
+
+
+HEADING: Final = r"^#{1,6}[ \t]+\S.*$"
+_BLOCKS: Final = re.compile(r"(\n[ \t]*\n\s*)")
+_ITEM: Final = re.compile(r"[ \t]*(?:[-*+]|(?P<number>\d+)[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_NO_PROSE: Final = re.compile(rf"\s*(?:#{{1,6}}[ \t]|[>|]|```|~~~|---|{_ITEM.pattern.replace('(?P<number>', '(?:')})")
+_FIRST: Final = re.compile(r".{15,}?(?:[.!?…][\"”’')*]*(?=\s)|[。！？])", re.DOTALL)
+"""A sentence, or as many as make 16 characters."""
+
+
+def _first_sentence(text: str) -> str:
+    found = _FIRST.match(text)
+    return found[0] if found else text
+
+
+# ------------------------------------------------------------------ shorter and longer
+
+
+def _shorter(passage: Passage) -> str | None:
+    """First sentences, half of each list; if that is no less, half of the last block."""
+    if not is_prose(passage.language):
+        return _compact(passage)
+    blocks = _BLOCKS.split(passage.text)
+    shorter = "".join(map(_shorter_block, blocks))
+    if shorter == passage.text:
+        lines = blocks[-1].split("\n")
+        words = blocks[-1].split(" ")
+        pieces, joint = (lines, "\n") if len(lines) > 1 else (words, " ")
+        shorter = "".join(blocks[:-1]) + joint.join(pieces[: (len(pieces) + 1) // 2]).rstrip(" ,;:")
+    return shorter.rstrip()
+
+
+def _shorter_block(block: str) -> str:
+    lines = block.split("\n")
+    if block.startswith("|"):
+        return "\n".join(lines[: 2 + len(lines[2:]) // 2]) if len(lines) > 3 else block
+    if _ITEM.match(block):
+        return "\n".join(lines[: (len(lines) + 1) // 2])
+    return block if _NO_PROSE.match(block) else _first_sentence(block)
+
+
+def _compact(passage: Passage) -> str | None:
+    """JSON in one line; of a program no comments."""
+    if passage.language == "json":
+        with suppress(ValueError, RecursionError):
+            return json.dumps(json.loads(passage.text), ensure_ascii=False)
+        return None
+    return re.sub(r'^[ \t]*(?:"""(?:[^"]|"(?!""))*"""|(?:#|//|--)[^\n]*|<!--.*?-->)\n+', "", passage.text, flags=re.M)
+
+
+def _extend(passage: Passage) -> str | None:
+    """The first line of `with` that is not there yet, at the end of the passage."""
+    if not is_prose(passage.language):
+        return None
+    lines = (line for text in passage.choices for line in text.splitlines() if line not in passage.text)
+    line = next(lines, None)
+    return line and f"{passage.text}{'' if line[0] in ',:;' else ' '}{line}"
+
+
+def _add(passage: Passage) -> str | None:
+    """The first text of `with` that is not there yet, as a block at the end."""
+    new = next(passage.choices, None)
+    if new is None or not (is_prose(passage.language) or passage.language == "python"):
+        return None
+    blank = "\n\n\n" if passage.language == "python" else "\n\n" if passage.whole or "\n" in new else " "
+    return f"{passage.text}{blank}{new}" if passage.text else new
+
+
+def _items(passage: Passage) -> str | None:
+    """As many lines of `with` as `count` says, in the form of the last list."""
+    lines = passage.text.split("\n")
+    last = max((number for number, line in enumerate(lines) if _ITEM.match(line)), default=-1)
+    mark = _ITEM.match(lines[last]) if last >= 0 else None
+    if mark is None:
+        return None
+    texts = [line for text in passage.choices for line in text.splitlines() if line not in passage.text]
+    new = [_marked(mark, step, text) for step, text in enumerate(texts[: _number(passage.groups)], 1)]
+    return "\n".join([*lines[: last + 1], *new, *lines[last + 1 :]])
+
+
+def _marked(mark: re.Match[str], step: int, text: str) -> str:
+    number = mark["number"]
+    form = mark[0].replace(number, str(int(number) + step), 1) if number else mark[0]
+    return re.sub(r"\[[xX]\]", "[ ]", form) + text
+
+
+_NUMBERS: Final = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+def _number(groups: Groups) -> int:
+    count = groups.get("count", "").casefold()
+    return int(count) if count.isdecimal() else _NUMBERS.index(count) if count in _NUMBERS else 1
+
+
+# ------------------------------------------------------------------------------- words
+
+
+def _replace(passage: Passage) -> str | None:
+    """`new` for every `old`, in upper and lower case; a capital first letter stays one."""
+    new = passage.groups.get("new", "")
+
+    def put(found: re.Match[str]) -> str:
+        return capital(new) if found[0][:1].isupper() else new
+
+    return re.sub(re.escape(passage.groups["old"]), put, passage.text, flags=re.IGNORECASE)
+
+
+def _rewrite(passage: Passage) -> str | None:
+    """Every pattern of `with` replaced by its text; a capital first letter stays one."""
+    text = passage.text
+    for pattern, new in passage.table.items():
+
+        def put(found: re.Match[str], new: str = new) -> str:
+            return capital(found.expand(new)) if found[0][:1].isupper() else found.expand(new)
+
+        text = re.sub(pattern, put, text)
+    return text
+
+
+def _cased(change: Callable[[str], str]) -> Callable[[Passage], str | None]:
+    return lambda passage: change(passage.text) if is_prose(passage.language) or not passage.whole else None
+
+
+def _capitals(text: str) -> str:
+    return re.sub(r"[^\W\d_][\w'’]*", lambda word: capital(word[0]), text)
+
+
+def _sort(passage: Passage) -> str | None:
+    """Lines; in a whole document those of its lists."""
+    if not passage.whole:
+        return "\n".join(sorted(passage.text.split("\n"), key=str.casefold))
+    lists = rf"(?:^{_ITEM.pattern.replace('(?P<number>', '(?:')}.*\n?)+"
+    text = re.sub(lists, lambda hit: "\n".join(sorted(hit[0].splitlines())) + "\n", f"{passage.text}\n", flags=re.M)
+    return text.rstrip("\n")
+
+
+# ---------------------------------------------------------------------------- headings
+
+
+def _title(passage: Passage) -> str | None:
+    if not is_prose(passage.language):
+        return None
+    new = f"# {capital(passage.groups['new'])}"
+    first = next(outside_fences(passage.text, HEADING), None)
+    if first is None:
+        return f"{new}\n\n{passage.text}"
+    return passage.text[: first.start()] + new + passage.text[first.end() :]
+
+
+def _numbered(passage: Passage) -> str | None:
+    """Headings as "2.1. Sizes", but for a title, which is the only one of its level."""
+    headings, top = _headings(passage.text) if is_prose(passage.language) else ([], 0)
+    counts, text, at = [0] * 7, "", 0
+    for hit, level in headings:
+        if level >= top:
+            counts = [*counts[:level], counts[level] + 1, *[0] * (6 - level)]
+            number = ".".join(map(str, counts[top : level + 1]))
+            bare = re.sub(r"^[\d.]+[.)]\s+", "", hit[0][level:].strip())
+            text, at = f"{text}{passage.text[at : hit.start()]}{'#' * level} {number}. {bare}", hit.end()
+    return text + passage.text[at:]
+
+
+def _headings(text: str) -> tuple[list[tuple[re.Match[str], int]], int]:
+    """Headings and their levels, and the level of the sections: the highest one that is not the title's alone."""
+    hits = list(outside_fences(text, HEADING))
+    levels = [len(hit[0]) - len(hit[0].lstrip("#")) for hit in hits]
+    top = min(levels, default=0)
+    top = min((level for level in levels if level > top), default=top) if levels.count(top) == 1 else top
+    return list(zip(hits, levels, strict=True)), top
+
+
+TRANSFORMS: Final[Mapping[str, Callable[[Passage], str | None]]] = {
+    "shorter": _shorter,
+    "extend": _extend,
+    "add": _add,
+    "items": _items,
+    "replace": _replace,
+    "rewrite": _rewrite,
+    "put": lambda passage: None if passage.whole else passage.groups["new"],
+    "delete": lambda passage: None if passage.whole else "",
+    "upper": _cased(str.upper),
+    "lower": _cased(str.lower),
+    "capitals": _cased(_capitals),
+    "sort": _sort,
+    "title": _title,
+    "number": _numbered,
+}
+STEPS: Final = ("undo", "redo", "restore", "compare")
+CHANGES: Final = (*TRANSFORMS, *STEPS)
+"""What `change` of a rule may be."""
+
+
+# ---------------------------------------------------------------------------- passages
+
+_WHICH: Final = {
+    word: number
+    for number, words in enumerate(("first 1st", "second 2nd", "third 3rd", "fourth 4th", "fifth 5th"))
+    for word in words.split()
+} | {"last": -1}
+_NAMED: Final = re.compile(
+    rf"\b(?P<which>{'|'.join(_WHICH)})\s+(?P<unit>paragraph|line|sentence|section|item)\b"
+    r"|\b(?P<unit_2>paragraph|line|section|item)\s+(?P<number>\d{1,6})\b",
+    re.IGNORECASE,
+)
+_NO_PARAGRAPH: Final = r"(?!\s*$|#{1,6}\s|[>|]|```|[ \t]*(?:[-*+]|\d+[.)])[ \t])"
+_UNITS: Final = {
+    "paragraph": re.compile(rf"(?:^{_NO_PARAGRAPH}.+\n?)+", re.MULTILINE),
+    "line": re.compile(r"[^\n]*\n|[^\n]+"),
+    "sentence": re.compile(r"[^\s.!?#](?:[^.!?\n]|\n(?!\s*\n))*[.!?]+[\"”’)]*[ \t]*"),
+    "item": re.compile(rf"^{_ITEM.pattern}.*\n?", re.MULTILINE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPassage:
+    """What a message calls a passage: "second paragraph"; `index` counts from 0, and from -1 backwards."""
+
+    name: str
+    unit: str
+    index: int = 0
+    title: str = ""
+
+    def find(self, text: str) -> Span | None:
+        """Where it is in a document; None if there is none."""
+        sections = list(_sections(text))
+        if self.title:
+            return next(
+                (span for span in sections if self.title.casefold() in span.of(text).split("\n")[0].lower()), None
+            )
+        found = sections if self.unit == "section" else [Span(*hit.span()) for hit in _UNITS[self.unit].finditer(text)]
+        return found[self.index] if -len(found) <= self.index < len(found) else None
+
+
+def without(text: str, span: Span) -> Span:
+    """The range to delete so that no blank lines and no rule between slides are left over with a passage."""
+    before, after = text[: span.start], text[span.end :]
+    if not after.strip():
+        kept = re.sub(r"(?:\n\s*-{3,})?\s*\Z", "", before)
+        return Span(min(len(before), len(kept) + bool(kept)), len(text))
+    begins_line = not before or before.endswith("\n")
+    return Span(span.start, len(text) - len(after.lstrip("\n")) if begins_line else span.end)
+
+
+def named_passage(message: str, groups: Groups) -> NamedPassage | None:
+    """The passage that a message names, as "the last line" or by the group `section` of its match."""
+    if section := groups.get("section"):
+        return NamedPassage(f"section “{section}”", "section", title=section)
+    hit = _NAMED.search(message)
+    if hit is None:
+        return None
+    unit = (hit["unit"] or hit["unit_2"]).lower()
+    return NamedPassage(hit[0].lower(), unit, _WHICH[hit["which"].lower()] if hit["which"] else int(hit["number"]) - 1)
+
+
+def _sections(text: str) -> Iterator[Span]:
+    """From each heading of the sections' level to the next; a title alone begins none."""
+    headings, top = _headings(text)
+    starts = [hit.start() for hit, level in headings if level == top]
+    spans = (Span(start, end) for start, end in pairwise([*starts, len(text)]))
+    return (span for span in spans if span != Span(0, len(text)))

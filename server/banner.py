@@ -1,0 +1,127 @@
+"""What a server says when it has started: what runs, where its data is, what to do next, and hints."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from a2a_canvas.server.agent.model import SCRIPT_PREFIX
+from a2a_canvas.server.agent.models.claude_params import unused_keys
+from a2a_canvas.server.agent.models.rehearsal import NOTICE
+from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, without_password
+
+DEFAULT_PORT: Final = 8000
+"""The port that the client takes without `--url`."""
+OLLAMA_PORT: Final = 11434
+OLLAMA_TIMEOUT: Final = 1.0
+"""Seconds that a server on Ollama's port has to answer."""
+
+_MODEL_NAME = re.compile(r"[\w.:/-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class DataCount:
+    """What a database has."""
+
+    tasks: int = 0
+    contexts: int = 0
+
+    def __str__(self) -> str:
+        if not self.tasks:
+            return "no tasks yet"
+        return f"{_counted(self.tasks, 'task')} in {_counted(self.contexts, 'context')}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def banner(settings: Settings, model: str, count: DataCount | None, program: str) -> Iterator[str]:
+    """The lines for whoever has started the server.
+
+    Args:
+        model: its name.
+        count: of what was there before; None if that is not known.
+        program: how the user calls this program.
+    """
+    grpc = f" (gRPC: {authority(settings.host, settings.grpc_port)})" if settings.grpc_port else ""
+    address = f"http://{authority(settings.host, settings.port)}"
+    yield f"a2a-canvas {version('a2a-canvas')} listens on {address}{grpc} with {model}"
+    if model == REHEARSAL:
+        yield NOTICE
+    yield from _reachable(settings)
+    yield f"Tasks and artifacts are stored {_place(settings.database, count)}."
+    yield f'Next, in a second terminal: {program} send "write an outline about tide pools"{_url_option(settings)}'
+
+
+def _reachable(settings: Settings) -> Iterator[str]:
+    """Who can reach the server, if others than programs on this machine can."""
+    open_to_all = (
+        "" if _is_loopback(settings.host) else " There is no authentication: anyone who reaches it can use it."
+    )
+    if settings.public_url:
+        yield f"Its card says {settings.url}.{open_to_all}"
+    elif settings.host in ALL_ADDRESSES:
+        yield f"Its card says {settings.url}: clients on other machines need --public-url.{open_to_all}"
+    elif open_to_all:
+        yield open_to_all.strip()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _place(database: str, count: DataCount | None) -> str:
+    if database == "memory":
+        return "in memory, and lost when it stops"
+    file = database.removeprefix("sqlite:///")
+    where = str(Path(file).absolute()) if file != database else without_password(database)
+    return f"in {where}" + (f" ({count})" if count else "")
+
+
+def _url_option(settings: Settings) -> str:
+    """` --url …`, unless the client finds the server without it."""
+    local = "localhost" if settings.host in ALL_ADDRESSES else settings.host
+    if settings.port == DEFAULT_PORT and local in ("localhost", "127.0.0.1"):
+        return ""
+    return f" --url http://{authority(local, settings.port)}"
+
+
+# ------------------------------------------------------------------------------ hints
+
+
+def hints(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
+    """What the environment has that is not used. Whoever asks for an offline model knows that it uses no key."""
+    chosen = settings.model or ""
+    if chosen != REHEARSAL and not chosen.startswith(SCRIPT_PREFIX):
+        yield from (f"Hint: {sentence}" for sentence in unused_keys(environ))
+
+
+async def ollama_hint(program: str, port: int = OLLAMA_PORT, seconds: float = OLLAMA_TIMEOUT) -> str:
+    """How to use the Ollama of this machine; empty if none answers soon, or it has no model.
+
+    It is asked on the loopback interface, past any proxy.
+    """
+    try:
+        async with asyncio.timeout(seconds), httpx.AsyncClient(trust_env=False) as client:
+            found = (await client.get(f"http://127.0.0.1:{port}/api/tags")).raise_for_status().json()
+        names = [str(model["name"]) for model in found["models"]]
+    except (httpx.HTTPError, TimeoutError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
+        return ""
+    usable = [name for name in names if _MODEL_NAME.fullmatch(name)]
+    if not usable:
+        return ""
+    use = f"ANTHROPIC_BASE_URL=http://127.0.0.1:{port} {program} serve --model {usable[0].removesuffix(':latest')}"
+    return f"Hint: an Ollama answers on port {port}. To use it: {use}"

@@ -1,0 +1,178 @@
+"""What a server says at its start, line by line; `test_serve.py` starts one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_canvas.server.agent.models.rehearsal import NOTICE
+from a2a_canvas.server.banner import DataCount, banner, hints, ollama_hint
+from a2a_canvas.server.settings import Settings
+from tests.free_port import free_port
+
+VERSION = f"a2a-canvas {version('a2a-canvas')}"
+OPEN = "There is no authentication: anyone who reaches it can use it."
+SEND = 'Next, in a second terminal: canvas send "write an outline about tide pools"'
+
+
+def lines(model: str = "script:app.yaml", count: DataCount | None = None, **settings: Any) -> list[str]:
+    return list(banner(Settings(**settings), model, count, "canvas"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, ["http://127.0.0.1:8000"]),
+        ({"host": "localhost", "port": 9000, "grpc_port": 9001}, ["http://localhost:9000 (gRPC: localhost:9001)"]),
+        ({"host": "::1"}, ["http://[::1]:8000"]),
+        ({"public_url": "https://a.example.com/"}, ["http://127.0.0.1:8000", "Its card says https://a.example.com."]),
+        (
+            {"host": "0.0.0.0", "port": 9000},
+            [
+                "http://0.0.0.0:9000",
+                f"Its card says http://localhost:9000: clients on other machines need --public-url. {OPEN}",
+            ],
+        ),
+        (
+            {"host": "::", "public_url": "https://a.example.com"},
+            ["http://[::]:8000", f"Its card says https://a.example.com. {OPEN}"],
+        ),
+        ({"host": "192.0.2.1"}, ["http://192.0.2.1:8000", OPEN]),
+    ],
+)
+def test_it_says_where_it_listens_what_its_card_says_and_who_can_use_it(
+    settings: dict[str, Any], said: list[str]
+) -> None:
+    assert lines(**settings)[:-2] == [f"{VERSION} listens on {said[0]} with script:app.yaml", *said[1:]]
+
+
+@pytest.mark.parametrize(
+    ("database", "count", "where"),
+    [
+        ("memory", None, "in memory, and lost when it stops"),
+        ("sqlite:///a2a-canvas.db", DataCount(), f"in {Path.cwd()}/a2a-canvas.db (no tasks yet)"),
+        ("./data/my.db", DataCount(1, 1), f"in {Path.cwd()}/data/my.db (1 task in 1 context)"),
+        ("/data/my.db", DataCount(43, 12), "in /data/my.db (43 tasks in 12 contexts)"),
+        ("postgres://me:hunter2@db/canvas", DataCount(2, 1), "in postgresql://me:***@db/canvas (2 tasks in 1 context)"),
+        ("postgres://db/canvas", None, "in postgresql://db/canvas"),
+    ],
+)
+def test_it_says_where_its_data_is_how_much_and_no_password(database: str, count: DataCount | None, where: str) -> None:
+    assert lines(database=database, count=count)[-2] == f"Tasks and artifacts are stored {where}."
+
+
+@pytest.mark.parametrize(
+    ("settings", "option"),
+    [
+        ({}, ""),
+        ({"host": "localhost"}, ""),
+        ({"host": "0.0.0.0"}, ""),
+        ({"port": 9000}, " --url http://127.0.0.1:9000"),
+        ({"host": "0.0.0.0", "port": 9000}, " --url http://localhost:9000"),
+        ({"host": "::1"}, " --url http://[::1]:8000"),
+        ({"host": "192.0.2.1"}, " --url http://192.0.2.1:8000"),
+    ],
+)
+def test_it_says_what_to_do_next_with_its_address_unless_that_is_the_clients_own(
+    settings: dict[str, Any], option: str
+) -> None:
+    assert lines(**settings)[-1] == SEND + option
+
+
+def test_the_rehearsal_says_that_it_is_one() -> None:
+    assert lines("rehearsal")[1] == NOTICE
+    assert NOTICE not in lines("claude-sonnet-5-5")
+
+
+# ------------------------------------------------------------------------------ hints
+
+OPENAI = {"OPENAI_API_KEY": "sk-hunter2"}
+TOKEN = {"ANTHROPIC_AUTH_TOKEN": "hunter2"}
+URL = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:4000"}
+KEY = {"ANTHROPIC_API_KEY": "sk-ant-hunter2"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "unused"),
+    [
+        ({}, []),
+        (OPENAI, ["OPENAI_API_KEY"]),
+        (TOKEN, ["ANTHROPIC_AUTH_TOKEN"]),
+        (TOKEN | KEY, ["ANTHROPIC_AUTH_TOKEN"]),
+        (TOKEN | OPENAI, ["ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"]),
+        (TOKEN | URL | OPENAI, []),
+        (OPENAI | KEY, []),
+        ({"OPENAI_API_KEY": " "}, []),
+    ],
+)
+def test_a_key_that_is_not_used_is_named_without_its_value(environ: dict[str, str], unused: list[str]) -> None:
+    said = list(hints(Settings(), environ))
+    assert [line.removeprefix("Hint: ").split()[0] for line in said] == unused
+    assert "hunter2" not in "".join(said)
+
+
+@pytest.mark.parametrize("model", ["rehearsal", "script:mine.yaml"])
+def test_whoever_asks_for_an_offline_model_knows_that_it_uses_no_key(model: str) -> None:
+    assert list(hints(Settings(model=model), OPENAI | TOKEN)) == []
+
+
+@asynccontextmanager
+async def answering(answer: bytes) -> AsyncIterator[int]:
+    """A server that gives every request for Ollama's models this answer; its port."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if (await reader.readuntil(b"\r\n\r\n")).startswith(b"GET /api/tags "):
+            writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+def json_answer(value: Any) -> bytes:
+    body = json.dumps(value).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+async def test_an_ollama_is_told_with_one_of_its_models() -> None:
+    models = {"models": [{"name": "qwen3-coder:latest"}, {"name": "llama4:8b"}]}
+    async with answering(json_answer(models)) as port:
+        assert await ollama_hint("canvas", port) == (
+            f"Hint: an Ollama answers on port {port}. To use it: ANTHROPIC_BASE_URL=http://127.0.0.1:{port} "
+            "canvas serve --model qwen3-coder"
+        )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        json_answer({"models": []}),
+        json_answer({"models": [{"name": "x; rm -rf ~"}]}),
+        json_answer({"models": 3}),
+        json_answer([]),
+        json_answer({"models": [{}]}),
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+        b"SSH-2.0-none\r\n",
+    ],
+)
+async def test_what_is_no_ollama_or_has_no_model_is_not_told(answer: bytes) -> None:
+    async with answering(answer) as port:
+        assert await ollama_hint("canvas", port) == ""
+
+
+async def test_nothing_is_said_if_nobody_answers() -> None:
+    assert await ollama_hint("canvas", free_port()) == ""
+
+
+async def test_a_server_that_never_answers_is_left_alone() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        assert await ollama_hint("canvas", listener.getsockname()[1], seconds=0.01) == ""

@@ -1,0 +1,268 @@
+"""What newcomers ask for first, in a fitting conversation each, over the whole agent with the rehearsal model.
+
+Beside each request stands the check that decides whether it got what it asks for. The score is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+from xml.etree import ElementTree
+
+import pytest
+from a2a.types import a2a_pb2 as pb
+
+from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
+from tests.server.app_server import Served, asking, said
+from tests.server.canvas_client import Doc
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module")
+def app_options() -> dict[str, Any]:
+    return {"model": Rehearsal(delay=0)}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a request got.
+
+    Attributes:
+        before, texts: the texts of the context by file name, before and after.
+        written: the file names of the artifacts that the task wrote.
+        said: the final words without the notice.
+    """
+
+    before: dict[str, str]
+    texts: dict[str, str]
+    written: list[str]
+    said: str
+
+    @property
+    def new(self) -> str:
+        """The text of the only artifact that was written."""
+        return self.texts[self.written[0]] if len(self.written) == 1 else ""
+
+    @property
+    def old(self) -> str:
+        return self.before.get(self.written[0], "") if len(self.written) == 1 else ""
+
+    @property
+    def unchanged(self) -> bool:
+        return self.texts == self.before and not self.written
+
+
+Check = Callable[[Outcome], object]
+BLOG = "write a blog post about why SQLite is great"
+HAIKU = "write a haiku about rain"
+LIST = "write a shopping list for pancakes"
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line and line[0] != "#"]
+
+
+def has(*patterns: str) -> Check:
+    """One artifact was written, and all of these occur in it."""
+    return lambda got: all(re.search(pattern, got.new, re.IGNORECASE) for pattern in patterns)
+
+
+def one_sentence(*patterns: str) -> Check:
+    """Nothing is changed, and that is said in one sentence."""
+    return lambda got: (
+        got.unchanged
+        and len(re.findall(r"[.!?。](?:\s|$)", got.said)) == 1
+        and all(re.search(pattern, got.said) for pattern in patterns)
+    )
+
+
+def keeps(got: Outcome) -> bool:
+    """Whether the document begins as before."""
+    return got.new.startswith(got.old.rstrip())
+
+
+def runs(program: str) -> bool:
+    """Whether a program and its tests pass."""
+    return subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
+
+
+def finds_duplicates(query: str) -> bool:
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE users (id INTEGER, email TEXT)")
+    addresses = ["ann@example.com", "Ann@example.com ", "bob@example.com", None]
+    database.executemany("INSERT INTO users VALUES (?, ?)", enumerate(addresses))
+    return database.execute(query).fetchall() == [("ann@example.com", 2, 0)]
+
+
+def drawn(text: str) -> list[str]:
+    return [element.tag.partition("}")[2] for element in ElementTree.fromstring(text)]
+
+
+def paragraphs(text: str) -> list[str]:
+    return [block for block in text.split("\n\n") if not block.startswith("#")]
+
+
+def second_is_shorter(got: Outcome) -> bool:
+    old, new = paragraphs(got.old), paragraphs(got.new)
+    return (
+        len(new) == len(old)
+        and [a != b for a, b in zip(old, new, strict=True)].index(True) == 1
+        and (0 < words(new[1]) < words(old[1]) and old[2:] == new[2:])
+    )
+
+
+FIRST_REQUESTS: list[tuple[str, Check] | tuple[str, Check, list[str]]] = [
+    (HAIKU, lambda got: len(lines(got.new)) == 3 and "umbrella" in got.new),
+    (
+        "write a python function that reverses a string",
+        lambda got: "def reverse" in got.new and "def test_" in got.new and runs(got.new),
+    ),
+    (
+        "create a table of the planets with their moons",
+        lambda got: got.new.count("\n| ") == 9 and has("moons", "Neptune", "Titan")(got),
+    ),
+    ("write an email to my boss asking for a raise", has("^Subject:", "salary", "next week")),
+    (
+        "Write a blog post about why SQLite is great, about 300 words, with a catchy title",
+        lambda got: 260 <= words(got.new) <= 340 and has("^# .{20}", "SQLite")(got),
+    ),
+    ("write two documents: a plan and a checklist", lambda got: sorted(got.written) == ["checklist.md", "plan.md"]),
+    ("make me a json config for a web server with two hosts", lambda got: len(json.loads(got.new)["hosts"]) == 2),
+    ("give me a README for a command line tool that resizes images", has("^# ", "## Install", "images", "```sh")),
+    ("plan a trip to Japan for 7 days", lambda got: got.new.count("## Day ") == 7 and has("Tokyo", "Kyoto")(got)),
+    ("write slides about photosynthesis", lambda got: got.new.count("\n---\n") >= 4 and has("chloroplast")(got)),
+    (
+        "draw a simple logo as svg: a blue circle in a square",
+        lambda got: drawn(got.new) == ["rect", "circle"] and "blue" in got.new,
+    ),
+    (LIST, lambda got: got.new.count("- [ ]") >= 5 and has("flour", "milk", "eggs")(got)),
+    ("write a short story about a lighthouse keeper", lambda got: 150 < words(got.new) < 500 and has("light")(got)),
+    ("write a SQL query that finds duplicate emails", lambda got: finds_duplicates(got.new)),
+    (
+        "write a unit test for a function that adds two numbers",
+        lambda got: "def add" in got.new and runs(got.new),
+    ),
+    ("write a project proposal for a community garden", has("garden", "cost", "March")),
+    (
+        "add a conclusion",
+        lambda got: got.new.startswith(got.old.rstrip()) and has("## Conclusion\n\n.{60}")(got),
+        [BLOG],
+    ),
+    (
+        "add a section on safety",
+        lambda got: got.new.startswith(got.old.rstrip()) and has("## Safety\n\n- ")(got),
+        [BLOG],
+    ),
+    (
+        "add two more items to the list",
+        lambda got: got.new.count("- [ ]") == got.old.count("- [ ]") + 2,
+        [LIST],
+    ),
+    ("make it shorter", lambda got: 20 < words(got.new) < 0.7 * words(got.old), [BLOG]),
+    (
+        "make it longer",
+        lambda got: got.new.startswith(got.old.rstrip()) and words(got.new) > words(got.old) + 20,
+        [BLOG],
+    ),
+    (
+        "make it more formal",
+        lambda got: has("\nDear ", "I would like")(got) and not re.search("n't|I'm|Hi ", got.new),
+        ["write an email to my boss asking for a raise"],
+    ),
+    ("make the second paragraph shorter", second_is_shorter, [BLOG]),
+    (
+        "rename the title to Morning Rain",
+        lambda got: got.new == got.old.replace("# Rain\n", "# Morning Rain\n") != got.old,
+        [HAIKU],
+    ),
+    (
+        "delete the last section",
+        lambda got: got.old.startswith(got.new.rstrip()) and got.new.count("## ") == got.old.count("## ") - 1,
+        [BLOG],
+    ),
+    ("number the headings", has("^# The", r"\n## 1\. ", r"\n## 2\. ", r"\n## 4\. "), [BLOG]),
+    ("undo that", lambda got: got.new.startswith("# Rain\n") != got.old.startswith("# Rain\n"), [HAIKU, "upper case"]),
+    (
+        "redo",
+        lambda got: got.new.startswith("# RAIN\n") and got.old.startswith("# Rain\n"),
+        [HAIKU, "upper case", "undo that"],
+    ),
+    (
+        "go back to version 1",
+        lambda got: got.new.startswith("# Rain\n") and got.old.startswith("# Wet"),
+        [HAIKU, "upper case", "rename the title to Wet"],
+    ),
+    (
+        "show me what changed",
+        lambda got: got.unchanged and words(got.said) < 60 and "Version 2" in got.said and "Morning Rain" in got.said,
+        [HAIKU, "rename the title to Morning Rain"],
+    ),
+    ("translate to German", one_sentence("cannot translate"), [HAIKU]),
+    ("fix the bug in this code: def f(x): return x+", one_sentence("cannot fix"), [HAIKU]),
+    ("explain this like I am five", one_sentence("cannot explain"), [HAIKU]),
+    ("what is the capital of France?", one_sentence("know no facts")),
+    (
+        "who are you and what can you do?",
+        lambda got: got.unchanged and "I am a script" in got.said and "undo that" in got.said,
+    ),
+    ("hi", lambda got: got.unchanged and got.said.startswith("Hello") and words(got.said) < 40),
+    ("ok", lambda got: got.unchanged and words(got.said) < 30 and "undo" in got.said, [HAIKU]),
+    ("Schreibe ein Gedicht über den Herbst", lambda got: len(lines(got.new)) >= 8 and has("Herbst", "Nebel")(got)),
+    ("Escribe una carta de agradecimiento", has("^Querida", "Gracias por", "abrazo")),
+    ("写一首关于雨的俳句", lambda got: [len(line) for line in lines(got.new)] == [5, 7, 5] and "雨" in got.new),
+]
+
+
+async def texts(doc: Doc) -> dict[str, str]:
+    listed = (await doc.served.http.get(f"/artifacts/{doc.context}")).json()["artifacts"]
+    found = {}
+    for entry in listed:
+        artifact = (await doc.served.http.get(f"/artifacts/{doc.context}/{entry['artifactId']}")).json()
+        found[artifact["name"]] = "".join(part["text"] for part in artifact["parts"])
+    return found
+
+
+async def outcome(served: Served, request: str, earlier: list[str]) -> Outcome:
+    doc = Doc(served, str(uuid4()))
+    for text in earlier:
+        await doc.run(asking(text, context=doc.context))
+    before = await texts(doc) if earlier else {}
+    task = await doc.run(asking(request, context=doc.context))
+    assert task.status.state == pb.TASK_STATE_COMPLETED, task.status
+    written = [artifact.name for artifact in task.artifacts]
+    after = await texts(doc) if earlier or written else {}
+    return Outcome(before, after, written, said(task.status).replace(NOTICE, "").strip())
+
+
+async def why_not(served: Served, request: str, check: Check, earlier: list[str]) -> str:
+    """Why a request does not get what it asks for; empty if it does."""
+    got = await outcome(served, request, earlier)
+    try:
+        return "" if check(got) else f"{request}: {got}"
+    except (LookupError, SyntaxError, ValueError, sqlite3.Error) as error:
+        return f"{request}: {error!r}"
+
+
+async def test_forty_first_requests_get_what_they_ask_for(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = [
+        reason
+        for request, check, *earlier in FIRST_REQUESTS
+        if (reason := await why_not(served, request, check, earlier[0] if earlier else []))
+    ]
+    score = len(FIRST_REQUESTS) - len(failed)
+    with capsys.disabled():
+        sys.stdout.write(f"First requests: {score} of {len(FIRST_REQUESTS)} get what they ask for.\n")
+    assert len(FIRST_REQUESTS) == 40
+    assert failed == []
