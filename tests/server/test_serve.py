@@ -54,8 +54,9 @@ class Serving:
         """A message; its task, once it has ended or asks."""
         message = {"messageId": str(uuid4()), "role": "ROLE_USER", "parts": [{"text": text}], "contextId": context}
         request = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
-            answer = await http.post(f"http://127.0.0.1:{self.port}/", json=request, headers={"A2A-Version": "1.0"})
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, timeout=30) as http:
+            answer = await http.post("/", json=request, headers={"A2A-Version": "1.0"})
+            await http.get("/healthz")  # over the same connection
         task: dict[str, Any] = answer.json()["result"]["task"]
         return task
 
@@ -204,6 +205,8 @@ async def test_at_debug_there_are_our_messages_and_requests_and_nothing_of_libra
         ("debug", 2, "end_turn"),
     ]
     assert all(line["task"] and line["context"] for line in calls)
+    [other] = [line for line in log if "/healthz" in line["message"]]
+    assert "task" not in other
 
 
 # ----------------------------------------------------------------------------- the end
