@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -17,8 +18,12 @@ from pathlib import Path
 from uuid import uuid4
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
 
 from a2a_canvas.server.agent.model import LLM, SCRIPT_PREFIX, close_llm
 from a2a_canvas.server.agent.models.claude_params import available, unused_keys
@@ -37,8 +42,10 @@ from a2a_canvas.server.protocols.edge.availability import health_route, ready_ro
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware, exit_of_plain_uvicorn
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, no_such_path, rest_response
 from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_options
 from a2a_canvas.server.protocols.guard.http_guard import Guard
+from a2a_canvas.server.protocols.guard.rest import REST_PATHS
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
@@ -161,11 +168,30 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             Middleware(ShutdownMiddleware, shutdown=shutdown),
             Middleware(ExtensionsEcho),
         ],
+        exception_handlers={HTTPException: _router_error},
         lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm),
     )
     app.state.shutdown = shutdown
     app.router.redirect_slashes = False  # an unknown path is 404
     return app
+
+
+BINDINGS = {"/": " (JSON-RPC)", f"{REST_PREFIX}/": " (HTTP+JSON)", "/canvas/stream": " (AG-UI)"}
+"""What a message says of a path."""
+
+
+async def _router_error(request: Request, error: Exception) -> Response:
+    """What the router refuses, in REST's form, with what there is; the guard knows JSON-RPC's."""
+    assert isinstance(error, HTTPException)
+    path, allow = request.url.path, Headers(error.headers).get("allow")
+    if allow:
+        if path == "/" and request.method not in ("GET", "HEAD"):
+            return Response(status_code=405, headers=error.headers)
+        return rest_response(method_not_allowed(request.method, path, sorted(allow.split(", "))), error.headers)
+    paths = {
+        re.sub("{.*}", "…", route.path): BINDINGS.get(route.path.partition("{")[0], "") for route in request.app.routes
+    }
+    return rest_response(no_such_path(path, paths, more=[f"{REST_PREFIX}/{below}" for below in REST_PATHS]))
 
 
 def hosts_of(settings: Settings) -> Hosts:

@@ -35,7 +35,7 @@ class ArtifactNotFound(StoreError):
 
 class VersionNotFound(StoreError):
     def __init__(self, artifact_id: str, number: int, count: int) -> None:
-        has = f"has the versions 1 to {count}" if count else "has no versions yet"
+        has = f"has the versions 1 to {count}" if count > 1 else "has version 1" if count else "has no versions yet"
         super().__init__(f"Artifact {artifact_id!r} has no version {number}; it {has}.")
         self.artifact_id = artifact_id
         self.number = number

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Author, Ref
+from a2a_canvas.tools.faults import reason_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ def explain(tool: str, error: ValueError, at: tuple[int | str, ...] = ()) -> str
     """The errors of an input by field, for the model; `at` is the place of `error`."""
     found = [(at, str(error))]
     if isinstance(error, ValidationError):
-        found = [((*at, *fault["loc"]), fault["msg"]) for fault in error.errors()[:10]]
+        found = [((*at, *fault["loc"]), reason_of(fault)) for fault in error.errors()[:10]]
     faults = "; ".join(f"{'.'.join(map(str, loc)) or 'input'}: {reason}" for loc, reason in found)
     return f"The input of {tool} is not valid, nothing was changed. {faults}. Call {tool} again with these corrected."
 

@@ -21,6 +21,8 @@ from a2a_canvas.store.edits import Strategy
 from a2a_canvas.store.models import Metadata, Parts, TextPart
 from a2a_canvas.store.text.spans import Unit
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
+from a2a_canvas.store.text.wording import choice, shown
+from a2a_canvas.tools.faults import reason_of
 
 
 class InvalidOperation(Exception):
@@ -128,7 +130,7 @@ def instruction_of(parts: Parts) -> str:
 
 def _object(uri: str, given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
-        raise InvalidOperation(f"metadata[{uri}]", "must be an object")
+        raise InvalidOperation(f"metadata[{uri}]", f"is {shown(given)} and must be an object")
     return given
 
 
@@ -137,7 +139,7 @@ def _intent(given: Mapping[str, Any], parts: Parts) -> Intent:
         return Converse(_read(_FocusForm, given).focus())
     op = given["op"]
     if not isinstance(op, str) or op not in _OPERATIONS:
-        raise InvalidOperation("op", f"must be one of {', '.join(_OPERATIONS)}")
+        raise InvalidOperation("op", f"is {shown(op)} and must be {choice(_OPERATIONS)}")
     return _read(_OPERATIONS[op], given).intent(parts)
 
 
@@ -258,14 +260,13 @@ def _read(form: type[F], given: Mapping[str, Any]) -> F:
     try:
         return form.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
+        faults = error.errors()
+    unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
+    first = (unknown or faults)[0]
     field = ".".join(str(step) for step in first["loc"])
-    match first["type"]:
-        case "missing":
-            raise InvalidOperation(field, "is missing")
-        case "extra_forbidden":
-            raise InvalidOperation(field, "is no field of this operation")
-        case "model_type" | "model_attributes_type":
-            raise InvalidOperation(field, "must be an object")
-        case _:
-            raise InvalidOperation(field, f"is not valid: {first['msg'].removeprefix('Value error, ')}")
+    if unknown:
+        # A name that is written in another way is unknown, and another one is missing for it.
+        here = form if len(first["loc"]) == 1 else _SelectionForm
+        names = [info.alias or name for name, info in here.model_fields.items()]
+        raise InvalidOperation(field, f"is no field of this operation, which has {choice(names, 'and')}")
+    raise InvalidOperation(field, reason_of(first))

@@ -28,7 +28,9 @@ class TaskError(Exception):
 
 class TaskNotFound(TaskError):
     def __init__(self, task_id: str) -> None:
-        super().__init__(f"Task not found: {task_id!r}. A message without taskId starts a new one.")
+        super().__init__(
+            f"Task not found: {task_id!r}. ListTasks has those there are; a message without taskId starts a new one."
+        )
         self.task_id = task_id
 
 
@@ -53,7 +55,7 @@ class TaskTakesNoMessages(TaskError):
 
 class TaskNotCancelable(TaskError):
     def __init__(self, task_id: str, state: State) -> None:
-        super().__init__(f"Task {task_id!r} is already {state.value}, it cannot be canceled.")
+        super().__init__(f"Task {task_id!r} is already {state.value}, it cannot be canceled. GetTask has its result.")
         self.task_id = task_id
         self.state = state
 

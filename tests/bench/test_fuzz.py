@@ -44,7 +44,7 @@ def test_no_context_gets_more_requests_for_a_longer_run() -> None:
     ("answer", "text", "fault"),
     [
         ("200", "", False),
-        ("400", "id: must not contain the character NUL.", False),
+        ("400", "id must not contain the character NUL.", False),
         ("503 retryable", "", False),
         ("503", "", True),
         ("500", "", True),

@@ -115,7 +115,7 @@ async def test_a_version_that_does_not_exist_is_a_failure_that_names_the_range(
 ) -> None:
     await store.apply(by("t1"), replacing("A", last_chunk=True))
     outcome = await call(artifact_read, [json.dumps({"artifact_id": "a", "version": number})], workspace(store))
-    assert outcome == Failed(f"Artifact 'a' has no version {number}; it has the versions 1 to 1.")
+    assert outcome == Failed(f"Artifact 'a' has no version {number}; it has version 1.")
 
 
 LONG = "\n".join(f"line {n}" for n in range(1, 101))

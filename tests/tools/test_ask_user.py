@@ -46,7 +46,7 @@ async def test_a_text_that_no_user_can_read_is_a_failure_that_names_the_field(
 async def test_the_text_is_needed(tool: Tool, field: str, outcome: object, input_: str) -> None:
     answer = await call(tool, [input_])
     assert isinstance(answer, Failed)
-    assert f"{field}: Field required" in answer.content
+    assert f"{field}: is missing" in answer.content
 
 
 @both

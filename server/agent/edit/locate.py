@@ -16,6 +16,7 @@ from a2a_canvas.server.agent.intent import InvalidOperation, SelectionRequest
 from a2a_canvas.store.errors import PassageLost
 from a2a_canvas.store.models import Version
 from a2a_canvas.store.text.spans import Span, length, line_count, lines_of, lines_span, to_codepoints
+from a2a_canvas.store.text.wording import numbers
 from a2a_canvas.store.tracking import track
 from a2a_canvas.tools.edit_stream import EditTarget
 
@@ -95,7 +96,9 @@ def _lines(selection: SelectionRequest, text: str) -> Span | None:
         ("lineEnd", selection.line_end, selection.line_start),
     ):
         if not least <= line <= line_count(text):
-            raise InvalidOperation(f"selection.{name}", f"is {line} and must be {least} to {line_count(text)}")
+            lines = numbers(line_count(text), least)
+            reason = f"is {line} and must be {lines}, the last line of the text"
+            raise InvalidOperation(f"selection.{name}", reason)
     return lines_span(text, selection.line_start, selection.line_end)
 
 

@@ -45,6 +45,7 @@ from a2a_canvas.store.errors import (
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_of, text_part
 from a2a_canvas.store.text.spans import difference
+from a2a_canvas.store.text.wording import choice, numbers
 from a2a_canvas.tools.edit_stream import EditTarget
 from a2a_canvas.tools.tool import Workspace
 
@@ -81,7 +82,9 @@ async def check_operation(operation: Operation, context_id: str, store: Artifact
     except ArtifactNotFound:
         if isinstance(operation, Put) and operation.name is not None:
             return
-        raise InvalidOperation("artifactId", f"is {ref.artifact_id!r}; this context has no such artifact") from None
+        known = choice((repr(each.artifact_id) for each in await store.list(context_id)), "and")
+        reason = f"is {ref.artifact_id!r}, which this context does not have; it has {known or 'no artifact'}"
+        raise InvalidOperation("artifactId", reason) from None
     # Subscribers know the number of the draft's version already: naming it is not invalid, but too early.
     _check_versions(operation, len(await store.versions(ref)) + artifact.open)
     if isinstance(operation, SelectionEdit) and not artifact.open:
@@ -95,7 +98,7 @@ def _check_versions(operation: Operation, count: int) -> None:
         named["version"] = operation.change.version
     for name, version in named.items():
         if version is not None and not 1 <= version <= count:
-            raise InvalidOperation(name, f"is {version} and must be 1 to {count}")
+            raise InvalidOperation(name, f"is {version} and must be {numbers(count)}")
 
 
 async def run_operation(

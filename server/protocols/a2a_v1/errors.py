@@ -20,7 +20,7 @@ from a2a.utils.errors import (
 
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.protocols.edge.availability import OverloadedError, UnavailableError, unavailable_error
-from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
     QueueFull,
@@ -52,8 +52,8 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
 
 
 def invalid_field(field: str, reason: str) -> A2AError:
-    """The refusal of one field of a request; `reason` says what it must be."""
-    return Refusal(InvalidParamsError, f"{field}: {reason}.", ((field, f"{reason}."),)).error()
+    """The refusal of one field of a request; `reason` follows its name in a sentence."""
+    return invalid([(field, reason)]).error()
 
 
 def to_a2a_error(error: Exception) -> A2AError:
@@ -61,7 +61,7 @@ def to_a2a_error(error: Exception) -> A2AError:
     if isinstance(error, A2AError):
         return error
     if isinstance(error, InvalidOperation):
-        return InvalidParamsError(str(error), {"errors": [{"field": error.field, "message": f"{error.reason}."}]})
+        return invalid_field(error.field, error.reason)
     if isinstance(error, Unreadable):
         logger.error("%s It says: %r", error, error.__cause__)
     if isinstance(error, TaskError):

@@ -11,15 +11,16 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2 as pb
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from a2a.utils.errors import ContentTypeNotSupportedError, PushNotificationNotSupportedError, UnsupportedOperationError
-from a2a.utils.task import apply_history_length, validate_history_length
+from a2a.utils.task import apply_history_length
 from google.protobuf.message import Message
 
 from a2a_canvas.server.agent.events import StatusChanged
-from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
+from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field, to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
-from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_required, check_tenant, check_text, user_message
+from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_tenant, check_text, user_message
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, Streamed, TaskProjection, to_task
 from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON
 from a2a_canvas.server.protocols.edge.http_requests import owner_of_user
@@ -39,7 +40,6 @@ M = TypeVar("M", bound=Message)
 
 @contextmanager
 def _checked(params: Message) -> Iterator[None]:
-    check_required(params)
     check_ids(params)
     check_tenant(params)
     try:
@@ -90,7 +90,7 @@ class A2AHandler(RequestHandler):
 
     @_unary
     async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task:
-        validate_history_length(params.configuration)
+        _check_history_length(params.configuration, "configuration.")
         following = await self._send(params, context)
         record = following.snapshot
         if not params.configuration.return_immediately:
@@ -101,7 +101,7 @@ class A2AHandler(RequestHandler):
     async def on_message_send_stream(
         self, params: pb.SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Streamed, None]:
-        validate_history_length(params.configuration)
+        _check_history_length(params.configuration, "configuration.")
         following = await self._send(params, context)
         async for event in self._events(following, context, ends_at_pause=True):
             yield apply_history_length(event, params.configuration) if isinstance(event, pb.Task) else event
@@ -118,7 +118,10 @@ class A2AHandler(RequestHandler):
 
     async def _send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> TaskSubscription:
         if params.configuration.HasField("task_push_notification_config"):
-            raise PushNotificationNotSupportedError
+            raise PushNotificationNotSupportedError(
+                "Push notifications are not supported: leave out configuration.taskPushNotificationConfig, and follow "
+                "the task with SendStreamingMessage or SubscribeToTask."
+            )
         message = params.message
         self._check_media_types(message)
         parsed = user_message(message, params.metadata)
@@ -173,13 +176,13 @@ class A2AHandler(RequestHandler):
 
     @_unary
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task:
-        validate_history_length(params)
+        _check_history_length(params)
         record = await self._runtime.get(params.id, _owner(context))
         return apply_history_length(to_task(record, _activated(context)), params)
 
     @_unary
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
-        validate_history_length(params)
+        _check_history_length(params)
         return await list_tasks(params, _owner(context), self._runtime.journal)
 
     @_unary
@@ -189,7 +192,9 @@ class A2AHandler(RequestHandler):
 
     @_unary
     async def _no_push_notifications(self, params: Message, context: ServerCallContext) -> Any:
-        raise PushNotificationNotSupportedError
+        raise PushNotificationNotSupportedError(
+            "Push notifications are not supported. Follow the task with SubscribeToTask, or ask with GetTask."
+        )
 
     on_create_task_push_notification_config = _no_push_notifications
     on_get_task_push_notification_config = _no_push_notifications
@@ -200,7 +205,13 @@ class A2AHandler(RequestHandler):
     async def on_get_extended_agent_card(
         self, params: pb.GetExtendedAgentCardRequest, context: ServerCallContext
     ) -> pb.AgentCard:
-        raise UnsupportedOperationError("This agent has no extended card.")
+        raise UnsupportedOperationError(f"This agent has no other card than {AGENT_CARD_WELL_KNOWN_PATH}.")
+
+
+def _check_history_length(given: Any, within: str = "") -> None:
+    """Raises `InvalidParamsError` for a negative one."""
+    if given.HasField("history_length") and given.history_length < 0:
+        raise invalid_field(f"{within}historyLength", f"is {given.history_length} and must be 0 or more")
 
 
 def _owner(context: ServerCallContext) -> str:

@@ -36,8 +36,13 @@ from a2a_canvas.server.protocols.a2a_v1.dispatch import (
 from a2a_canvas.server.protocols.edge.http_requests import ANYTHING
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse
 from a2a_canvas.server.protocols.guard.calls import CALL, Call
-from a2a_canvas.server.protocols.guard.error_forms import rest_error_payload, rest_response, router_error
-from a2a_canvas.server.protocols.guard.rest import allowed_methods
+from a2a_canvas.server.protocols.guard.error_forms import (
+    method_not_allowed,
+    no_such_path,
+    rest_error_payload,
+    rest_response,
+)
+from a2a_canvas.server.protocols.guard.rest import REST_PATHS, allowed_methods
 
 
 def rest_route(handler: RequestHandler, prefix: str) -> Route:
@@ -69,9 +74,11 @@ class _RestEndpoint:
 
 
 def _refusal(request: Request) -> ASGIApp:
-    if allowed := allowed_methods(request.path_params["rest"]):
-        return rest_response(router_error(405, request.method), {"Allow": ", ".join(allowed)})
-    return rest_response(router_error(404, request.method))
+    path, below = request.url.path, request.path_params["rest"]
+    if allowed := allowed_methods(below):
+        return rest_response(method_not_allowed(request.method, path, allowed), {"Allow": ", ".join(allowed)})
+    prefix = path.removesuffix(below)
+    return rest_response(no_such_path(path, dict.fromkeys(REST_PATHS, ""), prefix))
 
 
 def _legacy_event(event: Message) -> Json:

@@ -13,9 +13,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from a2a.server.jsonrpc_models import MethodNotFoundError
 from a2a.server.request_handlers.request_handler import RequestHandler
-from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.utils.errors import A2AError
 from google.protobuf.message import Message
 from pydantic_core import to_json
@@ -48,8 +46,6 @@ class _JsonRpcEndpoint:
 
     async def respond(self, request: Request) -> ASGIApp:
         call: Call = request.scope[CALL]
-        if call.params is None:
-            return JSONResponse(build_error_response(call.id, MethodNotFoundError()))
         try:
             answer = await self._operations.run(call, request)
         except A2AError as error:

@@ -11,12 +11,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import InvalidParamsError
+from a2a.utils.constants import MAX_LIST_TASKS_PAGE_SIZE
 from a2a.utils.task import (
     ListTasksCursor,
     decode_list_tasks_cursor,
     encode_list_tasks_cursor,
-    validate_page_size,
 )
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -85,9 +84,10 @@ def to_query(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
         InvalidParamsError: the page size is out of range, the token is not one of ours, or there is no such status.
     """
     if params.status not in pb.TaskState.values():
-        raise invalid_field("status", f"must be one of {', '.join(pb.TaskState.keys())}")
+        raise invalid_field("status", f"is {params.status} and must be one of {', '.join(pb.TaskState.keys())}")
     size = params.page_size if params.HasField("page_size") else PAGE_SIZE
-    validate_page_size(size)
+    if not 1 <= size <= MAX_LIST_TASKS_PAGE_SIZE:
+        raise invalid_field("pageSize", f"is {size} and must be 1 to {MAX_LIST_TASKS_PAGE_SIZE}")
     return TaskQuery(
         owner,
         context_id=params.context_id,
@@ -127,4 +127,4 @@ def _place(token: str) -> ListPosition:
             return _EPOCH + nanoseconds // 1000 * _TICK, valid_id(cursor.task_id)
     except (RecursionError, OverflowError, ValueError):  # deep nesting; a malformed time or id
         pass
-    raise InvalidParamsError("pageToken is not one of this server's. Leave it out for the first page.")
+    raise invalid_field("pageToken", "is not one of this server's; leave it out for the first page")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, assert_never, cast
 
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import InvalidParamsError
-from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct, Value
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, UserMessage
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, check_json, invalid
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, check_json
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Metadata, Part, Parts, TextPart, text_part
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
@@ -28,19 +25,6 @@ OPERATION_LIMITS = BodyLimits(max_depth=8)
 """Of an operation in a string: it is nested below the levels of its request."""
 
 # ------------------------------------------------------------------------- reading
-
-
-def check_required(request: Message) -> None:
-    """Raises `InvalidParamsError` that names the fields that A2A requires and that are missing, as JSON has them."""
-    try:
-        validate_proto_required_fields(request)
-    except InvalidParamsError as error:
-        missing = (error.data or {}).get("errors", ())
-        raise invalid([(_json_path(each["field"]), each["message"]) for each in missing]).error() from None
-
-
-def _json_path(path: str) -> str:
-    return re.sub("_([a-z0-9])", lambda letter: letter[1].upper(), path)
 
 
 def check_ids(request: Message, within: str = "") -> None:
@@ -89,10 +73,10 @@ def user_message(message: pb.Message, of_request: Struct | None = None) -> UserM
         if len(given) > MAX_ID:
             raise invalid_field(f"message.{name}", f"must not be longer than {MAX_ID} characters")
     if message.role != pb.ROLE_USER:
-        raise InvalidParamsError("message.role must be ROLE_USER: only users send messages to an agent.")
+        raise invalid_field("message.role", "must be ROLE_USER: only users send messages to an agent")
     parts = tuple(_part(part, f"message.parts[{index}]") for index, part in enumerate(message.parts))
     if not has_content(parts):
-        raise InvalidParamsError("The message is empty: give at least one part with text, a file or data.")
+        raise invalid_field("message.parts", "must have a part that says something: text, a file or data")
     return UserMessage(
         message_id=message.message_id,
         parts=parts,
@@ -167,7 +151,7 @@ def _part(part: pb.Part, where: str) -> Part:
             data = _json(part.data, f"{where}.data")
             return DataPart(data, part.media_type, metadata, len(json.dumps(data).encode()))
         case _:
-            raise InvalidParamsError(f"{where} has no content: give one of text, raw, url and data.")
+            raise invalid_field(where, "has no content; give it one of text, raw, url or data")
 
 
 def _fields(struct: Struct, where: str) -> dict[str, JsonValue]:
@@ -181,7 +165,7 @@ def _json(value: Value | Struct, where: str) -> JsonValue:
         plain: JsonValue = _whole_numbers(MessageToDict(value))
         return plain
     except (ValueError, RecursionError):
-        raise InvalidParamsError(f"{where} must be plain JSON, without NaN or infinite numbers.") from None
+        raise invalid_field(where, "must be plain JSON, without NaN or infinite numbers") from None
 
 
 def _whole_numbers(value: Any) -> Any:

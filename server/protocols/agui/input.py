@@ -30,6 +30,7 @@ from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.models import FilePart, JsonValue, Part, Parts, text_part
 from a2a_canvas.store.text.unicode import MAX_ID
+from a2a_canvas.tools.faults import reason_of
 from a2a_canvas.tools.part_inputs import require_portable
 
 RUN_METADATA = "ag-ui"
@@ -70,7 +71,7 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
         return replace(_answer(given, given.resume, metadata), history=history)
     last = given.messages[-1] if given.messages else None
     if not isinstance(last, core.UserMessage):
-        raise invalid_field("messages", "the last one must be the user's, or resume must answer an interrupt")
+        raise invalid_field("messages", "must end with a message of the user, or resume must answer an interrupt")
     where = f"messages.{len(given.messages) - 1}"
     check_id(f"{where}.id", last.id)
     message = _message(f"{where}.content", last.id, tuple(_parts(last, f"{where}.content")), metadata)
@@ -107,9 +108,9 @@ def parse(form: type[F], value: Any, within: str = "") -> F:
         return form.model_validate(value)
     except ValidationError as error:
         # Every member of a union reports an error; the one that was meant parses deepest.
-        first = max(error.errors(include_url=False, include_context=False), key=lambda found: len(found["loc"]))
+        first = max(error.errors(include_url=False), key=lambda found: len(found["loc"]))
     path = map(str, _path(first["loc"], value, missing=first["type"] == "missing"))
-    raise invalid_field(".".join((within, *path) if within else path), first["msg"].removeprefix("Value error, "))
+    raise invalid_field(".".join((within, *path) if within else path), reason_of(first))
 
 
 def _path(loc: Sequence[int | str], value: Any, *, missing: bool) -> Iterator[int | str]:

@@ -17,13 +17,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from a2a.utils.errors import InvalidParamsError
+from a2a.utils.errors import A2AError, InvalidParamsError
 from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from a2a_canvas.server.agent.intent import InvalidOperation
-from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
+from a2a_canvas.server.protocols.a2a_v1.errors import ERRORS, to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.parts import check_text
 from a2a_canvas.server.protocols.agui.input import RunInput, in_forwarded_props, last_message_field, run_input
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState
@@ -45,9 +45,9 @@ from a2a_canvas.server.protocols.agui.stream import OpenedRun, run_response
 from a2a_canvas.server.protocols.edge.http_requests import owner_of
 from a2a_canvas.server.protocols.edge.shutdown import final_event_of
 from a2a_canvas.server.protocols.edge.sse_response import begun
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
-from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
-from a2a_canvas.server.tasks.errors import ContextMismatch, TaskNotCancelable
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json, invalid
+from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
+from a2a_canvas.server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -94,7 +94,8 @@ class _RunEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         if request.method != "POST":
-            await rest_response(router_error(405, request.method), {"Allow": "POST"})(scope, receive, send)
+            refusal = method_not_allowed(request.method, request.url.path, ("POST",))
+            await rest_response(refusal, {"Allow": "POST"})(scope, receive, send)
             return
         watch = _Watch(self._watching)
         try:
@@ -130,6 +131,8 @@ class _RunEndpoint:
             run = run_input(body)
             self._check_text(run, "resume" if body.get("resume") else last_message_field(body))
             following = await self._send(run, owner)
+        except (TaskNotFound, TaskFinished, ContextMismatch) as error:
+            raise _interrupt_error(error) from None
         except InvalidOperation as error:
             raise in_forwarded_props(error, body) from None
         state, _ = await self._state(following.snapshot)
@@ -236,9 +239,22 @@ class _Watch:
         return not watching
 
 
+def _interrupt_error(error: TaskNotFound | TaskFinished | ContextMismatch) -> A2AError:
+    """The same error in AG-UI's words: only an answer to an interrupt names a task (`input.py`, rule 3)."""
+    match error:
+        case TaskNotFound():
+            why = "there is no such interrupt"
+        case TaskFinished(state=state):
+            why = f"its task is {state.value}"
+        case ContextMismatch():
+            why = "it is an interrupt of another thread"
+    return ERRORS[type(error)](f"resume.0.interruptId is {error.task_id!r}; {why}. Send the message without resume.")
+
+
 def _refusal(error: Exception) -> Refusal:
     if isinstance(error, InvalidOperation):
-        return Refusal(InvalidParamsError, str(error), ((error.field, error.reason),))
+        return invalid([(error.field, error.reason)])
     known = to_a2a_error(error)
     fields = (known.data or {}).get("errors", ())
-    return Refusal(type(known), known.message, tuple((field["field"], field["message"]) for field in fields))
+    at_fault = tuple((field["field"], field["message"].removesuffix(".")) for field in fields)
+    return Refusal(type(known), known.message, at_fault)

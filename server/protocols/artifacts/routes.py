@@ -25,7 +25,6 @@ from a2a.utils.errors import (
     A2AError,
     ContentTypeNotSupportedError,
     ErrorMapping,
-    InvalidParamsError,
 )
 from starlette.requests import Request
 from starlette.responses import Response
@@ -64,8 +63,8 @@ from a2a_canvas.server.protocols.artifacts.raw_content import (
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, conditional_response, owner_of
 from a2a_canvas.server.protocols.edge.sse_response import begun
-from a2a_canvas.server.protocols.guard.checks import Refusal
-from a2a_canvas.server.protocols.guard.error_forms import rest_response, router_error
+from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
+from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.wire import artifact_path, context_path
@@ -74,6 +73,7 @@ from a2a_canvas.store.errors import ArtifactNotFound, Unavailable, VersionNotFou
 from a2a_canvas.store.models import Artifact, Content, Ref, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.unicode import valid_id
+from a2a_canvas.store.text.wording import choice, nearest, numbers, shown
 
 D = TypeVar("D", Artifact, Version)
 
@@ -85,13 +85,15 @@ THREAD_THRESHOLD = 2**20
 """Artifacts of more bytes are encoded in a thread; smaller ones take milliseconds."""
 
 NO_SUCH_PATH = (
-    "No such path. There are /artifacts/{context}, and below it events and {artifact}[/versions[/{n}[/diff]]]."
+    "There is nothing at {path}. There are /artifacts/{{context}}, and below it events and "
+    "{{artifact}}[/versions[/{{n}}[/diff]]]. A context's id is the contextId of its tasks; ListTasks has them."
 )
 
 
 def artifact_routes(store: ArtifactStore, journal: Journal) -> list[Route]:
     """The routes below `/artifacts/`. They take every method, and refuse a wrong one themselves."""
-    return [Route(f"/artifacts/{{rest:{ANYTHING}}}", _ArtifactsEndpoint(store, journal))]
+    endpoint = _ArtifactsEndpoint(store, journal)
+    return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
 
 def _not_found(what: str) -> type[A2AError]:
@@ -124,8 +126,6 @@ class _ArtifactsEndpoint:
             response = await self._answer(Request(scope, receive))
         except _HttpError as error:
             response = rest_response(error.refusal, error.headers | NO_SNIFF)
-        except ArtifactNotFound as error:
-            response = rest_response(Refusal(_ARTIFACT_NOT_FOUND, str(error)), NO_SNIFF)
         except VersionNotFound as error:
             response = rest_response(Refusal(_VERSION_NOT_FOUND, str(error)), NO_SNIFF)
         except Unavailable as error:
@@ -134,16 +134,30 @@ class _ArtifactsEndpoint:
 
     async def _answer(self, request: Request) -> ASGIApp:
         if request.method not in ("GET", "HEAD"):
-            raise _HttpError(router_error(405, request.method), {"Allow": "GET, HEAD"})
+            refusal = method_not_allowed(request.method, request.url.path, ("GET", "HEAD"))
+            raise _HttpError(refusal, {"Allow": "GET, HEAD"})
         prefix, rest = _raw_path(request)
         resource = parse_path(rest)
         if resource is None:
-            raise _HttpError(Refusal(_PATH_NOT_FOUND, NO_SUCH_PATH))
+            raise _HttpError(Refusal(_PATH_NOT_FOUND, NO_SUCH_PATH.format(path=shown(request.url.path))))
         _check_ids(resource)
         if isinstance(resource, ContextEvents):
             followed = await begun(self._follow(resource.context_id, owner_of(request)))
             return event_stream(resource.context_id, followed, request.headers.get("last-event-id"))
         await self._check_context(resource.context_id, owner_of(request))
+        try:
+            return await self._read(request, resource, prefix)
+        except ArtifactNotFound as error:
+            raise _HttpError(await self._no_such_artifact(resource.context_id, error.artifact_id)) from None
+
+    async def _no_such_artifact(self, context_id: str, artifact_id: str) -> Refusal:
+        known = [artifact.artifact_id for artifact in await self._store.list(context_id)]
+        near = choice(map(repr, nearest(artifact_id, known)), "and")
+        these = f"It has {near}." if near else f"They are listed at {context_path(context_id)}."
+        text = f"There is no artifact {artifact_id!r} in context {context_id!r}. {these}"
+        return Refusal(_ARTIFACT_NOT_FOUND, text)
+
+    async def _read(self, request: Request, resource: Resource, prefix: str) -> ASGIApp:
         match resource:
             case ArtifactList():
                 return _json(request, await self._listing(resource.context_id, prefix))
@@ -159,6 +173,8 @@ class _ArtifactsEndpoint:
                 return await _document(request, version, partial(version_json, artifact, origins))
             case VersionDiff():
                 return await self._diff(request, resource)
+            case ContextEvents():
+                raise AssertionError("it is a stream")
             case _:
                 assert_never(resource)
 
@@ -168,7 +184,7 @@ class _ArtifactsEndpoint:
 
     async def _check_context(self, context_id: str, owner: str) -> None:
         if not await self._journal.has_context(context_id, owner):
-            text = f"There is no context {context_id!r}. A message with this contextId begins it."
+            text = f"There is no context {context_id!r}. ListTasks has those there are; a message with it begins it."
             raise _HttpError(Refusal(_CONTEXT_NOT_FOUND, text))
 
     async def _listing(self, context_id: str, prefix: str) -> dict[str, Any]:
@@ -198,7 +214,7 @@ class _ArtifactsEndpoint:
     async def _version(self, resource: ArtifactVersion | VersionDiff) -> Version:
         number = _number(resource.number)
         if number is None:
-            text = f"{resource.number!r} is no number of a version; they are 1, 2, 3 and so on."
+            text = f"{resource.number!r} is no number of a version, such as 1; …/versions lists them."
             raise _HttpError(Refusal(_VERSION_NOT_FOUND, text))
         return await self._store.version(_ref(resource), number)
 
@@ -208,7 +224,7 @@ class _ArtifactsEndpoint:
         old = new.parent if asked is None else _number(asked)
         count = len(await self._store.versions(_ref(resource)))
         if old is None or old > count:
-            raise _invalid("from", f"Must be the number of a version, 1 to {count}, or 0 for the empty text.")
+            raise _invalid("from", f"is {asked!r} and must be a version, {numbers(count)}, or 0 for the empty text")
         before = (await self._store.version(_ref(resource), old)).content.text if old else ""
         # In a thread, because a large diff takes its time.
         return await asyncio.to_thread(_diff_answer, request, (old, before), (new.number, new.content.text))
@@ -216,6 +232,8 @@ class _ArtifactsEndpoint:
 
 def _raw_path(request: Request) -> tuple[str, str]:
     """The percent-encoded path, as far as `/artifacts/` and after it."""
+    if "rest" not in request.path_params:
+        return "", ""
     raw = request.scope["raw_path"].decode("latin-1").partition("?")[0]
     slashes = request.scope["path"].removesuffix(request.path_params["rest"]).count("/")
     pieces = raw.split("/")
@@ -229,7 +247,7 @@ def _check_ids(resource: Resource) -> None:
         try:
             valid_id(given)
         except ValueError as error:
-            raise _invalid(name, f"{error}.") from None
+            raise _invalid(name, str(error)) from None
 
 
 def _ref(resource: CurrentArtifact | VersionList | ArtifactVersion | VersionDiff) -> Ref:
@@ -292,5 +310,5 @@ def _not_acceptable(sentence: str) -> _HttpError:
     return _HttpError(Refusal(ContentTypeNotSupportedError, sentence, http_status=406))
 
 
-def _invalid(field: str, sentence: str) -> _HttpError:
-    return _HttpError(Refusal(InvalidParamsError, f"{field}: {sentence}", ((field, sentence),)))
+def _invalid(field: str, reason: str) -> _HttpError:
+    return _HttpError(invalid([(field, reason)]))

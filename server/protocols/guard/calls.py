@@ -7,6 +7,7 @@ Rules:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -21,8 +22,8 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InvalidParamsError
 from google.protobuf.message import Message
 
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal
-from a2a_canvas.server.protocols.guard.proto_messages import check_message
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, invalid
+from a2a_canvas.server.protocols.guard.proto_messages import check_message, check_required
 
 RequestId: TypeAlias = str | int | None
 
@@ -36,13 +37,12 @@ class Call:
 
     Attributes:
         operation: its name in A2A 1.0, which is its method in JSON-RPC.
-        params: None if there is no such operation.
         legacy: whether it is to be answered as A2A 0.3.
         id: JSON-RPC's.
     """
 
     operation: str
-    params: Message | None
+    params: Message
     legacy: bool = False
     id: RequestId = None
 
@@ -94,15 +94,18 @@ LEGACY_METHODS: Mapping[str, tuple[str, Callable[[Any], Message]]] = {
 """The methods of A2A 0.3 over JSON-RPC: the operation of each, and what makes the params of 1.0 of its request."""
 
 
+_NO_NAME: Final = "is {!r} and must be tasks/ and the id of a task"
+
+
 def convert_legacy(convert: Callable[[], Message], limits: BodyLimits) -> Message | Refusal:
     """A 0.3 request as the params of 1.0. `convert` fails on base64, 32-bit ranges and the like."""
     try:
         params = convert()
     # The SDK's converters raise what their calls raise: ValueError, KeyError, TypeError, protobuf's and pydantic's.
     except Exception:
-        text = "Invalid params: cannot be read as A2A 0.3; check that file bytes are base64 and numbers fit 32 bits"
+        text = "The params cannot be read as A2A 0.3; check that file bytes are base64 and numbers fit 32 bits"
         return Refusal(InvalidParamsError, text)
-    return check_message(params, limits, from_json=True) or params
+    return check_message(params, limits, from_json=True) or check_required(params) or params
 
 
 def read_legacy_proto(message: Message, limits: BodyLimits) -> Message | Refusal:
@@ -113,8 +116,12 @@ def read_legacy_proto(message: Message, limits: BodyLimits) -> Message | Refusal
     if refusal := check_message(message, limits):
         return refusal
     match message:
+        case pb03.SendMessageRequest() if message.HasField("request") and not message.request.content:
+            return invalid([("message.content", "must not be empty")])
         case pb03.SendMessageRequest():
             return convert_legacy(lambda: _send_params(message), limits)
+        case pb03.GetTaskRequest() | pb03.CancelTaskRequest() | pb03.TaskSubscriptionRequest():
+            return message if re.match("tasks/.", message.name) else invalid([("name", _NO_NAME.format(message.name))])
         case pb03.CreateTaskPushNotificationConfigRequest():
             return convert_legacy(lambda: _push_params(message), limits)
         case _:

@@ -31,6 +31,7 @@ from a2a.utils.errors import (
 )
 
 from a2a_canvas.store.models import JsonValue
+from a2a_canvas.store.text.wording import shown
 
 MAX_JSON_DEPTH = 32
 MAX_VALUES = 10_000
@@ -64,7 +65,7 @@ class BodyLimits:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is refused. `fields`: (path, what is wrong); `http_status`: where A2A has none."""
+    """Why a request is refused. `fields`: (path, what follows it in a sentence); `http_status`: where A2A has none."""
 
     kind: type[A2AError]
     message: str
@@ -73,15 +74,14 @@ class Refusal:
 
     def error(self) -> A2AError:
         """The same as the SDK's error, fields in the form that it turns into a `BadRequest` detail."""
-        errors = [{"field": path, "message": text} for path, text in self.fields]
+        errors = [{"field": path, "message": f"{reason}."} for path, reason in self.fields]
         return self.kind(self.message, {"errors": errors} if errors else None)
 
 
 def invalid(fields: Sequence[tuple[str, str]]) -> Refusal:
-    """InvalidParams that names the fields at fault, in the message and as details."""
-    names = ", ".join(path for path, _ in fields if path)
-    text = f"Invalid params: check {names}" if names else "Invalid params: check them against A2A's definition"
-    return Refusal(InvalidParamsError, text, tuple(fields))
+    """InvalidParams that says what is wrong with each field, in the message and as details."""
+    text = "; ".join(f"{path} {reason}" for path, reason in fields)
+    return Refusal(InvalidParamsError, f"{text}.", tuple(fields))
 
 
 def too_deep(limits: BodyLimits) -> Refusal:
@@ -100,28 +100,33 @@ def check_content_type(header: str | None) -> Refusal | None:
     """The Content-Type of a request with a body: JSON in one of A2A's two names, whatever its parameters."""
     if (header or "").partition(";")[0].strip().lower() in ("application/json", "application/a2a+json"):
         return None
-    return Refusal(
-        ContentTypeNotSupportedError, "Send the body with Content-Type application/json or application/a2a+json"
-    )
+    given = f"has Content-Type {shown(header)}" if header else "has no Content-Type"
+    text = f"The body {given}; send it with application/json or application/a2a+json"
+    return Refusal(ContentTypeNotSupportedError, text)
 
 
 def check_content_encoding(header: str | None) -> Refusal | None:
     """The Content-Encoding of a request with a body: none (HTTP 415)."""
     if (header or "identity").strip().lower() == "identity":
         return None
-    return Refusal(ContentTypeNotSupportedError, "Send the body without Content-Encoding", http_status=415)
+    text = f"The body has Content-Encoding {shown(header)}; send it without"
+    return Refusal(ContentTypeNotSupportedError, text, http_status=415)
 
 
-def check_version(header: str | None, target: str | None = None) -> Refusal | None:
-    """A2A-Version, of header or query, against the versions that the server speaks, and the target's if it has one."""
+def check_version(header: str | None, target: str | None = None, called: str = "") -> Refusal | None:
+    """A2A-Version, of header or query, against the versions that the server speaks, and the target's if it has one.
+
+    Args:
+        called: what belongs to the target's version, as the sender wrote it.
+    """
     if not re.fullmatch(r"(0\.3|1\.0)(\.[0-9]+)?", header or "0.3"):
-        text = "This version of A2A is not supported; send A2A-Version: 1.0 or A2A-Version: 0.3"
+        text = f"A2A-Version is {shown(header)}, which is not supported; send A2A-Version: 1.0 or A2A-Version: 0.3"
         return Refusal(VersionNotSupportedError, text)
     declared = "0.3" if (header or "0.3").startswith("0") else "1.0"
     if target is None or declared == target:
         return None
     declared_by = f"A2A-Version says {declared}" if header else "without the header A2A-Version it counts as 0.3"
-    text = f"What is called belongs to A2A {target}, but {declared_by}; send A2A-Version: {target}"
+    text = f"{called} belongs to A2A {target}, but {declared_by}; send A2A-Version: {target}"
     return Refusal(VersionNotSupportedError, text)
 
 
@@ -160,6 +165,8 @@ def check_json(body: bytes, limits: BodyLimits, max_values: int = MAX_VALUES) ->
     except UnicodeEncodeError:
         return Refusal(InvalidRequestError, r"A string has half of a \uD800-\uDFFF pair; send both halves")
     except ValueError as error:
+        if not text.strip():
+            return Refusal(JSONParseError, "The body is empty, which is not JSON; send one JSON object")
         at = f"line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "a number"
         return Refusal(JSONParseError, f"Body is not JSON from {at} on; send one JSON object")
     return value
@@ -185,7 +192,7 @@ def _no_constant(name: str) -> float:
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _JsonRefused(Refusal(InvalidRequestError, "A number is too large for a double; send it as a string"))
+        raise _JsonRefused(Refusal(InvalidRequestError, f"{text[:40]} is too large for a double; send it as a string"))
     return number
 
 
@@ -197,5 +204,8 @@ def _whole(text: str) -> int:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise _JsonRefused(Refusal(InvalidRequestError, "An object has the same key twice; send every key once"))
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        text = f"An object has the same key twice: {shown(twice)}; send every key once"
+        raise _JsonRefused(Refusal(InvalidRequestError, text))
     return found

@@ -7,8 +7,9 @@ Rule 1: `ErrorInfo.metadata` holds strings only, as `google.rpc.ErrorInfo` defin
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from a2a.server.jsonrpc_models import JSONParseError as JsonRpcParseError
@@ -27,6 +28,7 @@ from starlette.responses import JSONResponse
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError
 from a2a_canvas.server.protocols.guard.calls import RequestId
 from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.store.text.wording import choice, shown
 
 INTERNAL_REFUSAL = Refusal(InternalError, "Internal error")
 
@@ -102,13 +104,20 @@ def _write_strings_only(details: list[dict[str, Any]]) -> None:
     info["metadata"] = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
 
 
-def router_error(status: int, method: str) -> Refusal:
-    """The refusal in place of a router's answer without JSON, by its HTTP status and the request's method."""
-    if status >= 500:
-        return INTERNAL_REFUSAL
-    if status == 405:
-        text = f"{method} is not possible here; see the header Allow"
-        return Refusal(MethodNotFoundError, text, http_status=status)
-    if status == 404:
-        return Refusal(MethodNotFoundError, "No such path; see the A2A specification for the paths of this binding")
-    return Refusal(InvalidRequestError, "The request was refused", http_status=status)
+def method_not_allowed(method: str, path: str, allowed: Collection[str]) -> Refusal:
+    """The refusal of a method that `path` does not take (HTTP 405)."""
+    text = f"{method} is not possible at {path}; it takes {choice(allowed, 'and')}"
+    return Refusal(MethodNotFoundError, text, http_status=405)
+
+
+def no_such_path(path: str, known: Mapping[str, str], prefix: str = "", more: Collection[str] = ()) -> Refusal:
+    """The refusal of a path that is none of those that there are (HTTP 404).
+
+    Args:
+        known: the paths below `prefix`, and what is said of each.
+        more: other paths that may be meant.
+    """
+    near = get_close_matches(path.removeprefix(prefix), [*known, *more], n=2, cutoff=0.65)
+    all_of_them = choice((f"{prefix}{name}{about}" for name, about in known.items()), "and")
+    these = f"Did you mean {choice(prefix + name for name in near)}?" if near else f"There are {all_of_them}."
+    return Refusal(MethodNotFoundError, f"There is nothing at {shown(path)}. {these}", http_status=404)

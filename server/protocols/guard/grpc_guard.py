@@ -36,10 +36,11 @@ from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-unty
 
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER_SECONDS, UnavailableError
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
-from a2a_canvas.server.protocols.guard.calls import read_legacy_proto
+from a2a_canvas.server.protocols.guard.calls import REQUESTS, read_legacy_proto
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_version
 from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_REFUSAL
-from a2a_canvas.server.protocols.guard.proto_messages import check_message
+from a2a_canvas.server.protocols.guard.proto_messages import check_message, check_required
+from a2a_canvas.store.text.wording import choice, nearest
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +68,9 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         handler = await continuation(handler_call_details)
         service = handler_call_details.method.rpartition("/")[0].lstrip("/")
         version = _SERVICES.get(service)
-        if handler is None or version is None:
+        if handler is None:
+            return _no_such_method(handler_call_details.method)
+        if version is None:
             return handler
         refusal = _check_versions(handler_call_details.invocation_metadata, version)
         return _GuardedCall(
@@ -75,11 +78,24 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         ).handler()
 
 
+def _no_such_method(method: str) -> grpc.RpcMethodHandler[Any, Any]:
+    """Answers any call with the methods that may be meant, else with the services."""
+    service, _, name = method.strip("/").rpartition("/")
+    near = nearest(name, REQUESTS) if service in _SERVICES else ()
+    services = choice((f"{service} (A2A {version})" for service, version in _SERVICES.items()), "and")
+    these = f"Did you mean {choice(near)}?" if near else f"The services are {services}."
+
+    async def abort(request: bytes, context: Context) -> NoReturn:
+        await context.abort(grpc.StatusCode.UNIMPLEMENTED, f"There is no method {method}. {these}")
+
+    return grpc.unary_unary_rpc_method_handler(abort)
+
+
 def _check_versions(metadata: Iterable[tuple[str, str | bytes]] | None, version: str) -> Refusal | None:
     """If several values are sent, each of them has to be the service's version."""
     values = (value for key, value in metadata or () if key.lower() == "a2a-version")
     texts = (value if isinstance(value, str) else value.decode("latin-1") for value in values)
-    refusals = (check_version(text, version) for text in texts if text)
+    refusals = (check_version(text, version, "This service") for text in texts if text)
     return next((refusal for refusal in refusals if refusal), None)
 
 
@@ -131,14 +147,16 @@ class _GuardedCall:
         try:
             request: Message = self.inner.request_deserializer(data)
         except DecodeError:
-            refusal = Refusal(InvalidParamsError, "The request is not a protobuf message of this method")
+            refusal = Refusal(InvalidParamsError, f"The request is no protobuf message of {self.method}")
             await _abort(refusal, context)
-        checked = (
-            read_legacy_proto(request, self.limits) if self.version == "0.3" else check_message(request, self.limits)
-        )
-        if isinstance(checked, Refusal):
+        if isinstance(checked := self._check(request), Refusal):
             await _abort(checked, context)
         return request
+
+    def _check(self, request: Message) -> Message | Refusal | None:
+        if self.version == "0.3":
+            return read_legacy_proto(request, self.limits)
+        return check_message(request, self.limits) or check_required(request)
 
     def _write(self, response: Message) -> bytes:
         return bytes(self.inner.response_serializer(response))
@@ -169,7 +187,7 @@ async def _abort(refusal: Refusal, context: Context) -> NoReturn:
     else:
         status.details.add().Pack(error_details_pb2.ErrorInfo(reason=mapping.reason, domain=A2A_DOMAIN))
     if refusal.fields:
-        errors = [ValidationDetail(field=path, message=text) for path, text in refusal.fields]
+        errors = [ValidationDetail(field=path, message=f"{reason}.") for path, reason in refusal.fields]
         status.details.add().Pack(validation_errors_to_bad_request(errors))
     rich = status_to_grpc(status)
     context.set_trailing_metadata((*(context.trailing_metadata() or ()), *rich.trailing_metadata))

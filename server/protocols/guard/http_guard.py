@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from a2a.utils.errors import A2AError
+from a2a.utils.errors import A2AError, InvalidRequestError, MethodNotFoundError
 from pydantic_core import to_json
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import JSONResponse
@@ -45,7 +45,7 @@ from a2a_canvas.server.protocols.guard.error_forms import (
     ErrorForm,
     JsonRpcForm,
     RestForm,
-    router_error,
+    method_not_allowed,
 )
 from a2a_canvas.server.protocols.guard.rest import check_encoding, check_rest, find_rest_route
 from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc
@@ -206,7 +206,7 @@ class _GuardedAnswer:
 
     async def _replace(self, start: Message) -> None:
         status, allow = start["status"], Headers(raw=start["headers"]).get("allow")
-        refusal = router_error(status, self._connection.scope["method"])
+        refusal = _router_error(status, self._connection.scope, allow)
         # JSON-RPC answers a failure with HTTP 200; a 405 keeps its status, without which Allow has no meaning.
         status = status if status < 500 else self._binding.status(refusal)
         headers = {"allow": allow} if allow is not None else None
@@ -230,6 +230,19 @@ class _GuardedAnswer:
         body = sse_event(to_json(self._binding.payload(refusal)), name="error")
         with suppress(OSError):
             await self._connection.send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+def _router_error(status: int, scope: Scope, allow: str | None) -> Refusal:
+    """The refusal in place of a router's answer without JSON."""
+    match status:
+        case 404:
+            return Refusal(MethodNotFoundError, f"There is nothing at {scope['path']}", http_status=404)
+        case 405:
+            return method_not_allowed(scope["method"], scope["path"], (allow or "other methods").split(", "))
+        case _ if status >= 500:
+            return INTERNAL_REFUSAL
+        case _:
+            return Refusal(InvalidRequestError, "The request was refused", http_status=status)
 
 
 def _unwrap_group(error: BaseException) -> BaseException:

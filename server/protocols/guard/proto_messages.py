@@ -3,10 +3,10 @@
 Rules:
 1. A message is parsed once, by protobuf's own parser, and checked: a handler takes it as it is.
 2. protobuf's parser says in prose what it failed on. Which field that is, is found by parsing the fields one by one.
-3. Fields have their JSON names, with the index in a list.
-4. Unknown fields are ignored, for clients of a later minor version. An unknown name of an enum, a truth value for
-   an enum, bytes that are not base64, or a truth value of a query that is none, the lenient parser would take for
-   something else: they are refused.
+3. Fields have the names that the sender gave them, else their JSON names, with the index in a list.
+4. Unknown fields are ignored, for clients of a later minor version; they are named where a field is missing. An
+   unknown name of an enum, a truth value for an enum, a string for an object, bytes that are not base64, or a truth
+   value of a query that is none, the lenient parser would take for something else: they are refused.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
 from a2a.utils.errors import InvalidParamsError, InvalidRequestError
+from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
@@ -27,13 +28,20 @@ from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES, BodyLimits, Refusal, invalid, too_deep
+from a2a_canvas.store.text.wording import choice, shown
 
 M = TypeVar("M", bound=Message)
 Parser = Callable[[Mapping[str, Any], Message], object]
 """Reads an object of JSON, or a query, into a message; raises if it does not fit."""
 
 _BASE64 = re.compile(r"(?:[\w+/-]{4})*(?:[\w+/-]{2,3}={0,2})?", re.ASCII)
-_NO_FIT: Final = "Not what A2A defines for this field: check its type, its range and that only one alternative is set."
+_TYPES: Final[Mapping[int, str]] = {
+    FieldDescriptor.CPPTYPE_STRING: "a string",
+    FieldDescriptor.CPPTYPE_BOOL: "true or false",
+    FieldDescriptor.CPPTYPE_INT32: "a whole number of 32 bits",
+    FieldDescriptor.CPPTYPE_MESSAGE: "an object",
+}
+"""What a field takes, by its type in protobuf; A2A has no others but enums."""
 
 
 def parse_json(fields: Mapping[str, Any], message: Message) -> None:
@@ -44,14 +52,13 @@ def parse_json(fields: Mapping[str, Any], message: Message) -> None:
 def parse_params(params: object, kind: type[M], limits: BodyLimits, parse: Parser = parse_json) -> M | Refusal:
     """The message of a request, or why its params are none."""
     if not isinstance(params, Mapping):
-        return Refusal(InvalidParamsError, "Invalid params: send an object")
+        return invalid([("params", f"is {shown(params)} and must be an object")])
     message = kind()
     if not _fits(params, message, parse):
-        return invalid(((_fault_path(params, kind, parse), _NO_FIT),))
-    if refusal := check_message(message, limits, from_json=True):
-        return refusal
-    misread = next(_misread(params, message.DESCRIPTOR), None)
-    return invalid((misread,)) if misread else message
+        return invalid([_fault(params, kind, parse)])
+    if misread := next(_misread(params, message.DESCRIPTOR), None):
+        return invalid([misread])
+    return check_message(message, limits, from_json=True) or message
 
 
 def _fits(params: Mapping[str, Any], message: Message, parse: Parser) -> bool:
@@ -63,37 +70,68 @@ def _fits(params: Mapping[str, Any], message: Message, parse: Parser) -> bool:
     return True
 
 
-def _fault_path(params: Mapping[str, Any], kind: type[Message], parse: Parser) -> str:
-    """The innermost field that does not parse by itself; empty if each does, as two alternatives of a oneof do."""
+def _fault(params: Mapping[str, Any], kind: type[Message], parse: Parser) -> tuple[str, str]:
+    """The innermost field that does not parse by itself, and what is wrong with it.
+
+    Its path is empty if each does, as two alternatives of a oneof do.
+    """
     for field, name, value in _fields(params, kind.DESCRIPTOR):
         if not _fits({name: value}, kind(), parse):
             return _fault_in(field, name, value, kind)
-    return ""
+    given = [name for field, name, _ in _fields(params, kind.DESCRIPTOR) if field.containing_oneof]
+    return "", f"has {choice(given, 'and')}; only one of them may be set" if given else "is not what A2A defines for it"
 
 
-def _fault_in(field: FieldDescriptor, name: str, value: Any, kind: type[Message]) -> str:
+def _fault_in(field: FieldDescriptor, name: str, value: Any, kind: type[Message]) -> tuple[str, str]:
     index = None
     if field.is_repeated and isinstance(value, list):
         index = next((n for n, item in enumerate(value) if not _fits({name: [item]}, kind(), parse_json)), None)
     item = value if index is None else value[index]
     inner = _inner(field)
-    below = _fault_path(item, GetMessageClass(inner), parse_json) if inner and isinstance(item, dict) else ""
-    return _path(field, index, below)
+    if inner and isinstance(item, dict):
+        below, reason = _fault(item, GetMessageClass(inner), parse_json)
+        return _path(name, index, below), reason
+    return _path(name, index), f"is {shown(item)} and must be {_expected(field, item)}"
+
+
+def _expected(field: FieldDescriptor, value: Any) -> str:
+    if field.is_repeated and not isinstance(value, list | dict) and field.message_type is None:
+        return "a list"
+    if field.message_type is Timestamp.DESCRIPTOR:
+        return "a time such as 2026-01-31T12:00:00Z"
+    if field.enum_type:
+        return choice(_members(field.enum_type))
+    return "base64" if field.type == field.TYPE_BYTES else _TYPES[field.cpp_type]
+
+
+def _members(enum: EnumDescriptor) -> list[str]:
+    """The names of an enum that say something: the first of each is `…_UNSPECIFIED`."""
+    return [value.name for value in enum.values if value.number]
 
 
 def _misread(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterator[tuple[str, str]]:
     """What the lenient parser takes for something else (rule 4)."""
-    for field, _, given in _fields(params, descriptor):
+    for field, name, given in _fields(params, descriptor):
         for index, value in _items(field, given):
             inner = _inner(field)
-            if field.enum_type and not _is_member(value, field.enum_type):
-                yield _path(field, index), f"Not one of {', '.join(field.enum_type.values_by_name)}."
-            elif field.type == field.TYPE_BOOL and isinstance(value, str) and value.lower() not in ("true", "false"):
-                yield _path(field, index), "Not true or false."
-            elif field.type == field.TYPE_BYTES and isinstance(value, str) and not _BASE64.fullmatch(value):
-                yield _path(field, index), "Not base64."
+            if _is_misread(field, value, inner):
+                yield _path(name, index), f"is {shown(value)} and must be {_expected(field, value)}"
             elif inner and isinstance(value, dict):
-                yield from ((_path(field, index, path), fault) for path, fault in _misread(value, inner))
+                yield from ((_path(name, index, path), fault) for path, fault in _misread(value, inner))
+
+
+def _is_misread(field: FieldDescriptor, value: Any, inner: Descriptor | None) -> bool:
+    if field.enum_type:
+        return not _is_member(value, field.enum_type)
+    if not isinstance(value, str):
+        return False
+    match field.type:
+        case field.TYPE_BOOL:
+            return value.lower() not in ("true", "false")
+        case field.TYPE_BYTES:
+            return not _BASE64.fullmatch(value)
+        case _:
+            return inner is not None
 
 
 def _fields(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterator[tuple[FieldDescriptor, str, Any]]:
@@ -106,8 +144,8 @@ def _items(field: FieldDescriptor, value: Any) -> Iterator[tuple[int | None, Any
     return enumerate(value) if field.is_repeated and isinstance(value, list) else iter(((None, value),))
 
 
-def _path(field: FieldDescriptor, index: int | None, below: str = "") -> str:
-    at = field.json_name if index is None else f"{field.json_name}[{index}]"
+def _path(name: str, index: int | None, below: str = "") -> str:
+    at = name if index is None else f"{name}[{index}]"
     return f"{at}.{below}" if below else at
 
 
@@ -122,6 +160,39 @@ def _is_member(value: object, enum: EnumDescriptor) -> bool:
     if isinstance(value, str):
         return value in enum.values_by_name or (value.isdecimal() and int(value) in enum.values_by_number)
     return value is None or (value in enum.values_by_number and not isinstance(value, bool))
+
+
+def check_required(message: Message, given: Mapping[str, Any] | None = None) -> Refusal | None:
+    """Refuses a message without the fields that A2A requires.
+
+    Args:
+        given: the JSON that it was read from: unknown names in it may be meant for what is missing.
+    """
+    try:
+        validate_proto_required_fields(message)
+    except InvalidParamsError as error:
+        paths = [_json_name(each["field"]) for each in (error.data or {})["errors"]]
+        return invalid(
+            [_missing(path, message, given) if given is not None else (path, "must not be empty") for path in paths]
+        )
+    return None
+
+
+def _missing(path: str, message: Message, given: Mapping[str, Any]) -> tuple[str, str]:
+    *above, last = path.split(".")
+    kind: Any = message.DESCRIPTOR
+    for name in above:
+        kind = kind.fields_by_camelcase_name[name].message_type
+        given = given.get(name) or {}
+    if last in given:
+        return path, "must not be empty"
+    known = {name for field in kind.fields for name in (field.json_name, field.name)}
+    unknown = [name for name in given if name not in known]
+    return path, f"is missing, and {unknown[0]!r} is no field here" if unknown else "is missing"
+
+
+def _json_name(path: str) -> str:
+    return re.sub("_([a-z0-9])", lambda letter: letter[1].upper(), path)
 
 
 _PARTS = {a2a_pb2.Part: "content", a2a_v0_3_pb2.Part: "part"}
@@ -141,9 +212,11 @@ def check_message(message: Message, limits: BodyLimits, *, from_json: bool = Fal
         if depth > limits.max_depth:
             return too_deep(limits)
         if seen > MAX_VALUES:
-            return Refusal(InvalidRequestError, f"More than {MAX_VALUES} values in one request")
+            return Refusal(
+                InvalidRequestError, f"More than {MAX_VALUES} values in one request; send large data as a file"
+            )
         if fault := _fault_of(node):
-            return invalid(((path, fault),))
+            return invalid([(path or "the request", fault)])
         if not (from_json and isinstance(node, Struct | Value)):
             todo.extend(_children(node, depth, path))
     return None
@@ -151,12 +224,14 @@ def check_message(message: Message, limits: BodyLimits, *, from_json: bool = Fal
 
 def _fault_of(node: Message) -> str:
     if isinstance(node, Value) and not math.isfinite(node.number_value):
-        return "Not a finite number; send null or a string."
+        return "is not a finite number; send null or a string"
     if isinstance(node, Timestamp):
-        return "" if _is_time(node) else "Not a time between the years 1 and 9999."
+        return "" if _is_time(node) else "must be a time between the years 1 and 9999"
     content = _PARTS.get(type(node))
-    no_content = content and node.WhichOneof(content) is None
-    return "A part has none of its contents; set exactly one of them." if no_content else ""
+    if content is None or node.WhichOneof(content):
+        return ""
+    alternatives = (field.json_name for field in node.DESCRIPTOR.oneofs_by_name[content].fields)
+    return f"has no content; give it one of {choice(alternatives)}"
 
 
 def _is_time(node: Timestamp) -> bool:

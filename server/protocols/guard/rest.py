@@ -22,7 +22,8 @@ from starlette.datastructures import QueryParams
 
 from a2a_canvas.server.protocols.guard.calls import REQUESTS, Call, read_legacy_proto
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version, invalid
-from a2a_canvas.server.protocols.guard.proto_messages import parse_params
+from a2a_canvas.server.protocols.guard.proto_messages import check_required, parse_params
+from a2a_canvas.store.text.wording import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,16 @@ REST_ROUTES = (
 """The first that matches is taken."""
 
 
+REST_PATHS = tuple(
+    dict.fromkeys(
+        re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", route.path)
+        for route in REST_ROUTES
+        if route.version == "1.0" and _PUSH not in route.operation
+    )
+)
+"""The paths of 1.0 as a sentence names them, without those of push notifications, which this server does not send."""
+
+
 def find_rest_route(method: str, path: str) -> tuple[RestRoute, Mapping[str, str]] | None:
     """The route of a request by its path below the prefix, and the fields in it. HEAD is answered as GET."""
     verb = "GET" if method == "HEAD" else method
@@ -94,15 +105,19 @@ def check_rest(
 ) -> Call | Refusal:
     """A request against its route: version, query, body; `fields` are those in its path."""
     legacy = route.version == "0.3"
-    if refusal := check_version(version, route.version) or (_check_legacy_query(query) if legacy else None):
+    wrong_query = _check_legacy_query(query) if legacy else None
+    if refusal := check_version(version, route.version, "This path") or wrong_query:
         return refusal
-    params = _read_body(route, body, limits) if route.method == "POST" else _read_query(route, query, limits)
+    given = _read_body(route, body, limits) if route.method == "POST" else query
+    if isinstance(given, Refusal):
+        return given
+    params = _read_params(route, given, limits) if route.method == "POST" else _read_query(route, query, limits)
     if isinstance(params, Refusal):
         return params
-    tenant = {"tenant": given} if (given := query.get("tenant")) else {}  # the handler refuses it, as in every binding
+    tenant = {"tenant": named} if (named := query.get("tenant")) else {}  # the handler refuses it, as in every binding
     for name, value in {**fields, **tenant}.items():
         setattr(params, name, value)
-    return Call(route.operation, params, legacy)
+    return check_required(params, given) or Call(route.operation, params, legacy)
 
 
 def _read_query(route: RestRoute, query: QueryParams, limits: BodyLimits) -> Message | Refusal:
@@ -121,7 +136,7 @@ def _check_legacy_query(query: QueryParams) -> Refusal | None:
     given = query.get("historyLength")
     if not given or re.fullmatch("-?[0-9]+", given, re.ASCII):
         return None
-    return invalid((("historyLength", "Not a whole number."),))
+    return invalid([("historyLength", f"is {given!r} and must be a whole number")])
 
 
 def check_encoding(raw_path: bytes, query: bytes) -> Refusal | None:
@@ -133,12 +148,14 @@ def check_encoding(raw_path: bytes, query: bytes) -> Refusal | None:
     return None
 
 
-def _read_body(route: RestRoute, body: bytes, limits: BodyLimits) -> Message | Refusal:
+def _read_body(route: RestRoute, body: bytes, limits: BodyLimits) -> Mapping[str, Any] | Refusal:
     value = check_json(body, limits) if body or route.body else {}
-    if isinstance(value, Refusal):
+    if isinstance(value, Refusal | dict):
         return value
-    if not isinstance(value, dict):
-        return Refusal(InvalidRequestError, "Send one JSON object as the body")
+    return Refusal(InvalidRequestError, f"The body is {shown(value)}; send one JSON object")
+
+
+def _read_params(route: RestRoute, value: Mapping[str, Any], limits: BodyLimits) -> Message | Refusal:
     if route.version != "0.3":
         return parse_params(value, REQUESTS[route.operation], limits)
     if route.body is None:

@@ -1,8 +1,7 @@
 """JSON-RPC requests, from bytes to a `Call`. Pure.
 
-Rules:
-1. The checks go envelope, version, params: a caller with the wrong version learns that, not what is wrong in the rest.
-2. An unknown method passes: the route answers it.
+Rule 1: the checks go envelope, method, version, params: a caller with the wrong version learns that, not what is wrong
+        in the rest.
 """
 
 from __future__ import annotations
@@ -12,13 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
-from a2a.utils.errors import InvalidRequestError
+from a2a.utils.errors import InvalidRequestError, MethodNotFoundError
 from google.protobuf.message import Message
 from pydantic import ValidationError
 
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS, Call, RequestId, convert_legacy
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version, invalid
-from a2a_canvas.server.protocols.guard.proto_messages import parse_params
+from a2a_canvas.server.protocols.guard.proto_messages import check_required, parse_params
+from a2a_canvas.store.text.wording import choice, nearest, shown
+from a2a_canvas.tools.faults import reason_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ def _check_method(
     method = request["method"]
     legacy = method in LEGACY_METHODS
     if not legacy and method not in REQUESTS:
-        return Call(method, None, id=id_)
-    params: Message | Refusal | None = check_version(version, "0.3" if legacy else "1.0")
+        return RejectedCall(_no_such_method(method), id_)
+    params: Message | Refusal | None = check_version(version, "0.3" if legacy else "1.0", _named(method))
     if params is None:
         params = _legacy_params(method, request, limits) if legacy else _params(method, request, limits)
     if isinstance(params, Refusal):
@@ -82,8 +83,22 @@ def _check_method(
     return Call(LEGACY_METHODS[method][0] if legacy else method, params, legacy, id_)
 
 
+def _no_such_method(method: str) -> Refusal:
+    """Names the methods that may be meant, else those of 1.0."""
+    near = nearest(method, (*REQUESTS, *LEGACY_METHODS))
+    these = f"Did you mean {choice(near)}?" if near else f"A2A 1.0 has {choice(REQUESTS, 'and')}."
+    return Refusal(MethodNotFoundError, f"There is no method {shown(method)}. {these}")
+
+
+def _named(method: str) -> str:
+    """A method as a sentence names it, with its name in 1.0."""
+    return f"{method} ({LEGACY_METHODS[method][0]} in 1.0)" if method in LEGACY_METHODS else method
+
+
 def _params(method: str, request: Mapping[str, Any], limits: BodyLimits) -> Message | Refusal:
-    return parse_params(request.get("params", {}), REQUESTS[method], limits)
+    given = request.get("params", {})
+    params = parse_params(given, REQUESTS[method], limits)
+    return params if isinstance(params, Refusal) else check_required(params, given) or params
 
 
 def _legacy_params(method: str, request: Mapping[str, Any], limits: BodyLimits) -> Message | Refusal:
@@ -98,17 +113,16 @@ def _legacy_params(method: str, request: Mapping[str, Any], limits: BodyLimits) 
 def _fields_at_fault(error: ValidationError) -> tuple[tuple[str, str], ...]:
     """Paths and reasons in our words. Below a union pydantic lists every alternative: they count as one, the union."""
     found: dict[str, str] = {}
-    for detail in error.errors(include_url=False, include_context=False, include_input=False):
+    for detail in error.errors(include_url=False):
         path, union = _path(detail["loc"])
-        missing = detail["type"] == "missing" and not union
-        found.setdefault(path, "Field is required." if missing else "Not what A2A 0.3 defines for this field.")
+        found.setdefault(path, "is not what A2A 0.3 defines for it" if union else reason_of(detail))
     return tuple(found.items())
 
 
 def _path(loc: tuple[int | str, ...]) -> tuple[str, bool]:
     """`loc` as a path, cut off at the name of a model: below it pydantic tries one alternative of a union."""
     path = ""
-    for step in loc:
+    for step in loc[1:] if len(loc) > 1 and loc[0] == "params" else loc:
         if isinstance(step, str) and not step[:1].islower():
             return path, True
         path += f"[{step}]" if isinstance(step, int) else f".{step}".lstrip("." if not path else "")

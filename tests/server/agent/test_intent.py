@@ -18,6 +18,7 @@ from a2a_canvas.server.agent.intent import (
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, Parts, text_part
+from a2a_canvas.store.text.wording import shown
 
 SHORTER: Parts = (text_part("Shorter"),)
 RANGE = {"start": 2, "end": 5}
@@ -164,13 +165,13 @@ def test_the_operations_on_versions(given, intent) -> None:
 
 @pytest.mark.parametrize("given", ["edit", 1, True, ["op"], []])
 def test_metadata_that_is_no_object_is_refused_by_its_name(given) -> None:
-    assert str(refused(ours=given)) == f"metadata[{CANVAS}] must be an object."
-    assert str(refused(theirs=given)) == f"metadata[{AGENTSTACK}] must be an object."
+    assert str(refused(ours=given)) == f"metadata[{CANVAS}] is {shown(given)} and must be an object."
+    assert str(refused(theirs=given)) == f"metadata[{AGENTSTACK}] is {shown(given)} and must be an object."
 
 
 @pytest.mark.parametrize("op", ["Edit", "delete", "", 3, None, ["edit"], {"edit": 1}])
 def test_an_unknown_operation_is_refused_with_those_that_there_are(op) -> None:
-    assert str(refused(ours={**EDIT, "op": op})) == "op must be one of edit, undo, redo, restore, put."
+    assert str(refused(ours={**EDIT, "op": op})) == f"op is {shown(op)} and must be edit, undo, redo, restore or put."
 
 
 FORMS = {
@@ -186,7 +187,12 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("field", ["base_version", "baseversion", "selections", "colour"])
 def test_an_unknown_field_is_refused_by_its_name(form, field) -> None:
-    assert str(refused(ours={**FORMS[form], field: 1})) == f"{field} is no field of this operation."
+    said = str(refused(ours={**FORMS[form], field: 1}))
+    assert said.startswith(f"{field} is no field of this operation, which has artifactId, baseVersion")
+
+
+def test_a_field_whose_name_is_written_in_another_way_is_told_before_the_one_that_is_missing() -> None:
+    assert refused(ours={"op": "undo", "artifact_id": "doc"}).field == "artifact_id"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +226,7 @@ def test_a_field_that_is_missing_is_named(form, field) -> None:
 def test_a_field_of_the_wrong_kind_is_refused_by_its_name(form, field, value) -> None:
     error = refused(ours={**FORMS[form], field: value})
     assert error.field == field
-    assert error.reason.startswith("is not valid: ")
+    assert error.reason == "must not be empty" or error.reason.startswith(f"is {shown(value)} and must be ")
 
 
 @pytest.mark.parametrize(

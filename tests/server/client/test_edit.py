@@ -231,8 +231,8 @@ async def test_on_a_terminal_a_step_is_its_sentence_alone(doc: Doc) -> None:
     [
         (UNDO, "Task rejected: There is nothing to undo"),
         (REDO, "Task rejected: There is nothing to redo"),
-        (restore(9), "The server refused: version is 9 and must be 1 to 1"),
-        (put("x", 9), "The server refused: baseVersion is 9 and must be 1 to 1"),
+        (restore(9), "The server refused: version is 9 and must be 1"),
+        (put("x", 9), "The server refused: baseVersion is 9 and must be 1"),
     ],
 )
 async def test_what_cannot_be_done_is_a_line_on_err_and_exit_1(doc: Doc, wish: ArtifactOperation, line: str) -> None:

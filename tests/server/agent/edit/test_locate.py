@@ -9,6 +9,7 @@ from a2a_canvas.server.agent.intent import InvalidOperation, SelectionRequest
 from a2a_canvas.store.errors import PassageLost
 from a2a_canvas.store.models import Content, Version, text_part
 from a2a_canvas.store.text.spans import Span, find_again, from_codepoints, line_count, lines_of, lines_span
+from a2a_canvas.store.text.wording import numbers
 from a2a_canvas.tools.edit_stream import EditTarget
 
 TEXTS = st.text("ab \n\ré€😀", max_size=40)
@@ -107,7 +108,7 @@ def test_lines_alone_name_the_range_without_its_last_line_end(text, first, last,
 @pytest.mark.parametrize(("text", "count"), [("", 1), ("one", 1), ("one\n", 2), ("one\r\ntwo\r\n", 3)])
 def test_a_line_that_the_text_does_not_have_is_refused_with_those_it_has(text, count) -> None:
     error = refused(SelectionRequest(line_start=count + 1, line_end=count + 1), standing(text))
-    assert str(error) == f"selection.lineStart is {count + 1} and must be 1 to {count}."
+    assert str(error) == f"selection.lineStart is {count + 1} and must be {numbers(count)}, the last line of the text."
     assert refused(SelectionRequest(line_start=1, line_end=count + 1), standing(text)).field == "selection.lineEnd"
 
 
@@ -259,8 +260,14 @@ def test_a_passage_whose_quote_is_unmistakable_is_found_wherever_others_have_put
     [
         (SelectionRequest(-1, 2), "selection.start is -1 and must be 0 to 5, the length of the text, in utf16 units."),
         (SelectionRequest(4, 2), "selection.end is 2 and must be 4 to 5: it ends before it begins."),
-        (SelectionRequest(line_start=0, line_end=1), "selection.lineStart is 0 and must be 1 to 2."),
-        (SelectionRequest(line_start=2, line_end=1), "selection.lineEnd is 1 and must be 2 to 2."),
+        (
+            SelectionRequest(line_start=0, line_end=1),
+            "selection.lineStart is 0 and must be 1 to 2, the last line",
+        ),
+        (
+            SelectionRequest(line_start=2, line_end=1),
+            "selection.lineEnd is 1 and must be 2, the last line",
+        ),
         (SelectionRequest(4, 9, fields=("start_index", "end_index")), "end_index is 9 and must be 0 to 5, the length"),
     ],
 )

@@ -108,7 +108,7 @@ def test_numbers_that_json_does_not_have_are_refused_where_they_stand(number: fl
 
 @pytest.mark.parametrize("content", [(), (pb.Part(text=""),), (pb.Part(text=" \n"), pb.Part(text="\t"))])
 def test_a_message_that_says_nothing_is_refused(content: tuple[pb.Part, ...]) -> None:
-    with pytest.raises(InvalidParamsError, match="empty"):
+    with pytest.raises(InvalidParamsError, match=r"message\.parts must have a part that says something"):
         user_message(message(*content))
 
 
@@ -148,7 +148,7 @@ def test_an_id_that_would_weigh_down_every_event_is_refused(field: str, sent_as:
     setattr(came, field, "x" * 256)
     user_message(came)
     setattr(came, field, "x" * 257)
-    with pytest.raises(InvalidParamsError, match=f"message.{sent_as}: must not be longer than 256"):
+    with pytest.raises(InvalidParamsError, match=f"message.{sent_as} must not be longer than 256"):
         user_message(came)
 
 
@@ -168,7 +168,7 @@ def test_an_id_that_would_weigh_down_every_event_is_refused(field: str, sent_as:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_id_with_a_control_character_is_refused_by_its_name_on_the_wire(request_: Any, field: str) -> None:
-    with pytest.raises(InvalidParamsError, match=rf"^{re.escape(field)}: must not contain the (control )?character"):
+    with pytest.raises(InvalidParamsError, match=rf"^{re.escape(field)} must not contain the (control )?character"):
         check_ids(request_)
 
 

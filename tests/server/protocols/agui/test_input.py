@@ -46,7 +46,7 @@ def refused(value: dict[str, Any]) -> str:
     with pytest.raises(InvalidParamsError) as raised:
         run_input(value)
     ((field, sentence),) = ((error["field"], error["message"]) for error in raised.value.data["errors"])
-    assert raised.value.message == f"{field}: {sentence}"
+    assert raised.value.message == f"{field} {sentence}"
     return field
 
 

@@ -313,10 +313,10 @@ async def test_head_is_get_without_the_body(harness: ArtifactHarness, path: str)
         ("ctx/doc/versions/-1", "is no number of a version", "VERSION_NOT_FOUND"),
         ("ctx/doc/versions/latest", "is no number of a version", "VERSION_NOT_FOUND"),
         ("ctx/doc/versions/%D9%A1", "is no number of a version", "VERSION_NOT_FOUND"),
-        ("ctx/doc/draft", "No such path", "PATH_NOT_FOUND"),
-        ("ctx/", "No such path", "PATH_NOT_FOUND"),
-        ("", "No such path", "PATH_NOT_FOUND"),
-        ("%FF", "No such path", "PATH_NOT_FOUND"),
+        ("ctx/doc/draft", "There is nothing at", "PATH_NOT_FOUND"),
+        ("ctx/", "There is nothing at", "PATH_NOT_FOUND"),
+        ("", "There is nothing at", "PATH_NOT_FOUND"),
+        ("%FF", "There is nothing at", "PATH_NOT_FOUND"),
     ],
 )
 async def test_what_is_not_there_is_404_with_a_sentence(
@@ -332,7 +332,7 @@ async def test_what_is_not_there_is_404_with_a_sentence(
 @pytest.mark.parametrize("wrong", ["4", "-1", "x", "", "1.0", "99999999999999999999"])
 async def test_a_diff_from_no_version_is_400_and_names_the_range(harness: ArtifactHarness, wrong: str) -> None:
     answer = await harness.get(f"ctx/doc/versions/2/diff?from={wrong}")
-    sentence = "from: Must be the number of a version, 1 to 3, or 0 for the empty text."
+    sentence = f"from is {wrong!r} and must be a version, 1 to 3, or 0 for the empty text."
     assert error_of(answer) == (400, "INVALID_ARGUMENT", sentence)
     assert answer.json()["error"]["details"][1]["fieldViolations"][0]["field"] == "from"
 

@@ -12,8 +12,8 @@ from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.server.protocols.guard.error_forms import JsonRpcForm, rest_error_payload
 
 ERRORS = [
-    (invalid((("message.parts[0]", "Empty."),)).error(), {}),
-    (InvalidParamsError("No.", {"errors": [{"field": "id", "message": "Empty."}], "limit": 5}), {"limit": "5"}),
+    (invalid((("message.parts[0]", "is empty"),)).error(), {}),
+    (InvalidParamsError("No.", {"errors": [{"field": "id", "message": "is empty."}], "limit": 5}), {"limit": "5"}),
     (UnavailableError(), {"retryable": "true"}),
     (TaskNotFoundError(), {}),
 ]
@@ -40,10 +40,10 @@ def test_the_fields_at_fault_are_a_bad_request(error: A2AError, field: str) -> N
     for _, bad_request in details(error):
         parsed = ParseDict(without_type(bad_request), error_details_pb2.BadRequest())
         assert [(violation.field, violation.description) for violation in parsed.field_violations] == [
-            (field, "Empty.")
+            (field, "is empty.")
         ]
 
 
 def test_in_03_over_jsonrpc_the_data_are_those_of_the_error() -> None:
     error = JsonRpcForm(1, legacy=True).error_payload(ERRORS[0][0])["error"]
-    assert error["data"] == {"errors": [{"field": "message.parts[0]", "message": "Empty."}]}
+    assert error["data"] == {"errors": [{"field": "message.parts[0]", "message": "is empty."}]}

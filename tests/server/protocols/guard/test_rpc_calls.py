@@ -20,13 +20,13 @@ LIMITS = BodyLimits()
 
 
 def call(method: object = "GetTask", version: str | None = "1.0", **members: object) -> Call | RejectedCall:
-    request = {"jsonrpc": "2.0", "id": 7, "method": method, **members}
+    request = {"jsonrpc": "2.0", "id": 7, "method": method, "params": {"id": "t"}, **members}
     return check_jsonrpc(json.dumps(request).encode(), version, LIMITS)
 
 
 @pytest.mark.parametrize("id_", ["a", 7, -1, None, 10**30])
 def test_a_call_keeps_its_id(id_: object) -> None:
-    assert call(id=id_) == Call("GetTask", pb.GetTaskRequest(), id=id_)
+    assert call(id=id_) == Call("GetTask", pb.GetTaskRequest(id="t"), id=id_)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_an_envelope_that_is_no_json_rpc_is_an_invalid_request(members: dict[str
 
 
 def test_other_members_are_ignored() -> None:
-    assert call(extra=1, trace={"id": "x"}) == Call("GetTask", pb.GetTaskRequest(), id=7)
+    assert call(extra=1, trace={"id": "x"}) == Call("GetTask", pb.GetTaskRequest(id="t"), id=7)
     legacy = call("tasks/get", None, params={"id": "t"}, extra=1)
     assert legacy == Call("GetTask", pb.GetTaskRequest(id="t"), True, 7)
 
@@ -93,8 +93,7 @@ def test_params_are_an_object(params: object) -> None:
     assert rejected.refusal.kind is InvalidParamsError
 
 
-def test_an_unknown_method_is_left_to_the_route_and_an_unknown_version_is_not() -> None:
-    assert call("Nope") == Call("Nope", None, id=7)
+def test_of_an_unknown_method_in_an_unknown_version_the_version_is_told() -> None:
     for method in ("Nope", "GetTask", "tasks/get"):
         rejected = call(method, "9.9")
         assert isinstance(rejected, RejectedCall)
@@ -106,9 +105,9 @@ def test_a_legacy_call_that_does_not_fit_its_model_names_each_field_once() -> No
     assert isinstance(rejected, RejectedCall)
     assert (rejected.refusal.kind, rejected.legacy) == (InvalidParamsError, True)
     assert [path for path, _ in rejected.refusal.fields] == [
-        "params.message.messageId",
-        "params.message.parts[0]",
-        "params.message.role",
+        "message.messageId",
+        "message.parts[0]",
+        "message.role",
     ]
 
 
