@@ -33,7 +33,7 @@ from a2a_canvas.server.agent.model import (
     ToolResult,
     ToolUse,
 )
-from a2a_canvas.server.agent.models.script.rules import ScriptDocument, ScriptRound, ScriptRule
+from a2a_canvas.server.agent.models.script.rules import ScriptRound, ScriptRule
 from a2a_canvas.server.agent.models.script.values import Groups, fill
 from a2a_canvas.tools.ask_user import PAUSING
 
@@ -153,15 +153,18 @@ def _matched(
 
 
 def _joined(rules: Sequence[ScriptRule], rule: ScriptRule, text: str) -> tuple[ScriptRound, ...]:
-    """The rounds of a rule; its first one also writes what the rules for the other parts of the message write."""
-    found: dict[int, tuple[tuple[ScriptDocument, ...], Groups]] = {id(rule): ((), {})}
+    """The rounds of a rule; the first also writes and the last also says what the rules for other parts of it do."""
+    found: dict[int, tuple[ScriptRule, Groups]] = {}
     for part in _JOINT.split(text):
-        other, groups = next(((r, g) for r in rules if (g := r.match.groups(part, "")) is not None), (rule, None))
-        if other.together and groups is not None:
-            found.setdefault(id(other), (other.rounds[0].write, groups))
-    first, *rest = rule.rounds
-    others = (document.filled(groups) for documents, groups in found.values() for document in documents)
-    return (first.model_copy(update={"write": (*first.write, *others)}), *rest)
+        hit = next(((each, groups) for each in rules if (groups := each.match.groups(part, "")) is not None), None)
+        if hit and hit[0].together:
+            found.setdefault(id(hit[0]), hit)
+    if id(rule) not in found or len(found) < 2:
+        return rule.rounds
+    write = (document.filled(groups) for other, groups in found.values() for document in other.rounds[0].write)
+    last = " ".join(dict.fromkeys(fill(other.rounds[-1].text, groups) for other, groups in found.values()))
+    first, *middle, end = rule.rounds
+    return (first.model_copy(update={"write": tuple(write)}), *middle, end.model_copy(update={"text": last}))
 
 
 def _answer(message: ModelMessage, names: Mapping[str, str]) -> str | None:
