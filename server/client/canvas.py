@@ -30,7 +30,7 @@ from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.names import chosen
 from a2a_canvas.server.client.operations import ArtifactOperation
-from a2a_canvas.server.client.state_file import last_context, remember
+from a2a_canvas.server.client.state_file import last_context
 from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
 
 _TIMEOUT = httpx.Timeout(connection.CONNECT_SECONDS, read=60)
@@ -190,7 +190,6 @@ class Canvas:
         if seen.state in ENDED_BADLY:
             raise OperationFailed(seen.message or f"{ENDED_BADLY[seen.state]}.", outcome.current, outcome.busy)
         self.context = seen.context_id
-        remember(self.invocation.url, seen.context_id)
         return replace(outcome, said=seen.message)
 
     async def operate_and_say(self, artifact: str, operation: ArtifactOperation) -> None:

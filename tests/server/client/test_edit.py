@@ -162,7 +162,7 @@ async def test_versions_are_gone_back_and_forth_with_a_sentence_each(doc: Doc) -
     [
         (undo, {"step": False}, "There is nothing to undo"),
         (redo, {"step": False}, "There is nothing to redo"),
-        (restore, {"version": 9}, "The server refused: version is 9 and must be 1 to 1"),
+        (restore, {"version": 9}, "The server refused: version is 9 and must be 1."),
     ],
 )
 async def test_what_cannot_be_done_is_a_line_on_err_and_exit_1(
