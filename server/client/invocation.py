@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import shlex
 import sys
@@ -82,6 +83,20 @@ class Invocation:
         url = [] if self.url == named else ["--url", self.url]
         typed = [word if word == "…" else shlex.quote(word) for word in (*words, *url)]
         return " ".join([self.program, *typed, *(header.option for header in self.headers if header.option)])
+
+    def print_json(self, value: Any) -> None:
+        """One line of JSON on `out`."""
+        self.print_exact(f"{json.dumps(value)}\n")
+
+    def print_exact(self, content: str | bytes) -> None:
+        """Content on `out` byte for byte, text as UTF-8 whatever the locale is, if `out` has a buffer of bytes."""
+        buffer = getattr(self.out, "buffer", None)
+        self.out.flush()
+        if buffer is None:
+            self.out.write(content if isinstance(content, str) else content.decode(errors="replace"))
+        else:
+            buffer.write(content.encode() if isinstance(content, str) else content)
+            buffer.flush()
 
     def say(self, text: str) -> None:
         """One line on `out`."""

@@ -27,7 +27,6 @@ from rich.text import Text
 
 from a2a_canvas.server.client.display import (
     ArtifactParts,
-    FailureNotice,
     FinalReply,
     PlainLine,
     ReplyText,
@@ -97,8 +96,6 @@ class Screen:
                 self._lines(_fact_lines(event), dim=True)
             case PlainLine():
                 self._lines([one_line(event.text)])
-            case FailureNotice():
-                pass
             case _:
                 assert_never(event)
 

@@ -21,7 +21,6 @@ from a2a_canvas.server.client.exchange import check_outcome, converse
 from a2a_canvas.server.client.fold import ENDED_BADLY, PAUSED, SeenTask, contents, events
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.state_file import last_context
-from a2a_canvas.server.client.terminal import exact
 from a2a_canvas.server.wire import TURN
 
 MAX_ATTACHED = 7 * 1024 * 1024
@@ -97,7 +96,7 @@ def conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact
     """Show how a task ended: with `quiet` what it has made, else the reply and the ids."""
     if invocation.quiet:
         result = [part_bytes(artifact) for artifact in made.values()] or [f"{seen.message}\n".encode()]
-        exact(invocation.out, b"".join(result) if seen.state not in ENDED_BADLY else b"")
+        invocation.print_exact(b"".join(result) if seen.state not in ENDED_BADLY else b"")
         return
     show = invocation.screen.show
     show(FinalReply("" if seen.state in ENDED_BADLY else seen.message))

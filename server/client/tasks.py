@@ -19,7 +19,6 @@ from a2a_canvas.server.client.fold import OVER
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.names import chosen
 from a2a_canvas.server.client.send import conclude
-from a2a_canvas.server.client.terminal import json_line
 from a2a_canvas.server.wire import CANVAS, TURN
 
 PAGE = 100
@@ -36,7 +35,7 @@ async def tasks(invocation: Invocation, state: str, context: str, limit: int) ->
     async with _opened(invocation) as listing:
         found = await listing.tasks(limit, context and await listing.context(context), state)
     if invocation.json:
-        json_line(invocation.out, {"tasks": [MessageToDict(task) for task in found]})
+        invocation.print_json({"tasks": [MessageToDict(task) for task in found]})
         return
     rows = [
         (_id(invocation, task.id), *_row(task), _id(invocation, task.context_id), one_line(request_of(task)))
@@ -54,7 +53,7 @@ async def contexts(invocation: Invocation, limit: int) -> None:
     shown = list(found.items())[:limit]
     if invocation.json:
         named = [{"contextId": context, "tasks": [task.id for task in of]} for context, of in shown]
-        json_line(invocation.out, {"contexts": named})
+        invocation.print_json({"contexts": named})
         return
     rows = [
         (_id(invocation, context), str(len(of)), *_row(of[0]), one_line(request_of(of[-1]))) for context, of in shown
@@ -78,7 +77,7 @@ async def cancel(invocation: Invocation, typed: str) -> None:
         task_id = await listing.task(typed)
         task = await listing.client.cancel_task(pb.CancelTaskRequest(id=task_id), context=listing.call)
     if invocation.json:
-        json_line(invocation.out, MessageToDict(task))
+        invocation.print_json(MessageToDict(task))
     elif task.status.state == pb.TASK_STATE_CANCELED:
         invocation.say(f"Canceled: {task.id}")
     else:
