@@ -8,6 +8,8 @@ Rule 3: a test that is not marked `postgres` cannot start PostgreSQL: a quick ru
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="a2a-canvas-state-")
     property_examples.quick = config.getoption("--quick")
     # On a busy machine an example may take any time.
     settings.register_profile(

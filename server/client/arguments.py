@@ -33,7 +33,7 @@ def client_command(place: str, *params: click.Parameter, more: str = "", example
 
         sent = all_headers((*headers, *([token] if token else [])))
         program = click.get_current_context().obj or "a2a-canvas"
-        output = {name: values.pop(name) for name in ("json", "color")}
+        output = {name: values.pop(name) for name in ("json", "color", "thinking", "quiet") if name in values}
         command = getattr(import_module(f"a2a_canvas.server.client.{module}"), function)
         return invoke(command, Invocation(url, sent, program, **output), values)
 

@@ -245,7 +245,6 @@ async def run_edit(
     after: bool,
     base: int | None,
     context: str,
-    thinking: bool,
 ) -> int:
     if (lines is None) == (match is None):
         raise CannotBeDone("Give --lines or --match, to say which passage")
@@ -255,7 +254,7 @@ async def run_edit(
     request = EditRequest(
         instruction, place, "insert_before" if before else "insert_after" if after else "replace", base
     )
-    return await _run(invocation, artifact, context, request, thinking)
+    return await _run(invocation, artifact, context, request, invocation.thinking)
 
 
 async def run_put(invocation: Invocation, artifact: str, file: str, base: int | None, context: str) -> int:

@@ -24,8 +24,10 @@ from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.address import RequestHeaders
 from a2a_canvas.server.client.connection import ConnectionLost
 from a2a_canvas.server.client.display import FailureNotice, ScreenEvent, StatusText
-from a2a_canvas.server.client.errors import ClientError
-from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, fold
+from a2a_canvas.server.client.errors import ClientError, Interrupted
+from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, events, fold
+from a2a_canvas.server.client.invocation import Invocation
+from a2a_canvas.server.client.state_file import remember
 from a2a_canvas.server.client.terminal import Terminal, json_line
 
 Sleep = Callable[[float], Awaitable[object]]
@@ -241,3 +243,165 @@ def _may_be_lost() -> Iterator[None]:
     except (A2AClientError, InternalError) as error:
         if isinstance(error, InternalError) and not connection.lost(error):
             raise
+
+
+# ------------------------------------------------------------------------ a conversation
+
+Take = Callable[[pb.StreamResponse, SeenTask], None]
+"""Shows one response, which led to what is known of the task."""
+
+
+async def converse(
+    invocation: Invocation,
+    http: httpx.AsyncClient,
+    card: pb.AgentCard,
+    message: pb.Message,
+    extensions: Sequence[str],
+    take: Take | None = None,
+) -> SeenTask:
+    """Send a message and follow the task that it starts, to its end or its question.
+
+    Args:
+        extensions: activated if the card lists them.
+        take: shows each response, unless `invocation.json`: then it has been printed as one line. All that a response
+            says is shown if this is left out.
+
+    Raises:
+        ClientError: it failed; with the task, and what to do next, once the server has named it. How the task ended is
+            for `check_outcome`.
+    """
+    conversation = _Conversation(invocation, card, extensions, take)
+    return await conversation.run(http, lambda client: conversation.send(client, message))
+
+
+async def watch_task(
+    invocation: Invocation,
+    http: httpx.AsyncClient,
+    card: pb.AgentCard,
+    task_id: str,
+    extensions: Sequence[str],
+    take: Take | None = None,
+) -> SeenTask:
+    """Follow a task that has been started, as `converse` does."""
+    conversation = _Conversation(invocation, card, extensions, take)
+    conversation.seen = SeenTask(task_id)
+    return await conversation.run(http, conversation.watch)
+
+
+def check_outcome(seen: SeenTask) -> None:
+    """Raises `ClientError` if the task ended badly."""
+    if problem := ENDED_BADLY.get(seen.state):
+        raise ClientError(f"{problem}: {seen.message}" if seen.message else f"{problem}.")
+
+
+class _Conversation:
+    """Follows one task. `seen`: the task as far as it is known."""
+
+    def __init__(
+        self, invocation: Invocation, card: pb.AgentCard, extensions: Sequence[str], take: Take | None
+    ) -> None:
+        self.seen = SeenTask()
+        self._invocation, self._card, self._take_shown = invocation, card, take or self._show
+        self._call = connection.call_context(card, extensions, invocation.headers)
+        self._updates = 0
+        self._stale = False
+
+    async def run(self, http: httpx.AsyncClient, talk: Callable[[Client], Awaitable[None]]) -> SeenTask:
+        try:
+            async with connection.client(http, self._card) as client:
+                await talk(client)
+        except asyncio.CancelledError:
+            if not self.seen.task_id:
+                raise Interrupted("Interrupted before the server named a task") from None
+            raise Interrupted(f"Interrupted; the task goes on{self.seen.where}", *self._next()) from None
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            if not self.seen.task_id:
+                raise
+            reason = connection.explain(error, self._invocation.url) + self.seen.where
+            raise ClientError(reason, *(self._next() if isinstance(error, ConnectionLost) else ())) from error
+        return self.seen
+
+    def _next(self) -> tuple[str, str]:
+        line, task = self._invocation.line, self.seen.task_id
+        return (f"Watch it: {line('watch', task)}", f"Cancel it: {line('cancel', task)}")
+
+    async def send(self, client: Client, message: pb.Message) -> None:
+        # A stream that answers a question may begin with the task as it was: still asking.
+        self._stale = self._card.capabilities.streaming and bool(message.task_id)
+        try:
+            await self._read(client.send_message(pb.SendMessageRequest(message=message), context=self._call))
+        except (A2AClientError, InternalError) as error:
+            if not (self.seen.task_id and connection.lost(error)):
+                raise
+        self._stale = False
+        await self._go_on(client)
+
+    async def watch(self, client: Client) -> None:
+        if not self._card.capabilities.streaming or not await self._subscribe(client):
+            await self._get(client)
+        await self._go_on(client)
+
+    async def _go_on(self, client: Client) -> None:
+        streaming = self._card.capabilities.streaming
+        tries = first = int(streaming)
+        while not self._over:
+            if not self.seen.task_id:
+                raise ClientError("The server's answer ended without a task and without a message")
+            if tries > _RETRIES:
+                raise ConnectionLost(self._invocation.url)
+            if tries:
+                self._say(f"Connection lost, trying again ({tries} of {_RETRIES})…")
+            await self._invocation.pause(2.0 ** (tries - 2) if tries else _POLL_SECONDS)
+            tries = first if await (self._subscribe if streaming else self._get)(client) else tries + 1
+
+    async def _subscribe(self, client: Client) -> bool:
+        """Whether anything new came."""
+        before = self._updates
+        try:
+            with _may_be_lost():
+                await self._read(client.subscribe(pb.SubscribeToTaskRequest(id=self.seen.task_id), context=self._call))
+        except (UnsupportedOperationError, MethodNotFoundError):
+            # The task is over by now, or this server cannot subscribe: ask for the task itself.
+            await self._get(client)
+        return self._updates > before
+
+    async def _get(self, client: Client) -> bool:
+        """Whether the server answered."""
+        with _may_be_lost():
+            task = await client.get_task(pb.GetTaskRequest(id=self.seen.task_id), context=self._call)
+            self._take(pb.StreamResponse(task=task))
+            return True
+        return False
+
+    async def _read(self, stream: AsyncIterator[pb.StreamResponse]) -> None:
+        async with aclosing(cast(AsyncGenerator[pb.StreamResponse], stream)) as responses:
+            async for response in responses:
+                self._take(response)
+                if self._over:
+                    return
+
+    @property
+    def _over(self) -> bool:
+        return self.seen.over and not self._stale
+
+    def _take(self, response: pb.StreamResponse) -> None:
+        before, self.seen = self.seen, fold(self.seen, response)
+        self._updates += not response.HasField("task")
+        self._stale = self._stale and response.task.status.state in PAUSED
+        if self.seen.context_id != before.context_id:
+            remember(self._invocation.url, self.seen.context_id)
+        if asked_again(before, self.seen, response):
+            self._say(BROKE_OFF)
+        if self._invocation.json:
+            json_line(self._invocation.out, MessageToDict(response))
+        self._take_shown(response, self.seen)
+
+    def _show(self, response: pb.StreamResponse, seen: SeenTask) -> None:
+        for event in () if self._invocation.json else events(response, seen):
+            self._invocation.screen.show(event)
+
+    def _say(self, text: str) -> None:
+        if not (self._invocation.json or self._invocation.quiet):
+            self._invocation.screen.show(StatusText(text))

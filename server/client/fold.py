@@ -114,6 +114,17 @@ def _with_turn(seen: SeenTask, turn: dict[str, Any] | None) -> SeenTask:
             return seen
 
 
+def contents(made: dict[str, pb.Artifact], response: pb.StreamResponse) -> None:
+    """Keep in `made`, by their ids, the artifacts as they are after one more response."""
+    for artifact in response.task.artifacts:
+        made[artifact.artifact_id] = artifact
+    change = response.artifact_update
+    if change.append and change.artifact.artifact_id in made:
+        made[change.artifact.artifact_id].parts.extend(change.artifact.parts)
+    elif response.HasField("artifact_update"):
+        made[change.artifact.artifact_id] = change.artifact
+
+
 def asked_again(before: SeenTask, after: SeenTask, response: pb.StreamResponse) -> bool:
     """Whether the response, which led from `before` to `after`, says that the model answers again after a break."""
     return before.broke_off and not after.broke_off and response.HasField("status_update")

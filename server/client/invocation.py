@@ -18,6 +18,7 @@ from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeaders
 from a2a_canvas.server.client.display import one_line
 from a2a_canvas.server.client.errors import ClientError
+from a2a_canvas.server.client.screen import Screen
 from a2a_canvas.server.wire import URL_VARIABLE
 
 Sleep = Callable[[float], Awaitable[object]]
@@ -37,6 +38,8 @@ class Invocation:
         program: how this program was called, as it is to be typed into a shell.
         json: print what the server says as it came.
         color: `auto`, `always` or `never`.
+        thinking: show the model's thinking in the status line.
+        quiet: print nothing but the result.
         out: for what was asked for. Python has no stream if the shell has closed it (`>&-`): then nobody reads it.
         err: for failures, and for statuses if `out` is no terminal.
         pause: waits that many seconds, between tries.
@@ -47,6 +50,8 @@ class Invocation:
     program: str = "a2a-canvas"
     json: bool = False
     color: str = "auto"
+    thinking: bool = False
+    quiet: bool = False
     out: TextIO = field(default_factory=lambda: sys.stdout or io.StringIO())
     err: TextIO = field(default_factory=lambda: sys.stderr or io.StringIO())
     pause: Sleep = asyncio.sleep
@@ -61,6 +66,11 @@ class Invocation:
         """`err`."""
         return _console(self.err, self.color)
 
+    @cached_property
+    def screen(self) -> Screen:
+        """What is seen of tasks."""
+        return Screen(self.console, self.messages, thinking=self.thinking)
+
     def line(self, *words: str) -> str:
         """A command for the same server, to be copied into a shell. `…` stands for what the user would say."""
         named = os.environ.get(URL_VARIABLE) or DEFAULT_URL
@@ -70,6 +80,7 @@ class Invocation:
 
     def fail(self, text: str, *advice: str) -> None:
         """One line on `err`, and below it a line for each thing that the user can do."""
+        self.screen.close()
         for line in (f"a2a-canvas: {text}", *advice):
             self.messages.print(one_line(line), soft_wrap=True)
 
@@ -113,3 +124,5 @@ async def carried_out(invocation: Invocation, command: Awaitable[int | None]) ->
     except Exception as error:
         invocation.fail(connection.explain(error, invocation.url))
         return 1
+    finally:
+        invocation.screen.close()

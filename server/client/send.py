@@ -1,83 +1,177 @@
-"""`a2a-canvas send`: one message to any A2A server, and everything that comes back, on the screen."""
+"""`a2a-canvas send`: one message to any A2A server, and everything that comes back."""
 
 from __future__ import annotations
 
-import asyncio
+import mimetypes
+import os
+import stat
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TextIO
 from uuid import uuid4
 
-import httpx
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotFoundError, UnsupportedOperationError
 
-from a2a_canvas.server.client.connection import ConnectionLost
-from a2a_canvas.server.client.display import FailureNotice, FinalReply, PlainLine, ScreenEvent, TaskFacts
-from a2a_canvas.server.client.exchange import Sleep, carry_out
-from a2a_canvas.server.client.fold import ENDED_BADLY, PAUSED, SeenTask, events
+from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.display import FinalReply, PlainLine, TaskFacts, one_line, size_of
+from a2a_canvas.server.client.errors import CannotBeDone, ClientError
+from a2a_canvas.server.client.exchange import check_outcome, converse
+from a2a_canvas.server.client.fold import ENDED_BADLY, PAUSED, SeenTask, contents, events
 from a2a_canvas.server.client.invocation import Invocation
-from a2a_canvas.server.client.operations import SendRequest
-from a2a_canvas.server.client.terminal import Terminal
+from a2a_canvas.server.client.state_file import last_context
+from a2a_canvas.server.client.terminal import exact
 from a2a_canvas.server.wire import TURN
 
+MAX_ATTACHED = 7 * 1024 * 1024
+"""Bytes of all attached files: as base64 they fit into a request of 10 MB."""
+MAX_IMAGE = 3_900_000
+"""Bytes of an image: models accept 5 MB of base64."""
+_IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
 
-async def send(request: SendRequest, out: TextIO, err: TextIO, *, pause: Sleep = asyncio.sleep) -> int:
-    """Send one message and print replies, artifacts and ids until the task ends or asks (`carry_out`).
 
-    Returns:
-        The exit code: 0 completed or asked, 1 failed, 130 interrupted. Nothing is raised.
+async def send(
+    invocation: Invocation,
+    words: tuple[str, ...],
+    context: str = "",
+    go_on: bool = False,
+    task: str = "",
+    attach: tuple[str, ...] = (),
+    output: str = "",
+) -> None:
+    """Send a message and show replies, artifacts and ids until the task ends or asks."""
+    if go_on and context:
+        raise CannotBeDone("Give -c or --context, not both")
+    if go_on and not (context := last_context(invocation.url)):
+        raise CannotBeDone(f"There is no last conversation with {invocation.url}: send without -c begins one")
+    message = message_of(typed_text(words, sys.stdin), context, task, attach)
+    await say(invocation, message, output)
+
+
+async def say(invocation: Invocation, message: pb.Message, output: str = "") -> SeenTask:
+    """Send a message, show what comes back, and write the artifact to a file if `output` names one."""
+    made: dict[str, pb.Artifact] = {}
+
+    def take(response: pb.StreamResponse, seen: SeenTask) -> None:
+        contents(made, response)
+        for event in () if invocation.quiet or invocation.json else events(response, seen):
+            invocation.screen.show(event)
+
+    async with connection.connected(invocation.url, invocation.headers) as (http, card):
+        try:
+            seen = await converse(invocation, http, card, message, (TURN,), take)
+        except (TaskNotFoundError, UnsupportedOperationError) as error:
+            if not message.task_id:
+                raise
+            advice = "Leave out --task; -c or --context goes on with the conversation."
+            raise ClientError(connection.explain(error, invocation.url), advice) from None
+    if not invocation.json:
+        _conclude(invocation, seen, made)
+    check_outcome(seen)
+    if output:
+        _write(invocation, Path(output), list(made.values()))
+    return seen
+
+
+def message_of(text: str, context: str = "", task: str = "", attach: Sequence[str] = ()) -> pb.Message:
+    """A message of the user's."""
+    parts = [pb.Part(text=text), *attachments(attach)]
+    return pb.Message(message_id=str(uuid4()), role=pb.ROLE_USER, parts=parts, context_id=context, task_id=task)
+
+
+def _conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact]) -> None:
+    if invocation.quiet:
+        result = [part_bytes(artifact) for artifact in made.values()] or [f"{seen.message}\n".encode()]
+        exact(invocation.out, b"".join(result) if seen.state not in ENDED_BADLY else b"")
+        return
+    show = invocation.screen.show
+    show(FinalReply("" if seen.state in ENDED_BADLY else seen.message))
+    show(TaskFacts(seen.context_id, seen.task_id, seen.artifacts))
+    if seen.state in PAUSED:
+        show(PlainLine(f"Answer with: {invocation.line('send', '--task', seen.task_id, '…')}"))
+
+
+def _write(invocation: Invocation, output: Path, made: Sequence[pb.Artifact]) -> None:
+    names = {artifact.artifact_id: Path(artifact.name).name or artifact.artifact_id for artifact in made}
+    if not made:
+        raise ClientError(f"The task made no artifact: there is nothing to write to {output}")
+    if len(made) > 1 and not output.is_dir():
+        raise ClientError(f"The task made {', '.join(names.values())}: give -o a folder, such as -o .")
+    for artifact in made:
+        file = output / names[artifact.artifact_id] if output.is_dir() else output
+        try:
+            file.write_bytes(part_bytes(artifact))
+        except OSError as error:
+            raise ClientError(f"{file} cannot be written: {error.strerror}") from None
+        if not (invocation.quiet or invocation.json):
+            invocation.screen.show(PlainLine(f"Wrote {file} ({size_of(file.stat().st_size)})"))
+
+
+def part_bytes(artifact: pb.Artifact) -> bytes:
+    """The content of an artifact: its text and its files, one after the other."""
+    return b"".join(part.raw if part.HasField("raw") else part.text.encode() for part in artifact.parts)
+
+
+# ------------------------------------------------------------------------ what is typed
+
+
+def typed_text(words: Sequence[str], stdin: TextIO | None) -> str:
+    """What was typed, and below it what was piped; `-` stands for the standard input.
+
+    Raises:
+        CannotBeDone: there is nothing, or what is piped is no text.
     """
-    return await carry_out(_Send(request), out, err, pause=pause)
+    piped = stdin is not None and (list(words) == ["-"] or _is_piped(stdin))
+    said = "" if list(words) == ["-"] else " ".join(words)
+    try:
+        read = stdin.buffer.read().decode().strip() if stdin is not None and piped else ""
+    except UnicodeDecodeError as error:
+        raise CannotBeDone(f"The standard input is not text in UTF-8: byte {error.start + 1} is wrong") from None
+    text = "\n\n".join(filter(None, (said, read)))
+    if not text.strip():
+        raise CannotBeDone("There is nothing to send: type what you want, or pipe it, or use chat")
+    return text
 
 
-async def send_words(invocation: Invocation, words: tuple[str, ...], context: str, task: str, thinking: bool) -> int:
-    """Send what was typed."""
-    request = SendRequest(
-        *(" ".join(words), invocation.url, context, task, invocation.json, invocation.program, thinking),
-        invocation.headers,
-    )
-    return await send(request, invocation.out, invocation.err)
+def _is_piped(stdin: TextIO) -> bool:
+    try:
+        mode = os.fstat(stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    # Not a terminal, nor /dev/null, nor a socket, of which a service that started us may never send the end.
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
-class _Send:
-    extensions: Sequence[str] = (TURN,)
+def attachments(files: Sequence[str]) -> list[pb.Part]:
+    """Files as parts of a message.
 
-    def __init__(self, request: SendRequest) -> None:
-        self.url, self.headers = request.url, request.headers
-        self.json, self.thinking = request.json, request.thinking
-        self._request = request
+    Raises:
+        CannotBeDone: one cannot be read, is of no kind that a model reads, or they are too large.
+    """
+    parts = [_attachment(Path(file)) for file in files]
+    if (size := sum(len(part.raw) for part in parts)) > MAX_ATTACHED:
+        raise CannotBeDone(f"The attached files have {size_of(size)}, at most {size_of(MAX_ATTACHED)} can be sent")
+    return parts
 
-    async def message(self, http: httpx.AsyncClient, card: pb.AgentCard) -> pb.Message:
-        return pb.Message(
-            message_id=str(uuid4()),
-            role=pb.ROLE_USER,
-            parts=[pb.Part(text=self._request.text)],
-            context_id=self._request.context,
-            task_id=self._request.task,
-        )
 
-    def show(self, response: pb.StreamResponse, seen: SeenTask, terminal: Terminal) -> None:
-        for event in events(response, seen):
-            terminal.show(event)
+def _attachment(file: Path) -> pb.Part:
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise CannotBeDone(f"{file} cannot be attached: {error.strerror}") from None
+    suffix = file.suffix.lower()
+    if suffix in _IMAGES and len(content) > MAX_IMAGE:
+        raise CannotBeDone(f"{file} has {size_of(len(content))}, an image may have {size_of(MAX_IMAGE)}")
+    media_type = _IMAGES.get(suffix) or ("application/pdf" if suffix == ".pdf" else _text_type(file, content))
+    return pb.Part(raw=content, filename=file.name, media_type=media_type)
 
-    def closing(self, seen: SeenTask) -> list[ScreenEvent]:
-        asks = seen.state in PAUSED
-        return [
-            FinalReply("" if seen.state in ENDED_BADLY else seen.message),
-            TaskFacts(seen.context_id, seen.task_id, seen.artifacts),
-            *([PlainLine(self._request.how_to_answer(seen.task_id))] if asks else []),
-        ]
 
-    def interrupted(self, seen: SeenTask) -> FailureNotice:
-        context = f" (context {seen.context_id})" if seen.context_id else ""
-        advice = self._request.how_to_continue(seen.task_id, seen.context_id)
-        return FailureNotice(f"Interrupted; the task goes on: {seen.task_id}{context}", advice)
-
-    def advice(self, error: Exception, seen: SeenTask) -> tuple[str, ...]:
-        match error:
-            case ConnectionLost():
-                return self._request.how_to_continue(seen.task_id, seen.context_id)
-            case TaskNotFoundError() | UnsupportedOperationError() if self._request.task and not seen.task_id:
-                return (self._request.instead_of_task(),)
-            case _:
-                return ()
+def _text_type(file: Path, content: bytes) -> str:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        kinds = "an image (PNG, JPEG, GIF, WebP), nor a PDF, nor text in UTF-8"
+        raise CannotBeDone(f"{one_line(str(file))} cannot be attached: it is neither {kinds}") from None
+    guessed = mimetypes.guess_type(file.name)[0] or ""
+    return guessed if guessed.startswith("text/") or guessed == "application/json" else "text/plain"

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from a2a_canvas.server.cli import COMMANDS, main, program
-from a2a_canvas.server.client.operations import SendRequest
 from a2a_canvas.server.settings import PREFIX
 from tests.command_line import commands, parsed
 from tests.free_port import free_port
@@ -235,20 +234,7 @@ def test_a_standard_output_that_is_closed_is_no_reason_to_fail(
 ) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     assert main([*command, "--url", "nowhere"]) == 1
-    assert capsys.readouterr().err == "nowhere is not an http:// or https:// address\n"
-
-
-def test_send_is_told_everything_that_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = []
-
-    async def send(options: SendRequest, *streams: object) -> int:
-        chosen.append(options)
-        return 1
-
-    monkeypatch.setattr("a2a_canvas.server.client.send.send", send)
-    monkeypatch.setattr("sys.argv", [".venv/bin/a2a-canvas"])
-    assert main(["send", "hello", "--url", "http://h", "--context", "c", "--task", "t", "--json"]) == 1
-    assert chosen == [SendRequest("hello", "http://h", "c", "t", True, ".venv/bin/a2a-canvas")]
+    assert capsys.readouterr().err == "a2a-canvas: nowhere is not an http:// or https:// address\n"
 
 
 @pytest.mark.process

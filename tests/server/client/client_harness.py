@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from typing import Any
 
 import uvicorn
@@ -19,6 +20,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
+
+from a2a_canvas.server.cli import main
 
 BREAK = object()
 """In an answer: the connection breaks."""
@@ -46,6 +49,19 @@ class Result:
     code: int
     out: str
     err: str
+
+
+async def typed(*arguments: str, stdin: str | bytes = "") -> Result:
+    """What a command prints that is typed, in a thread; its outputs are no terminals."""
+    out, err = StringIO(), StringIO()
+    given = TextIOWrapper(BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode()))
+    before, sys.stdin = sys.stdin, given
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            code = await asyncio.to_thread(main, arguments)
+    finally:
+        sys.stdin = before
+    return Result(code, out.getvalue(), err.getvalue())
 
 
 @asynccontextmanager

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from io import StringIO
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -16,48 +15,33 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.client.address import RequestHeader, RequestHeaders
-from a2a_canvas.server.client.artifacts import artifacts, diff, show, versions
-from a2a_canvas.server.client.edit import operate
-from a2a_canvas.server.client.operations import (
-    REDO,
-    UNDO,
-    ArtifactTarget,
-    EditRequest,
-    LineRange,
-    SendRequest,
-    put,
-    restore,
-)
-from a2a_canvas.server.client.send import send
+from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.wire import CANVAS
-from tests.server.client.client_harness import Result, Script, card, card_route, serving, update
+from tests.server.client.client_harness import Result, Script, card, card_route, serving, typed, update
 
 TOKEN = RequestHeader("Authorization", "Bearer s3cr3t", "--token …")
 KEY = RequestHeader("X-Api-Key", "k3y", "--header 'X-Api-Key: …'")
 FROM_ENVIRONMENT = RequestHeader("Authorization", "Bearer s3cr3t")
 SECRETS = ("s3cr3t", "k3y")
 
-Command = Callable[[SendRequest, ArtifactTarget, StringIO, StringIO], Awaitable[int]]
-
-COMMANDS: dict[str, Command] = {
-    "send": lambda request, _, *streams: send(request, *streams),
-    "edit": lambda _, target, *streams: operate(target, EditRequest("shorter", LineRange(1, 1)), *streams),
-    "undo": lambda _, target, *streams: operate(target, UNDO, *streams),
-    "redo": lambda _, target, *streams: operate(target, REDO, *streams),
-    "restore": lambda _, target, *streams: operate(target, restore(1), *streams),
-    "put": lambda _, target, *streams: operate(target, put("new", None), *streams),
-    "artifacts": lambda _, target, *streams: artifacts(target, *streams),
-    "show": lambda _, target, *streams: show(target, None, *streams),
-    "versions": lambda _, target, *streams: versions(target, *streams),
-    "diff": lambda _, target, *streams: diff(target, None, None, *streams),
+COMMANDS = {
+    "send": ["go"],
+    "edit": ["doc", "shorter", "--lines", "1"],
+    "undo": ["doc"],
+    "redo": ["doc"],
+    "restore": ["doc", "1"],
+    "put": ["doc", "-"],
+    "artifacts": [],
+    "show": ["doc"],
+    "versions": ["doc"],
+    "diff": ["doc"],
 }
 
 
-async def run(name: str, url: str, *headers: RequestHeader, **more: Any) -> Result:
-    out, err = StringIO(), StringIO()
-    target = ArtifactTarget("c", "doc", url, headers=headers)
-    code = await COMMANDS[name](SendRequest("go", url, headers=headers, **more), target, out, err)
-    return Result(code, out.getvalue(), err.getvalue())
+async def run(name: str, url: str, *headers: RequestHeader, task: str = "") -> Result:
+    options = [word for header in headers for word in ("--header", f"{header.name}: {header.value}")]
+    more = ["--task", task] if task and name == "send" else []
+    return await typed(name, *COMMANDS[name], "--context", "c", "--url", url, *options, *more, stdin="new")
 
 
 class Guarded:
@@ -101,7 +85,7 @@ async def test_a_server_that_wants_credentials_is_told_with_the_way_to_send_them
     async with serving(guarded(TOKEN, KEY)) as url:
         got = await run(name, url, KEY)
     line = f"No agent card at {url}: HTTP 401 (credentials are sent with --token or --header)\n"
-    assert got == Result(1, "", line)
+    assert (got.code, got.out, got.err.removeprefix("a2a-canvas: ")) == (1, "", line)
 
 
 async def test_the_headers_go_over_grpc_too() -> None:
@@ -135,17 +119,12 @@ async def test_no_failure_shows_a_secret(name: str) -> None:
 
 
 def test_a_secret_is_in_no_representation() -> None:
-    for request in (SendRequest("go", headers=(TOKEN, KEY)), ArtifactTarget("c", headers=(TOKEN, KEY))):
-        assert not any(secret in repr(request) for secret in SECRETS)
+    assert not any(secret in repr(Invocation(headers=(TOKEN, KEY))) for secret in SECRETS)
 
 
-async def test_a_suggested_command_names_the_headers_that_were_typed_without_their_values() -> None:
+def test_a_suggested_command_names_the_headers_that_were_typed_without_their_values() -> None:
     for headers, options in (((TOKEN, KEY), " --token … --header 'X-Api-Key: …'"), ((FROM_ENVIRONMENT,), "")):
-        async with serving(Script([[update("INPUT_REQUIRED", "Which?")]]).app) as url:
-            got = await run("send", url, *headers)
-        assert got.out.endswith(f'Answer with: a2a-canvas send --task t1 --url {url}{options} "…"\n')
-    look = ArtifactTarget("c", "doc", headers=(KEY,)).how_to_look()
-    assert look == "See what became of it: a2a-canvas versions doc --context c --header 'X-Api-Key: …'"
+        assert Invocation(headers=headers).line("watch", "a b") == f"a2a-canvas watch 'a b'{options}"
 
 
 # ----------------------------------------------------------------------- the address
@@ -163,4 +142,4 @@ async def test_a_card_of_another_name_is_read_where_it_is() -> None:
     content = Route("/.well-known/agent.json", lambda _: JSONResponse(card("http://127.0.0.1:1", "PIGEON")))
     async with serving(lambda _: Starlette(routes=[content])) as url:
         got = await run("send", f"{url}/.well-known/agent.json")
-    assert got.err == "The agent offers no transport that is spoken here (its card lists: PIGEON)\n"
+    assert got.err == "a2a-canvas: The agent offers no transport that is spoken here (its card lists: PIGEON)\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 from a2a.helpers import new_task_from_user_message, new_text_message
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
@@ -27,7 +28,7 @@ from starlette.types import ASGIApp
 
 from a2a_canvas.server.client.display import ArtifactParts, DataLabel, FileLabel, ReplyText, ScreenEvent, StatusText
 from a2a_canvas.server.client.fold import SeenTask, events, fold
-from a2a_canvas.server.client.operations import SendRequest
+from a2a_canvas.server.client.invocation import Invocation, carried_out
 from a2a_canvas.server.client.send import send
 from a2a_canvas.server.wire import TURN
 from tests.property_examples import examples
@@ -49,14 +50,16 @@ REPORT = "── report.md ─────────────────�
 RULE = "─" * 40 + "\n"
 
 
-async def run(url: str, text: str = "go", **options: Any) -> Result:
-    out, err, waited = StringIO(), StringIO(), []
-
-    async def pause(seconds: float) -> None:
-        waited.append(seconds)
-
-    code = await send(SendRequest(text, url, **options), out, err, pause=pause)
+async def run(url: str, text: str = "go", out: StringIO | None = None, **options: Any) -> Result:
+    """Without waiting between tries."""
+    out, err = out or StringIO(), StringIO()
+    how = {name: options.pop(name) for name in ("json", "program", "quiet") if name in options}
+    invocation = Invocation(url, out=out, err=err, pause=no_pause, **how)
+    code = await carried_out(invocation, send(invocation, (text,), **options))
     return Result(code, out.getvalue(), err.getvalue())
+
+
+async def no_pause(seconds: float) -> None: ...
 
 
 # ------------------------------------------------------------ the SDK's own server
@@ -147,14 +150,6 @@ async def test_statuses_are_lines_on_err_when_out_is_no_terminal() -> None:
         assert (await run(url)).err == "Working…\n"
 
 
-async def test_on_a_terminal_statuses_overwrite_each_other() -> None:
-    out = Screen(tty=True)
-    async with serving(sdk_app(jsonrpc)) as url:
-        assert await send(SendRequest("go", url), out, StringIO()) == 0
-    working, wipe = "\x1b[2mWorking…\x1b[0m", "\r\x1b[K"
-    assert out.getvalue().startswith(f"{working}{wipe}{REPORT}# T\n{working}{wipe}one ")
-
-
 async def test_grpc_is_spoken_when_the_card_has_nothing_else() -> None:
     server = grpc.aio.server()
     port = server.add_insecure_port("127.0.0.1:0")
@@ -187,7 +182,7 @@ async def test_a_question_is_printed_with_the_way_to_answer_and_the_answer_goes_
             answered = await run(url, "red", task=task)
         assert asked.code == 0
         assert asked.out.startswith("Which colour?\ncontext   ")
-        assert answer == f'Answer with: a2a-canvas send --task {task} --url {url} "…"'
+        assert answer == f"Answer with: a2a-canvas send --task {task} … --url {url}"
         assert answered.code == 0
         assert "Wrote it: red.\n" in answered.out
         assert f"task      {task}\n" in answered.out
@@ -196,8 +191,8 @@ async def test_a_question_is_printed_with_the_way_to_answer_and_the_answer_goes_
 async def test_a_task_that_ends_badly_is_a_line_on_err_and_exit_1() -> None:
     async with serving(sdk_app(jsonrpc)) as url:
         failed, rejected = await run(url, "fail"), await run(url, "reject")
-    assert (failed.code, failed.err) == (1, "Working…\nTask failed: The model is away\n")
-    assert (rejected.code, rejected.err) == (1, "Working…\nTask rejected.\n")
+    assert (failed.code, failed.err) == (1, "Working…\na2a-canvas: Task failed: The model is away\n")
+    assert (rejected.code, rejected.err) == (1, "Working…\na2a-canvas: Task rejected.\n")
     assert failed.out.startswith("context   ")
 
 
@@ -209,7 +204,7 @@ async def test_json_is_one_line_per_event_and_nothing_else() -> None:
     assert (done.code, done.err) == (0, "")
     last = json.loads(asked.out.splitlines()[-1])
     assert last["statusUpdate"]["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
-    assert (asked.code, failed.code, failed.err) == (0, 1, "Task failed: The model is away\n")
+    assert (asked.code, failed.code, failed.err) == (0, 1, "a2a-canvas: Task failed: The model is away\n")
 
 
 async def test_an_unknown_task_is_refused_with_the_way_to_go_on() -> None:
@@ -217,24 +212,23 @@ async def test_an_unknown_task_is_refused_with_the_way_to_go_on() -> None:
         got = await run(url, task="none")
     assert (got.code, got.out) == (1, "")
     refused, advice = got.err.splitlines()
-    assert refused.startswith("The server refused: ")
-    assert advice.startswith("Leave out --task. ")
+    assert refused.startswith("a2a-canvas: The server refused: ")
+    assert advice.startswith("Leave out --task; ")
 
 
-async def test_an_interrupt_says_that_the_task_goes_on() -> None:
-    out, err = Screen("Hanging…", tty=True), StringIO()
+async def test_an_interrupt_offers_to_watch_the_task_or_to_cancel_it() -> None:
+    err = Screen("Hanging…")
     async with serving(sdk_app(jsonrpc)) as url:
-        options = SendRequest("hang", url, context="c1", program=".venv/bin/a2a-canvas")
-        sending = asyncio.create_task(send(options, out, err))
-        await out.written.wait()
+        invocation = Invocation(url, program=".venv/bin/a2a-canvas", out=StringIO(), err=err)
+        sending = asyncio.create_task(carried_out(invocation, send(invocation, ("hang",), context="c1")))
+        await err.written.wait()
         sending.cancel()
         assert await sending == 130
-    interrupted, add, go_on = err.getvalue().splitlines()
-    task_id = interrupted.removeprefix("Interrupted; the task goes on: ").removesuffix(" (context c1)")
-    assert interrupted == f"Interrupted; the task goes on: {task_id} (context c1)"
-    assert add == f'Add to the task: .venv/bin/a2a-canvas send --task {task_id} --url {url} "…"'
-    assert go_on == f'Go on with the conversation: .venv/bin/a2a-canvas send --context c1 --url {url} "…"'
-    assert out.getvalue().endswith("\r\x1b[K")
+    *_, interrupted, watch, cancel = err.getvalue().splitlines()
+    assert interrupted.startswith("a2a-canvas: Interrupted; the task goes on (task ")
+    task = interrupted.split()[-3].rstrip(",")
+    assert watch == f"Watch it: .venv/bin/a2a-canvas watch {task} --url {url}"
+    assert cancel == f"Cancel it: .venv/bin/a2a-canvas cancel {task} --url {url}"
 
 
 # --------------------------------------------------------- a server by the test's hand
@@ -366,7 +360,7 @@ async def test_an_answer_that_broke_off_and_is_not_asked_for_again_is_a_failure_
     broken = [turn("message_start", round=1), turn("llm_call_completed", round=1, stop_reason="error")]
     async with serving(Script([[task(), *broken, update("FAILED", "The key is wrong.")]], TURN).app) as url:
         got = await run(url)
-    assert (got.code, got.err) == (1, "Task failed: The key is wrong.\n")
+    assert (got.code, got.err) == (1, "a2a-canvas: Task failed: The key is wrong.\n")
 
 
 async def test_a_stream_that_broke_with_the_answer_does_not_say_that_it_is_asked_again() -> None:
@@ -383,7 +377,7 @@ async def test_a_server_that_forgot_the_task_is_told_as_such() -> None:
     for script in (Script([[task(), BREAK], unknown]), Script([asked, unknown], streaming=False)):
         async with serving(script.app) as url:
             got = await run(url)
-        forgotten = "The server no longer knows the task; it may have been restarted (task t1, context c1)"
+        forgotten = "a2a-canvas: The server no longer knows the task; it may have been restarted (task t1, context c1)"
         assert (got.code, got.err.splitlines()[-1]) == (1, forgotten)
 
 
@@ -392,16 +386,15 @@ async def test_a_task_that_takes_no_message_is_answered_with_the_way_to_go_on() 
     for context in ("", "c 1"):
         async with serving(Script([over]).app) as url:
             got = await run(url, task="t1", context=context)
-        shown = "'c 1'" if context else "CONTEXT"
         assert got.err.splitlines() == [
-            "The server refused: Task 't1' is completed.",
-            f"Leave out --task. Use --context {shown} to go on with the conversation.",
+            "a2a-canvas: The server refused: Task 't1' is completed.",
+            "Leave out --task; -c or --context goes on with the conversation.",
         ]
 
 
 async def test_without_a_task_given_a_refusal_is_one_line() -> None:
     async with serving(Script([{"error": {"code": -32004, "message": "No."}}]).app) as url:
-        assert (await run(url)).err == "The server refused: No.\n"
+        assert (await run(url)).err == "a2a-canvas: The server refused: No.\n"
 
 
 async def test_a_broken_stream_is_taken_up_again_where_it_broke() -> None:
@@ -436,7 +429,10 @@ async def test_an_error_that_will_not_pass_is_the_servers_last_word() -> None:
     lasting = {"error": {"code": -32603, "message": "Internal error"}}
     async with serving(Script([[task(), BREAK], lasting]).app) as url:
         got = await run(url)
-    assert (got.code, got.err.splitlines()[-1]) == (1, "The server refused: Internal error (task t1, context c1)")
+    assert (got.code, got.err.splitlines()[-1]) == (
+        1,
+        "a2a-canvas: The server refused: Internal error (task t1, context c1)",
+    )
 
 
 async def test_a_stream_that_keeps_breaking_is_given_up_with_the_task_id() -> None:
@@ -446,9 +442,9 @@ async def test_a_stream_that_keeps_breaking_is_given_up_with_the_task_id() -> No
     assert got.code == 1
     assert got.err.splitlines() == [
         *(f"Connection lost, trying again ({n} of 6)…" for n in range(1, 7)),
-        f"The connection to {url} was lost; the task may go on there (task t1, context c1)",
-        f'Add to the task: a2a-canvas send --task t1 --url {url} "…"',
-        f'Go on with the conversation: a2a-canvas send --context c1 --url {url} "…"',
+        f"a2a-canvas: The connection to {url} was lost; the task may go on there (task t1, context c1)",
+        f"Watch it: a2a-canvas watch t1 --url {url}",
+        f"Cancel it: a2a-canvas cancel t1 --url {url}",
     ]
 
 
@@ -474,7 +470,7 @@ async def test_a_connection_lost_before_there_is_a_task_is_not_tried_again() -> 
     async with serving(script.app) as url:
         got = await run(url)
     assert (got.code, got.out, len(script.calls)) == (1, "", 1)
-    assert got.err.startswith(f"The connection to {url} was lost: ")
+    assert got.err.startswith(f"a2a-canvas: The connection to {url} was lost: ")
     assert got.err.count("\n") == 1
 
 
@@ -510,33 +506,33 @@ async def test_a_stream_that_answers_a_question_may_begin_with_the_question() ->
 async def test_a_task_that_needs_authentication_is_exit_1() -> None:
     async with serving(Script([[update("AUTH_REQUIRED", "Log in")]]).app) as url:
         got = await run(url)
-    assert (got.code, got.err) == (1, "Task needs authentication: Log in\n")
+    assert (got.code, got.err) == (1, "a2a-canvas: Task needs authentication: Log in\n")
 
 
 async def test_a_task_id_that_is_a_shell_command_comes_quoted() -> None:
     event = pb.TaskStatusUpdateEvent(task_id="x; rm -rf ~", status=status("INPUT_REQUIRED", "Which?"))
     async with serving(Script([[pb.StreamResponse(status_update=event)]]).app) as url:
         got = await run(url)
-    assert got.out.endswith(f"""Answer with: a2a-canvas send --task 'x; rm -rf ~' --url {url} "…"\n""")
+    assert got.out.endswith(f"""Answer with: a2a-canvas send --task 'x; rm -rf ~' … --url {url}\n""")
 
 
 async def test_the_way_to_answer_is_named_as_the_program_was_called() -> None:
     for program in ("a2a-canvas", ".venv/bin/a2a-canvas", "python -m a2a_canvas"):
         async with serving(Script([[task("INPUT_REQUIRED", "Which?")]]).app) as url:
             got = await run(url, program=program)
-        assert got.out.endswith(f'Answer with: {program} send --task t1 --url {url} "…"\n')
+        assert got.out.endswith(f"Answer with: {program} send --task t1 … --url {url}\n")
 
 
 async def test_escape_sequences_of_a_server_do_not_reach_the_screen() -> None:
     spoken = [written("\x1b[2Jtext\x9b1m\n"), update("FAILED", "\x1b]0;title\x07no")]
     async with serving(Script([spoken]).app) as url:
-        plain, lines = await run(url), StringIO()
+        plain = await run(url)
     assert "\x1b" not in plain.out + plain.err
     assert "\x9b" not in plain.out
     async with serving(Script([spoken]).app) as url:
-        await send(SendRequest("go", url, json=True), lines, StringIO())
-    assert "\x1b" not in lines.getvalue()
-    assert "\x9b" not in lines.getvalue()
+        lines = await run(url, json=True)
+    assert "\x1b" not in lines.out
+    assert "\x9b" not in lines.out
 
 
 async def test_a_reader_that_goes_away_ends_it_quietly() -> None:
@@ -544,10 +540,9 @@ async def test_a_reader_that_goes_away_ends_it_quietly() -> None:
         def write(self, _: str) -> int:
             raise BrokenPipeError
 
-    err = StringIO()
     async with serving(sdk_app(jsonrpc)) as url:
-        assert await send(SendRequest("go", url), Gone(), err) == 1
-    assert err.getvalue() == "Working…\n"
+        with pytest.raises(BrokenPipeError):  # which `main` answers with exit code 1
+            await run(url, out=Gone())
 
 
 async def test_output_that_cannot_be_written_is_not_blamed_on_the_server() -> None:
@@ -555,10 +550,10 @@ async def test_output_that_cannot_be_written_is_not_blamed_on_the_server() -> No
         def write(self, _: str) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    err = StringIO()
     async with serving(sdk_app(jsonrpc)) as url:
-        assert await send(SendRequest("go", url, json=True), Full(), err) == 1
-    assert err.getvalue().startswith("The output cannot be written: No space left on device (task ")
+        got = await run(url, out=Full(), json=True)
+    assert got.code == 1
+    assert got.err.startswith("a2a-canvas: The output cannot be written: No space left on device (task ")
 
 
 # ------------------------------------------------------------------ no such server
@@ -566,7 +561,7 @@ async def test_output_that_cannot_be_written_is_not_blamed_on_the_server() -> No
 
 async def test_without_a_server_there_is_one_line() -> None:
     url = unused_url()
-    assert await run(url) == Result(1, "", f"No A2A server answers at {url}\n")
+    assert await run(url) == Result(1, "", f"a2a-canvas: No A2A server answers at {url}\n")
 
 
 async def test_what_is_no_address_is_one_line() -> None:
@@ -593,14 +588,14 @@ async def test_a_server_without_a_card_or_with_a_wrong_one_is_one_line() -> None
         async with serving(lambda _, route=route: Starlette(routes=[route])) as url:  # type: ignore[misc]
             got = await run(url)
         assert (got.code, got.out, got.err.count("\n")) == (1, "", 1)
-        assert got.err.startswith(line.replace("URL", url))
+        assert got.err.startswith("a2a-canvas: " + line.replace("URL", url))
 
 
 async def test_a_card_that_leads_nowhere_is_one_line() -> None:
     nowhere = unused_url()
     async with serving(lambda _: Starlette(routes=[card_route(card(nowhere))])) as url:
         got = await run(url)
-    assert (got.code, got.err) == (1, f"The agent's card leads to {nowhere}, where no server answers\n")
+    assert (got.code, got.err) == (1, f"a2a-canvas: The agent's card leads to {nowhere}, where no server answers\n")
 
 
 async def test_answers_that_are_no_a2a_are_one_line() -> None:
@@ -618,7 +613,7 @@ async def test_answers_that_are_no_a2a_are_one_line() -> None:
         async with serving(Script([answer]).app) as url:
             got = await run(url)
         assert (got.code, got.out, got.err.count("\n")) == (1, "", 1)
-        assert got.err.startswith(line)
+        assert got.err.startswith("a2a-canvas: " + line)
 
 
 # -------------------------------------------------------------------- pure pieces

@@ -1,0 +1,42 @@
+"""The last conversation with each server, remembered between commands in the user's state directory.
+
+Rule: a missing, broken or read-only file is no reason for a command to fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def last_context(url: str) -> str:
+    """The conversation that the newest message to a server belonged to; empty if none is known."""
+    return _read().get(url, "")
+
+
+def remember(url: str, context_id: str) -> None:
+    """Remember the conversation of a message."""
+    known = _read()
+    if context_id and known.get(url) != context_id:
+        with suppress(OSError):
+            _file().parent.mkdir(parents=True, exist_ok=True)
+            _file().write_text(json.dumps({**known, url: context_id}))
+
+
+def state_file(name: str) -> Path:
+    """A file in the user's state directory, as the XDG specification has it."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "a2a-canvas" / name
+
+
+def _file() -> Path:
+    return state_file("contexts.json")
+
+
+def _read() -> dict[str, str]:
+    with suppress(OSError, ValueError, RuntimeError):
+        known = json.loads(_file().read_text())
+        if isinstance(known, dict):
+            return {str(url): context for url, context in known.items() if isinstance(context, str)}
+    return {}
