@@ -22,9 +22,7 @@ from uuid import uuid4
 
 import click
 import httpx
-from a2a.client import A2AClientError, AgentCardResolutionError, Client, ClientCallContext
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import A2AError, UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -34,23 +32,25 @@ from rich.text import Text
 
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.errors import ClientError
+from a2a_canvas.server.client.exchange import watch_task
 from a2a_canvas.server.client.fold import SeenTask, fold
+from a2a_canvas.server.client.invocation import INTERRUPTED, Invocation
 from a2a_canvas.server.command_form import CommandForm
 from a2a_canvas.server.wire import CANVAS
 
-INTERRUPTED: Final = 130
 PATIENCE: Final = 60.0
 """Seconds that a step may take at normal speed, and a start at any."""
 CONTEXT, ARTIFACT = "demo", "guide"
-REQUEST = "Write a short guide to tide pools"
+REQUEST, EDITED, LAST = "Write a short guide to tide pools", "forgets twice", "ceilings"
+"""What is asked for; words of the edit, and of the end, as demo.yaml has them."""
 ROWS: Final = 19
 """Lines of a watcher's window, with its frame."""
 
 NEXT = """\
 What to do next:
-  a2a-canvas serve                                   your own server, with the page of the README open
+  a2a-canvas serve                                      start your own server
   a2a-canvas send "write an outline about tide pools"   in a second terminal
-  ANTHROPIC_API_KEY=... a2a-canvas serve             the same with Claude instead of a script"""
+  ANTHROPIC_API_KEY=... a2a-canvas serve                with Claude as the model"""
 
 
 def command_forms() -> dict[str, CommandForm]:
@@ -92,6 +92,7 @@ class Watcher:
 
     def take(self, response: pb.StreamResponse) -> None:
         """Fold one response, with canvas:v1, of any task that changes the document."""
+        self.lost = False
         match response.WhichOneof("payload"):
             case "task":
                 self._take_snapshot(response.task)
@@ -129,7 +130,7 @@ class Watcher:
         """The document; what is being written takes the place of its passage."""
         shown = Text(self.text)
         for passage, written in self.edits.values():
-            before, found, after = shown.plain.partition(passage)
+            before, found, _ = shown.plain.partition(passage)
             if found and written:
                 shown = shown[: len(before)] + Text(written, "bold green") + shown[len(before) + len(found) :]
         state = "connection lost, tries again" if self.lost else f"version {self.version}" if self.version else ""
@@ -140,6 +141,10 @@ class Watcher:
 def _canvas(metadata: Any) -> dict[str, Any]:
     """What canvas:v1 adds."""
     return cast("dict[str, Any]", MessageToDict(metadata).get(CANVAS, {}))
+
+
+def _last_line(log: Path) -> str:
+    return f"it said: {(log.read_text().splitlines() or ['nothing'])[-1]}"
 
 
 # -------------------------------------------------------------------------- the demo
@@ -155,52 +160,53 @@ class Demo:
     def __init__(self, console: Console, speed: float) -> None:
         self._console, self._speed = console, speed
         self._left, self._right = Watcher("one client"), Watcher("another client")
-        self._said = Text()
-        self._following: set[asyncio.Task[None]] = set()
+        self._said = Text("A server starts, on a new SQLite file…", "bold")
+        self._following: list[asyncio.Task[None]] = []
+        self._answering = asyncio.Event()
         self._url = ""
 
     async def play(self) -> None:
         """Raises `ClientError` if a server does not do what it should."""
         with ExitStack() as stack:
             place = Path(stack.enter_context(TemporaryDirectory(prefix="a2a-canvas-demo-")))
+            os.environ["XDG_STATE_HOME"] = str(place)  # the client remembers nothing of it
             stack.enter_context(self._screen())
             try:
                 await self._steps(place)
             finally:
                 for following in self._following:
                     following.cancel()
-        self._console.print(f"\n{NEXT}")
+                await asyncio.gather(*self._following, return_exceptions=True)
+        self._console.print(f"\n{NEXT}", soft_wrap=True)
 
     async def _steps(self, place: Path) -> None:
         left, right = both = self._left, self._right
         async with self._server(place) as process:
-            await self._say("A server has started, on a new SQLite file. One client asks for a guide to tide pools.")
+            await self._say("A server runs, on a new SQLite file. One client asks for a guide to tide pools.")
             guide = await self._send(REQUEST)
-            self._follow(left, guide)
+            self._follow(guide, left)
             await self._until(lambda: len(left.text) > 60)
-            self._follow(right, guide)
+            self._follow(guide, right)
             await self._say("Another client joins late, and sees the same document grow.")
-            await self._until(lambda: all(each.edits for each in both))
+            await self._until(lambda: all(each.edits or each.version > 1 for each in both))
             edit = await self._send("Make it warmer", op="edit", selection={"lineStart": 3})
-            self._follow(left, edit)
-            self._follow(right, edit)
+            self._follow(edit, *both)
             await self._say("While the rest is written, somebody selects line 3: “Make it warmer”. Nothing is locked.")
-            await self._until(lambda: all(each.version == 2 and each.edits for each in both))
+            await self._until(lambda: all(EDITED in each.text for each in both))
+            self._answering.clear()
             process.kill()
-            await self._say(f"kill -9 {process.pid}: the server is gone, in the middle of the second half.")
-            await self._until(lambda: left.lost and right.lost)
+            await self._say(f"kill -9 {process.pid}: the server is gone, in the middle of a sentence.")
+            await self._until(lambda: (left.lost and right.lost) or all(each.done() for each in self._following))
         async with self._server(place):
             await self._say("It starts again. What was committed is there; the model is asked for the rest once more.")
-            await self._until(lambda: all(each.version == 3 and not each.edits for each in both))
-            for op, version in (("undo", 2), ("redo", 3)):
-                step = await self._send(op, op=op)
-                self._follow(left, step)
-                self._follow(right, step)
-                await self._say("Undo: one step back, for both." if op == "undo" else "Redo. No version is ever lost.")
-                await self._until(lambda version=version: all(each.version == version for each in both))  # type: ignore[misc]
-            await self._pause(1)
-        if left.text != right.text:
-            raise ClientError("The two clients do not see the same document")
+            await self._until(lambda: all(LAST in each.text and not each.edits for each in both))
+            whole = left.text
+            self._follow(await self._send("undo", op="undo"), *both)
+            await self._say("Undo: one step back, for both.")
+            await self._until(lambda: all(each.text != whole for each in both))
+            self._follow(await self._send("redo", op="redo"), *both)
+            await self._say("Redo: no version is ever lost.")
+            await self._until(lambda: all(each.text == whole for each in both))
 
     # ----------------------------------------------------------------------- the screen
 
@@ -209,7 +215,7 @@ class Demo:
         if not self._console.is_terminal:
             yield
             return
-        with Live(get_renderable=self._picture, console=self._console, refresh_per_second=20):
+        with Live(get_renderable=self._picture, console=self._console, refresh_per_second=12):
             yield
 
     def _picture(self) -> RenderableType:
@@ -232,13 +238,16 @@ class Demo:
     async def _until(self, reached: Callable[[], bool]) -> None:
         try:
             async with asyncio.timeout(PATIENCE):
-                while not reached():  # noqa: ASYNC110 (three clients may be waited for, each by its own condition)
+                while not reached():
+                    for following in self._following:
+                        if following.done():
+                            following.result()
                     await asyncio.sleep(0.01)
         except TimeoutError:
             raise ClientError("The demo has waited for a minute, in vain") from None
         if not self._console.is_terminal:
-            versions = ", ".join(f"{each.name}: version {each.version}" for each in (self._left, self._right))
-            self._console.print(f"    {versions}" + (", being edited" if self._left.edits else ""))
+            versions = ", ".join(f"{each.name} has version {each.version}" for each in (self._left, self._right))
+            self._console.print(f"    {versions}", soft_wrap=True)
 
     # ------------------------------------------------------------------------ the server
 
@@ -271,6 +280,7 @@ class Demo:
             )
         try:
             await self._answers(process, place / "server.log")
+            self._answering.set()
             yield process
         finally:
             if process.returncode is None:
@@ -285,51 +295,30 @@ class Demo:
                     return
                 except httpx.HTTPError:
                     if process.returncode is not None:
-                        raise ClientError(f"The server did not start: {log.read_text().strip()}") from None
+                        raise ClientError(f"The server did not start; {_last_line(log)}") from None
                     await asyncio.sleep(0.05)
 
     # ------------------------------------------------------------------------ the clients
-
-    @asynccontextmanager
-    async def _client(self) -> AsyncIterator[tuple[Client, ClientCallContext]]:
-        async with connection.connected(self._url) as (http, card), connection.client(http, card) as client:
-            yield client, connection.call_context(card, (CANVAS,), ())
 
     async def _send(self, text: str, **operation: Any) -> str:
         """Send a message, with an operation on the document if there is one; the id of its task."""
         message = pb.Message(message_id=str(uuid4()), context_id=CONTEXT, role=pb.ROLE_USER, parts=[pb.Part(text=text)])
         if operation:
             message.metadata.update({CANVAS: {"artifactId": ARTIFACT, **operation}})
-        async with self._client() as (client, call):
-            answer: Any = client.send_message(pb.SendMessageRequest(message=message), context=call)
+        async with connection.connected(self._url) as (http, card), connection.client(http, card) as client:
+            answer: Any = client.send_message(pb.SendMessageRequest(message=message))
             async with aclosing(answer) as responses:
                 return fold(SeenTask(), await anext(responses)).task_id
 
-    def _follow(self, watcher: Watcher, task_id: str) -> None:
-        following = asyncio.create_task(self._show_task(watcher, task_id))
-        self._following.add(following)
-        following.add_done_callback(self._following.discard)
+    def _follow(self, task_id: str, *watchers: Watcher) -> None:
+        self._following += [asyncio.create_task(self._show_task(watcher, task_id)) for watcher in watchers]
 
     async def _show_task(self, watcher: Watcher, task_id: str) -> None:
-        """Show a watcher a task to its end, whatever becomes of the connection."""
-        seen = SeenTask(task_id)
-        while not seen.over:
-            try:
-                async with self._client() as (client, call):
-                    async for response in _responses(client, call, task_id):
-                        watcher.lost = False
-                        seen = fold(seen, response)
-                        watcher.take(response)
-            except (A2AClientError, AgentCardResolutionError, A2AError, httpx.HTTPError):
-                watcher.lost = True
-                watcher.edits.clear()
-                await asyncio.sleep(0.2)
+        async def reconnect(_: float) -> None:
+            watcher.lost = True
+            watcher.edits.clear()
+            await self._answering.wait()
 
-
-async def _responses(client: Client, call: ClientCallContext, task_id: str) -> AsyncIterator[pb.StreamResponse]:
-    """The stream of a task; the task, if it is over."""
-    try:
-        async for response in client.subscribe(pb.SubscribeToTaskRequest(id=task_id), context=call):
-            yield response
-    except UnsupportedOperationError:
-        yield pb.StreamResponse(task=await client.get_task(pb.GetTaskRequest(id=task_id), context=call))
+        invocation = Invocation(url=self._url, quiet=True, pause=reconnect)
+        async with connection.connected(self._url) as (http, card):
+            await watch_task(invocation, http, card, task_id, (CANVAS,), lambda each, _: watcher.take(each))
