@@ -28,7 +28,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest.fixture(scope="module")
 def app_options() -> dict[str, Any]:
-    return {"model": Rehearsal(delay=0)}
+    return {"model": Rehearsal(delay=0), "database": "memory"}
 
 
 @dataclass(frozen=True)

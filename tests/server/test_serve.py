@@ -54,8 +54,9 @@ class Serving:
         """A message; its task, once it has ended or asks."""
         message = {"messageId": str(uuid4()), "role": "ROLE_USER", "parts": [{"text": text}], "contextId": context}
         request = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
-            answer = await http.post(f"http://127.0.0.1:{self.port}/", json=request, headers={"A2A-Version": "1.0"})
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", trust_env=False, timeout=30) as http:
+            answer = await http.post("/", json=request, headers={"A2A-Version": "1.0"})
+            await http.get("/healthz")  # over the same connection
         task: dict[str, Any] = answer.json()["result"]["task"]
         return task
 
@@ -159,6 +160,20 @@ async def test_a_task_that_has_ended_is_one_line_with_figures_and_without_the_wo
     assert re.fullmatch(rf"{TIME} INFO    The server stops; [^\n]*\n", rest)
 
 
+async def test_a_failure_has_its_reason_and_a_warning_of_a_task_its_ids_but_no_line_the_key() -> None:
+    provider = {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{free_port()}", "ANTHROPIC_API_KEY": "sk-ant-hunter2-hunter2"}
+    async with serving("--database", "memory", **provider) as server:
+        await server.line()
+        task = await server.send("My diary", "c")
+        warning, failure = await server.logged("WARNING"), await server.logged("Task failed")
+        _, out, rest = await server.ended()
+    ids = f" task={task['id']} context=c"
+    assert warning.endswith(f"check the network and ANTHROPIC_BASE_URL.{ids}")
+    assert f"Task failed{ids} state=failed " in failure
+    assert failure.endswith('check the network and ANTHROPIC_BASE_URL."')
+    assert not any(secret in f"{out}{warning}{failure}{rest}" for secret in ("hunter2", "diary"))
+
+
 async def test_in_json_every_line_is_an_object() -> None:
     async with serving("--database", "memory", "--log-format", "json") as server:
         started = json.loads(await server.logged())
@@ -190,6 +205,8 @@ async def test_at_debug_there_are_our_messages_and_requests_and_nothing_of_libra
         ("debug", 2, "end_turn"),
     ]
     assert all(line["task"] and line["context"] for line in calls)
+    [other] = [line for line in log if "/healthz" in line["message"]]
+    assert "task" not in other
 
 
 # ----------------------------------------------------------------------------- the end

@@ -97,7 +97,7 @@ async def test_a_task_that_cannot_be_read_any_more_stops_nothing_but_itself(tmp_
             await stream.rest()
         await assert_written(other, second)
         assert row(tmp_path, "state, epoch") == ("failed", 2)
-        assert sum("cannot be resumed" in line for line in second.log) == 1
+        assert sum("ERROR   The task cannot be resumed" in line for line in second.log) == 1
 
 
 def damage(folder: Path) -> None:

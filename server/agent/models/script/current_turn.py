@@ -33,11 +33,14 @@ from a2a_canvas.server.agent.model import (
     ToolResult,
     ToolUse,
 )
-from a2a_canvas.server.agent.models.script.rules import ScriptDocument, ScriptRound, ScriptRule
+from a2a_canvas.server.agent.models.script.rules import ScriptRound, ScriptRule
 from a2a_canvas.server.agent.models.script.values import Groups, fill
 from a2a_canvas.tools.ask_user import PAUSING
 
-_NOTE: Final = re.compile(r'\[The user is looking at artifact (?P<id>"(?:[^"\\\n]|\\.)*")[^\n]*\]')
+_QUOTED: Final = r'"(?:[^"\\\n]|\\.)*"'
+_NOTE: Final = re.compile(
+    rf"\[The user is looking at artifact (?P<id>{_QUOTED})[^\n]*?(?:; selected there[^\n]*?(?P<selected>{_QUOTED}))?\]"
+)
 _JOINT: Final = re.compile(r"[,;:]|(?<!\w)(?:and|und|y|et)(?!\w)", re.IGNORECASE)
 
 
@@ -60,6 +63,8 @@ class ScriptTurn:
     """The names of the calls in each assistant message since."""
     focus: str = ""
     """The id of the artifact that the user is looking at."""
+    selected: str = ""
+    """The text that is selected there."""
 
     def next_round(self) -> tuple[int, tuple[int, ...]]:
         """The number of the round that is next, and which of its calls are left."""
@@ -78,8 +83,9 @@ def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) 
             names = {call.id: call.name for call in calls}
             turn = turn and replace(turn, calls_made=(*turn.calls_made, tuple(call.name for call in calls)))
         elif _begins(message, names, turn):
-            text, focus = _said(message)
-            turn = replace(_matched(rules, index, text, message.message_id, used=used), focus=focus)
+            text, focus, selected = _said(message)
+            turn = _matched(rules, index, text, message.message_id, used=used)
+            turn = replace(turn, focus=focus, selected=selected)
             used.add(turn.number)
         elif turn:
             turn = _answered(turn, index, _answer(message, names), message.message_id)
@@ -129,11 +135,12 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: ScriptTurn | 
     return turn is None or "decline_task" in accepted or turn.next_round()[0] == len(turn.rounds)
 
 
-def _said(message: ModelMessage) -> tuple[str, str]:
-    """What the user says, and the id of the artifact that they are looking at."""
+def _said(message: ModelMessage) -> tuple[str, str, str]:
+    """What the user says, the id of the artifact that they are looking at, and what is selected there."""
     texts = [item.text for item in message.content if isinstance(item, ModelText) and not item.note]
     note = _NOTE.fullmatch(texts[0]) if texts else None
-    return "\n".join(texts[1:] if note else texts), str(json.loads(note["id"])) if note else ""
+    focus, selected = (json.loads(part or '""') for part in note.group("id", "selected")) if note else ("", "")
+    return "\n".join(texts[1:] if note else texts), focus, selected
 
 
 def _matched(
@@ -153,15 +160,18 @@ def _matched(
 
 
 def _joined(rules: Sequence[ScriptRule], rule: ScriptRule, text: str) -> tuple[ScriptRound, ...]:
-    """The rounds of a rule; its first one also writes what the rules for the other parts of the message write."""
-    found: dict[int, tuple[tuple[ScriptDocument, ...], Groups]] = {id(rule): ((), {})}
+    """The rounds of a rule; the first also writes and the last also says what the rules for other parts of it do."""
+    found: dict[int, tuple[ScriptRule, Groups]] = {}
     for part in _JOINT.split(text):
-        other, groups = next(((r, g) for r in rules if (g := r.match.groups(part, "")) is not None), (rule, None))
-        if other.together and groups is not None:
-            found.setdefault(id(other), (other.rounds[0].write, groups))
-    first, *rest = rule.rounds
-    others = (document.filled(groups) for documents, groups in found.values() for document in documents)
-    return (first.model_copy(update={"write": (*first.write, *others)}), *rest)
+        hit = next(((each, groups) for each in rules if (groups := each.match.groups(part, "")) is not None), None)
+        if hit and hit[0].together:
+            found.setdefault(id(hit[0]), hit)
+    if id(rule) not in found or len(found) < 2:
+        return rule.rounds
+    write = (document.filled(groups) for other, groups in found.values() for document in other.rounds[0].write)
+    last = " ".join(dict.fromkeys(fill(other.rounds[-1].text, groups) for other, groups in found.values()))
+    first, *middle, end = rule.rounds
+    return (first.model_copy(update={"write": tuple(write)}), *middle, end.model_copy(update={"text": last}))
 
 
 def _answer(message: ModelMessage, names: Mapping[str, str]) -> str | None:

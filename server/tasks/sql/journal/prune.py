@@ -28,6 +28,7 @@ from sqlalchemy import ColumnElement, Select, Table, and_, delete, exists, func,
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED, to_microseconds
@@ -131,14 +132,15 @@ async def prune(
 
 
 @asynccontextmanager
-async def _isolated(database: Database, what: str) -> AsyncIterator[None]:
+async def _isolated(database: Database, what: str, context_id: str = "") -> AsyncIterator[None]:
     """Log an error and continue, unless the database itself fails."""
     try:
         yield
     except Exception as error:
         async with database.read() as connection:
             await connection.exec_driver_sql("SELECT 1")
-        logger.error("%s could not be pruned; it is left for the next time.", what, exc_info=error)
+        ids = about("", context_id)
+        logger.error("%s could not be pruned; it is left for the next time.", what, exc_info=error, extra=ids)
 
 
 # ---------------------------------------------------------------------------- contexts
@@ -150,7 +152,7 @@ async def _contexts(database: Database, before: datetime, freeze: FreezeContext,
         found = (await connection.scalars(select(contexts.c.context_id).where(_idle(before)))).all()
     sizes = {}
     for context_id in found:
-        async with _isolated(database, f"Context {context_id!r}"):
+        async with _isolated(database, "The context", context_id):
             size = await _size(database, context_id)
             if size > LARGE_CONTEXT_BYTES and not dry_run:
                 await _thin_out(database, context_id, before, freeze)
@@ -278,7 +280,7 @@ async def _versions(
         keys = [(row[0], row[1]) for row in await connection.execute(query) if row[0] not in gone]
     found = {}
     for each in keys:
-        async with _isolated(database, f"Artifact {each[1]!r} of context {each[0]!r}"):
+        async with _isolated(database, f"Artifact {each[1]!r}", each[0]):
             counted = await (_counted(database, each, before) if dry_run else _strip(database, each, before, freeze))
             if counted:
                 found[each] = counted

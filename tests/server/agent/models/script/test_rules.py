@@ -39,6 +39,56 @@ rules:
     assert (one.chunk, one.delay, one.error.after) == (20, 0.0, 3)
 
 
+def test_write_is_short_for_a_call_of_artifact_update(read) -> None:
+    (one,) = read(
+        rule("      - write: [{name: 'tea.md', text: Hot., description: On tea}, {name: milk, text: Cold.}]")
+    )[0].rounds
+    tea, milk = one.calls
+    assert tea.name == "artifact_update"
+    assert tea.input == {
+        "append": False,
+        "last_chunk": True,
+        "artifact": {
+            "artifact_id": "tea",
+            "name": "tea.md",
+            "description": "On tea",
+            "parts": [{"kind": "text", "mimeType": "text/markdown", "text": "Hot."}],
+        },
+    }
+    assert milk.input["artifact"] == {
+        "artifact_id": "milk",
+        "name": "milk",
+        "parts": [{"kind": "text", "text": "Cold."}],
+    }
+
+
+def test_a_change_takes_the_place_of_rounds(read) -> None:
+    one, two = read("""
+rules:
+  - {match: {text: a}, change: add, with: "The end.", say: "{document} ends."}
+  - {match: {text: b}, change: rewrite, with: {"a(b)": '\\1'}}
+""")
+    assert (one.change, one.table, one.say) == ("add", {"": "The end."}, "{document} ends.")
+    assert (two.table, two.say) == ({"a(b)": "\\1"}, "{document} is changed.")
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("{topic:slug}.md", "green-tea-uber-c.md"),
+        ("{topic:capital}!", "Green tea & Über C++!"),
+        ("{topic:shout} {other:slug}", "{topic:shout} {other:slug}"),
+    ],
+)
+def test_groups_have_forms(text: str, filled: str) -> None:
+    assert fill(text, {"topic": "green tea & Über C++"}) == filled
+
+
+@pytest.mark.parametrize(("text", "name"), [("茶", "茶"), ("한국", "한국"), ("!?", "document"), ("a" * 60, "a" * 48)])
+def test_a_slug_is_never_empty_nor_long(text: str, name: str) -> None:
+    assert fill("{t:slug}", {"t": text}) == name
+
+
 def test_what_is_left_out_has_a_default(read) -> None:
     (one,) = read(rule("      - {}"))[0].rounds
     assert (one.thinking, one.text, one.tools, one.chunk, one.delay, one.error) == ("", "", (), 20, 0.0, None)
@@ -55,6 +105,8 @@ def test_what_is_left_out_has_a_default(read) -> None:
         ("rules: []\n---\nrules: []\n", 2, "not YAML"),
         ("rules:\n  - one\n", 2, "rules.0: a mapping is needed"),
         ("rules:\n- match: {text: a}\n", 2, "rules.0: the key `rounds` is missing"),
+        ("rules:\n- match: {text: a}\n  change: louder\n", 3, "rules.0.change: must be one of shorter, extend,"),
+        ("rules:\n- match: {text: a}\n  change: add\n  with: {'(': x}\n", 4, "not a regular expression"),
         ("rules:\n- rounds: [{}]\n", 2, "rules.0: the key `match` is missing"),
         (rule("     - {}", match=""), 2, "rules.0.match: `text`, `message_id` or `selection` is needed"),
         (rule("     - {}") + "    answers: []", 5, "rules.0.answers: at least one is needed"),

@@ -532,3 +532,69 @@ async def test_an_edit_breaks_off_as_any_answer_does(model) -> None:
     with pytest.raises(ModelError, match="529"):
         await answer_to(llm, edit("up 1", "x"))
     assert text_of(await answer_to(llm, edit("up 1", "x"))) == "Going up 1."
+
+
+# ------------------------------------------------------ once, together, what is looked at
+
+WRITES = """
+rules:
+  - match: {text: help}
+    once: true
+    rounds: [{text: "All of it."}]
+  - match: {text: help}
+    rounds: [{text: "See above."}]
+  - match: {text: '\\bplan\\b'}
+    together: true
+    rounds: [{text: "I plan.", write: [{name: plan.md, text: Plan}]}, {text: "Planned."}]
+  - match: {text: 'list of (?P<what>\\w+)'}
+    together: true
+    rounds: [{text: "I list.", write: [{name: "{what}.md", text: List}]}, {text: "Listed {what}."}]
+  - match: {text: '^where'}
+    rounds: [{text: "There."}]
+  - match: {text: shorter}
+    change: shorter
+"""
+
+
+async def test_a_rule_with_once_matches_one_message_of_a_conversation(model) -> None:
+    assert text_of(await ask(model(WRITES), user("help"))) == "All of it."
+    assert text_of(await ask(model(WRITES), user("help"), assistant("All of it."), user("help"))) == "See above."
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a plan", ["plan.md"]),
+        ("two documents: a list of tea and a plan", ["tea.md", "plan.md"]),
+        ("a plan, a list of tea; a list of milk", ["plan.md", "tea.md"]),
+        ("a plan and more", ["plan.md"]),
+    ],
+)
+async def test_rules_with_together_write_in_one_round_what_a_message_asks_for(model, text, written) -> None:
+    llm = model(WRITES)
+    calls = calls_of(await ask(llm, user(text)))
+    assert [given["artifact"]["name"] for _, given in calls] == written
+
+
+async def test_at_the_end_they_say_what_each_of_them_says(model) -> None:
+    llm, asked = model(WRITES), user("a list of tea and a plan")
+    calls = assistant(call("artifact_update", 1), call("artifact_update", 2))
+    results = user(done("artifact_update", 1), done("artifact_update", 2))
+    assert text_of(await ask(llm, asked, calls, results)) == "Listed tea. Planned."
+
+
+async def test_the_note_of_what_is_looked_at_is_no_part_of_the_text(model) -> None:
+    note = '[The user is looking at artifact "tea", version 2; selected there, lines 1-2: "a"]'
+    assert text_of(await ask(model(WRITES), user(note, "where is it?"))) == "There."
+
+
+async def test_a_change_changes_the_selection_of_an_edit(model) -> None:
+    prompt = EditPrompt("a.md", "markdown", "", "Tea is always hot. Milk is not.\n", "", "shorter", "replace")
+    assert text_of(await ask_edit(model(WRITES), prompt)) == "Tea is always hot.\n"
+    same = EditPrompt("a.md", "markdown", "", "Tea.", "", "shorter", "replace")
+    with pytest.raises(ModelError, match=r"does not apply to this passage of “a\.md”\. Nothing is changed"):
+        await ask_edit(model(WRITES), same)
+
+
+async def ask_edit(llm, prompt):
+    return [event async for event in llm.stream(edit_request(prompt, "m"))]

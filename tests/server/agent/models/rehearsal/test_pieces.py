@@ -1,0 +1,84 @@
+"""The pieces in rehearsal.yaml: what is said to be code runs, what is said to be data can be read, and facts add up."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import SCRIPT
+from a2a_canvas.server.agent.models.script.rules import read_rules
+from a2a_canvas.server.agent.models.script.values import fill
+
+RULES = read_rules(str(SCRIPT))
+GROUPS = {name: "red" for rule in RULES for name in rule.match.names}
+PIECES = {
+    document.name: fill(document.text, GROUPS)
+    for rule in RULES
+    for one in rule.rounds
+    for document in one.write
+    if "{" not in document.name
+}
+
+
+def of_kind(*endings: str) -> list[str]:
+    return sorted(name for name in PIECES if name.endswith(endings))
+
+
+@pytest.mark.parametrize("name", of_kind(".py"))
+def test_programs_run_and_their_tests_pass(name: str) -> None:
+    assert ast.get_docstring(ast.parse(PIECES[name]))
+    tests = re.findall(r"^ *def (test_\w+)", PIECES[name], re.MULTILINE)
+    assert tests
+    if name != "skeleton.py":  # says itself that it is none
+        subprocess.run([sys.executable, "-c", PIECES[name]], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("name", of_kind(".json"))
+def test_json_is_json(name: str) -> None:
+    assert json.loads(PIECES[name])
+
+
+@pytest.mark.parametrize("name", of_kind(".svg"))
+def test_svg_is_xml(name: str) -> None:
+    assert ElementTree.fromstring(PIECES[name]).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+@pytest.mark.parametrize("name", of_kind(".csv"))
+def test_each_row_of_a_table_has_as_many_cells_as_the_first(name: str) -> None:
+    assert len({line.count(",") for line in PIECES[name].splitlines()}) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in of_kind(".md") if "|---" in PIECES[name]])
+def test_each_row_of_a_markdown_table_has_as_many_cells_as_the_first(name: str) -> None:
+    rows = re.findall(r"(?:^\|.*\n)+", PIECES[name], re.MULTILINE)
+    assert all(len({line.count("|") for line in table.splitlines()}) == 1 for table in rows)
+
+
+def test_the_sum_of_the_proposal_is_right() -> None:
+    costs = [int(cost.replace(",", "")) for cost in re.findall(r"\| \**([\d,]+)\** \|", PIECES["garden-proposal.md"])]
+    assert sum(costs[:-1]) == costs[-1]
+
+
+def test_paragraphs_fit_a_terminal_of_80_columns() -> None:
+    prose = [line for name in of_kind(".md") for line in PIECES[name].splitlines() if re.match(r"[A-Za-z“*]", line)]
+    assert {line for line in prose if len(line) > 80} == set()
+
+
+def test_every_group_that_a_piece_names_is_one_of_its_match() -> None:
+    for rule in RULES:
+        said = [rule.say, *rule.table.values(), *(one.text for one in rule.rounds)]
+        written = [text for one in rule.rounds for each in one.write for text in (each.name, each.text)]
+        known = rule.match.names | {"title", "first", "sections", "words", "document", "answer", "what"}
+        assert set(re.findall(r"\{([a-z]+)(?::[a-z]+)?\}", " ".join(map(str, [*said, *written])))) <= known
+
+
+def test_a_rule_with_together_is_one_whose_pieces_need_no_groups_but_its_own() -> None:
+    assert all(rule.rounds and rule.rounds[0].write for rule in RULES if rule.together)
+
+
+def test_the_last_rule_matches_everything() -> None:
+    assert RULES[-1].match.groups("", "") == {}

@@ -1,0 +1,193 @@
+"""The rehearsal model plays its script at the pace of a model, and is open about what it is."""
+
+import asyncio
+import itertools
+import json
+
+import pytest
+
+from a2a_canvas.server.agent.model import (
+    LLM,
+    BlockStart,
+    EditPrompt,
+    InputDelta,
+    MessageStart,
+    MessageStop,
+    ModelError,
+    ModelMessage,
+    ModelRequest,
+    ModelText,
+    TextDelta,
+    ToolResult,
+    ToolUse,
+)
+from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
+
+HAIKU = "write a haiku about rain"
+NO_RULE = "I have no rule for that"
+
+
+def user(*content: object) -> ModelMessage:
+    return ModelMessage("user", tuple(ModelText(c) if isinstance(c, str) else c for c in content))
+
+
+def assistant(*content: object) -> ModelMessage:
+    return ModelMessage("assistant", tuple(ModelText(c) if isinstance(c, str) else c for c in content))
+
+
+async def said(*messages: ModelMessage, edit: EditPrompt | None = None) -> str:
+    events = [event async for event in Rehearsal(delay=0).stream(ModelRequest("", messages, edit=edit))]
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+async def calls(*messages: ModelMessage) -> list[tuple[str, object]]:
+    events = [event async for event in Rehearsal(delay=0).stream(ModelRequest("", messages))]
+    names = [event.name for event in events if isinstance(event, BlockStart) and event.kind == "tool_use"]
+    written = "".join(event.partial_json for event in events if isinstance(event, InputDelta))
+    return list(zip(names, [json.loads(written)] if written else [], strict=True))
+
+
+WROTE = assistant(ToolUse("t", "artifact_update", {}))
+
+
+def test_the_notice_says_how_to_get_a_real_model() -> None:
+    assert "not a language model" in NOTICE
+    assert "ANTHROPIC_API_KEY" in NOTICE
+    assert "--model" in NOTICE
+
+
+async def test_the_first_reply_alone_says_that_this_is_no_language_model() -> None:
+    first = await said(user("hi"))
+    assert first.startswith("Hello")
+    assert first.endswith(NOTICE)
+    assert NOTICE not in await said(user("hi"), assistant(first), user("hi"))
+
+
+async def test_the_notice_ends_the_last_text_of_a_turn_not_what_is_said_before_a_call() -> None:
+    assert NOTICE not in await said(user(HAIKU))
+    assert NOTICE in await said(user(HAIKU), WROTE, user(ToolResult("t", "ok")))
+
+
+@pytest.mark.parametrize(("text", "name"), [("ask me my name", "ask_user"), ("decline this", "decline_task")])
+async def test_the_notice_ends_a_question_or_refusal_that_comes_first(text: str, name: str) -> None:
+    [(called, given)] = await calls(user(text))
+    assert called == name
+    assert NOTICE in str(given)
+
+
+async def test_an_answer_is_used() -> None:
+    asked = assistant(ToolUse("q", "ask_user", {"question": NOTICE}))
+    assert await said(user("ask me my name"), asked, user(ToolResult("q", "Kim"))) == "You answered: Kim"
+
+
+async def test_the_help_comes_once_in_a_conversation() -> None:
+    first = await said(user("what can you do?"))
+    assert "**Versions:**" in first
+    again = await said(user("what can you do?"), assistant(first), user("help"))
+    assert again == "I am still the same script: the list of what I can do is further up in this conversation."
+
+
+async def test_without_a_rule_it_tells_once_what_to_try() -> None:
+    first = await said(user("mumble"))
+    assert first.startswith("I am a script")
+    assert (await said(user("mumble"), assistant(first), user("mumble"))).startswith(NO_RULE)
+
+
+@pytest.mark.parametrize("message", [user(), user(""), user("x" * 100_000)])
+async def test_every_message_has_an_answer(message: ModelMessage) -> None:
+    assert await said(message)
+
+
+async def test_a_message_that_comes_while_it_works_is_what_it_works_on_next() -> None:
+    [(name, given)] = await calls(user(HAIKU), WROTE, user(ToolResult("t", "ok"), "write a haiku about snow"))
+    assert (name, given["artifact"]["artifact_id"]) == ("artifact_update", "snow")
+
+
+async def test_a_failed_call_ends_the_turn_with_what_the_tool_said() -> None:
+    failed = user(ToolResult("t", "the disk is full", is_error=True))
+    assert await said(user(HAIKU), WROTE, failed) == "That did not work: the disk is full"
+
+
+def edit(selected: str, instruction: str, language: str = "markdown") -> EditPrompt:
+    return EditPrompt("a.md", language, "", selected, "", instruction, "replace")
+
+
+@pytest.mark.parametrize(
+    ("instruction", "new"),
+    [
+        ("make it shorter", "Tea is hot and good.\n"),
+        ("longer", "Tea is hot and good. Coffee isn't. An example helps here: one place, one day, one person.\n"),
+        ("more formal, please", "Tea is hot and good. Coffee is not.\n"),
+        ("change it to upper case", "TEA IS HOT AND GOOD. COFFEE ISN'T.\n"),
+        ("replace tea by milk", "Milk is hot and good. Coffee isn't.\n"),
+        ('rename "coffee" to "cocoa"', "Tea is hot and good. Cocoa isn't.\n"),
+        ('remove the word "hot and "', "Tea is good. Coffee isn't.\n"),
+        ('change it to "Hi."', "Hi.\n"),
+        ('add "And more."', "Tea is hot and good. Coffee isn't. And more.\n"),
+        ("delete it", "<delete/>"),
+        ("“Hello.”", "Hello.\n"),
+    ],
+)
+async def test_a_selection_is_edited_by_the_verbs_for_documents(instruction: str, new: str) -> None:
+    assert await said(user(instruction), edit=edit("Tea is hot and good. Coffee isn't.\n", instruction)) == new
+
+
+async def test_what_is_inserted_knows_what_is_around_it() -> None:
+    instruction = "add a section on milk"
+    prompt = EditPrompt("a.md", "markdown", "# Tea\n\n", "", "It is hot.\n", instruction, "insert_before")
+    assert (await said(user(instruction), edit=prompt)).startswith("## Milk\n\n[What milk has to do with “Tea”, in")
+
+
+async def test_functions_become_async() -> None:
+    prompt = edit("    def f(x):\n        return x\n", "make this function async", "python")
+    assert await said(user("make this function async"), edit=prompt) == "    async def f(x):\n        return x\n"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "reason"),
+    [
+        ("translate to German", "I cannot translate"),
+        ("make it rhyme", NO_RULE),
+        ("turn this into a haiku", "I know no rule for that"),
+        ("replace milk by water", "That does not apply"),
+        ("undo that", "That does not apply"),
+    ],
+)
+async def test_an_edit_that_it_cannot_make_fails_with_a_sentence(instruction: str, reason: str) -> None:
+    with pytest.raises(ModelError, match=reason) as failed:
+        await said(user(instruction), edit=edit("Tea.\n", instruction))
+    assert not failed.value.retryable
+    assert "othing is changed" in failed.value.reason or "nothing is changed" in failed.value.reason
+
+
+# -------------------------------------------------------------------- streaming
+
+
+async def test_it_streams_in_small_pieces_with_fresh_ids() -> None:
+    ids = map("id{}".format, itertools.count())
+    llm: LLM = Rehearsal(delay=0, new_id=lambda: next(ids))
+    assert (llm.name, llm.thinking) == ("rehearsal", "delta")
+    runs = [[event async for event in llm.stream(ModelRequest("", (user(HAIKU),)))] for _ in range(2)]
+    assert max(len(event.partial_json) for event in runs[0] if isinstance(event, InputDelta)) == 6
+    assert [e.tool_use_id for run in runs for e in run if isinstance(e, BlockStart) and e.name] == ["id0", "id1"]
+    assert isinstance(runs[0][-1], MessageStop)
+
+
+async def test_it_keeps_the_pace_of_a_model() -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    events = [event async for event in Rehearsal(sleep=sleep).stream(ModelRequest("", (user(HAIKU),)))]
+    assert set(slept) == {0.02}
+    assert len(slept) > 30
+    assert events[0] == MessageStart()
+
+
+async def test_closing_the_stream_early_leaves_nothing_behind() -> None:
+    stream = Rehearsal(delay=1000).stream(ModelRequest("", (user(HAIKU),)))
+    assert await anext(stream) == MessageStart()
+    await stream.aclose()
+    assert await anext(stream, None) is None
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -1,0 +1,209 @@
+"""What `change` makes of texts."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_canvas.server.agent.models.script.transforms import (
+    TRANSFORMS,
+    Passage,
+    facts_of,
+    named_passage,
+    transformed,
+    without,
+)
+from a2a_canvas.store.text.spans import Span, splice
+from tests.property_examples import examples
+
+BLOG = """# Tea
+
+Tea is hot and good. It has been so for ages.
+
+## Leaves
+
+- green
+- black
+- white
+
+## Water
+
+Boil it well enough. Not twice.
+"""
+
+
+def made(change: str, text: str, language: str = "markdown", *, whole: bool = True, table=None, **groups) -> str | None:
+    return transformed(change, Passage(text, language, whole, groups, table or {}))
+
+
+def test_shorter_keeps_the_headings_first_sentences_and_half_of_each_list() -> None:
+    shorter = "# Tea\n\nTea is hot and good.\n\n## Leaves\n\n- green\n- black\n\n## Water\n\nBoil it well enough."
+    assert made("shorter", BLOG) == shorter
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "new"),
+    [
+        ("One. Two. Three is where it begins. Four.", "", "One. Two. Three is where it begins."),
+        ("# Rain\n\nfirst line\nsecond line\nthird line", "markdown", "# Rain\n\nfirst line\nsecond line"),
+        ("one two three four", "", "one two"),
+        ("word", "", None),
+        ("| a |\n|---|\n| 1 |\n| 2 |\n| 3 |\n| 4 |", "markdown", "| a |\n|---|\n| 1 |\n| 2 |"),
+        ('{\n  "a": 1\n}', "json", '{"a": 1}'),
+        ("{", "json", None),
+        ('"""Says it."""\n\n# why\nx = 1  # here', "python", "x = 1  # here"),
+        ("你好。再见。", "", None),
+    ],
+)
+def test_shorter(text: str, language: str, new: str | None) -> None:
+    assert made("shorter", text, language) == new
+
+
+def test_a_text_of_with_is_added_once_and_knows_the_document() -> None:
+    table = {"Coffee": "never", "Tea": "## End\n\n{title}: {first} ({sections})", "": "More of {topic}."}
+    added = made("add", BLOG.rstrip(), table=table, topic="it")
+    assert added == BLOG + "\n## End\n\nTea: Tea is hot and good. (Leaves, Water)"
+    assert made("add", "## End\n\nTea: Tea (all of the above)", table={"": "x"}) == (
+        "## End\n\nTea: Tea (all of the above)\n\nx"
+    )
+    assert made("add", "Tea. x", table={"": "x"}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("# L\n\n- [x] a\n- [x] b\n\nend", "# L\n\n- [x] a\n- [x] b\n- [ ] cocoa\n- [ ] dates\n\nend"),
+        ("1. a\n2. b", "1. a\n2. b\n3. cocoa\n4. dates"),
+        ("- cocoa", "- cocoa\n- dates\n- eggs"),
+        ("no list", None),
+    ],
+)
+def test_items_have_the_form_of_the_last_list(text: str, new: str | None) -> None:
+    assert made("items", text, table={"": "cocoa\ndates\neggs"}, count="two") == new
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("It rains.", "It rains. One."),
+        ("It rains. One.", "It rains. One. Two."),
+        ("- rain", "- rain, and wind"),
+        ("It rains. One. Two.", None),
+    ],
+)
+def test_extend_adds_the_next_line_that_is_not_there(text: str, new: str | None) -> None:
+    table = {r"[.]$": "One.\nTwo.", "(?<![.])$": ", and wind"}
+    assert made("extend", text, table=table) == new
+
+
+def test_words_are_replaced_in_upper_and_lower_case() -> None:
+    assert made("replace", "Tea or tea", old="tea", new="milk") == "Milk or milk"
+    assert made("replace", "1.5 and 115", old="1.5", new=r"\1") == r"\1 and 115"
+    assert made("rewrite", "I'm here. Don't!", table={r"I'm": "I am", r"(\w)on't": r"\1o not"}) == "I am here. Do not!"
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "new"),
+    [
+        ("upper", "Tea", "TEA"),
+        ("lower", "Tea", "tea"),
+        ("capitals", "the bird's end", "The Bird's End"),
+        ("sort", "- b\n- a\n\nb\na", "- a\n- b\n\nb\na"),
+        ("put", "anything", None),
+        ("delete", "anything", None),
+    ],
+)
+def test_of_a_whole_document(change: str, text: str, new: str | None) -> None:
+    assert made(change, text, new="x") == new
+
+
+@pytest.mark.parametrize(("change", "new"), [("sort", "a\nb"), ("put", "x"), ("delete", "")])
+def test_of_a_passage(change: str, new: str) -> None:
+    assert made(change, "b\na", whole=False, new="x") == new
+
+
+@pytest.mark.parametrize("change", ["upper", "extend", "title", "number"])
+def test_what_would_break_a_program_is_not_done(change: str) -> None:
+    assert made(change, "def f(): pass", "python", table={"": "More."}, new="x") is None
+
+
+def test_the_title_is_the_first_heading() -> None:
+    assert made("title", BLOG, new="coffee") == BLOG.replace("# Tea", "# Coffee")
+    assert made("title", "Text.", new="Coffee") == "# Coffee\n\nText."
+
+
+def test_headings_are_numbered_but_for_a_title_and_what_is_in_fences() -> None:
+    text = "# T\n\n## A\n\n```\n## no\n```\n\n### B\n\n## 7. C"
+    numbered = "# T\n\n## 1. A\n\n```\n## no\n```\n\n### 1.1. B\n\n## 2. C"
+    assert made("number", text) == numbered
+    assert made("number", numbered) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("the first paragraph", "Tea is hot and good. It has been so for ages.\n"),
+        ("the second paragraph", "Boil it well enough. Not twice.\n"),
+        ("the last section", "## Water\n\nBoil it well enough. Not twice.\n"),
+        ("section 1", "## Leaves\n\n- green\n- black\n- white\n\n"),
+        ("the 2nd item", "- black\n"),
+        ("line 1", "# Tea\n"),
+        ("the last sentence", "Not twice."),
+        ("the third paragraph", None),
+        ("line 0", "Boil it well enough. Not twice.\n"),
+    ],
+)
+def test_a_passage_is_found_by_its_name(words: str, found: str | None) -> None:
+    passage = named_passage(f"make {words} shorter", {})
+    assert passage
+    span = passage.find(BLOG)
+    assert (span and span.of(BLOG)) == found
+
+
+def test_a_section_is_found_by_its_heading() -> None:
+    passage = named_passage("", {"section": "water"})
+    assert passage
+    assert passage.find(BLOG) == Span(BLOG.index("## Water"), len(BLOG))
+    assert named_passage("make it shorter", {}) is None
+
+
+def test_a_document_with_a_title_alone_has_no_sections() -> None:
+    passage = named_passage("delete the last section", {})
+    assert passage
+    assert passage.find("# Rain\n\nIt rains.\n") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "gone", "left"),
+    [
+        ("a\n\nb\n\nc\n", "b\n", "a\n\nc\n"),
+        ("a\n\nb\n", "b\n", "a\n"),
+        ("a\n\n---\n\n## b\n", "## b\n", "a\n"),
+        ("one two three", "two ", "one three"),
+        ("a", "a", ""),
+    ],
+)
+def test_nothing_is_left_over_with_a_deleted_passage(text: str, gone: str, left: str) -> None:
+    at = text.index(gone)
+    assert splice(text, without(text, Span(at, at + len(gone))), "") == left
+
+
+@settings(max_examples=examples(200))
+@given(
+    st.sampled_from(sorted(TRANSFORMS)),
+    st.lists(st.sampled_from(["# A", "## B", "- c", "1. d", "| e |", "```", "---", "One. Two.", "", "{", " x"])),
+    st.sampled_from(["", "markdown", "json", "python"]),
+    st.booleans(),
+)
+def test_every_text_can_be_transformed_or_is_left_alone(change, lines, language, whole) -> None:
+    text = "\n".join(lines)
+    new = made(change, text, language, whole=whole, table={"": "More."}, old="c", new="d", count="2")
+    assert new is None or new != text
+    assert facts_of(text).keys() == {"title", "first", "sections", "words"}
+
+
+@given(st.text(), st.sampled_from(["paragraph", "line", "section", "item", "sentence"]), st.integers(1, 3))
+def test_a_passage_that_is_found_is_in_the_text(text: str, unit: str, number: int) -> None:
+    passage = named_passage(f"the {('first', 'second', 'third')[number - 1]} {unit}", {})
+    assert passage
+    span = passage.find(text)
+    assert span is None or 0 <= span.start < span.end <= len(text)
