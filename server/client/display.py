@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from datetime import datetime
 from typing import assert_never
 
 # C0, DEL and C1; the line and paragraph separators; the bidirectional overrides, embeddings and isolates. The marks
@@ -160,3 +161,15 @@ def size_of(size: int) -> str:
     if size < 1024:
         return f"{size} B"
     return f"{size / 1024:.0f} KB" if size < 1024**2 else f"{size / 1024**2:.1f} MB"
+
+
+def local_time(stamp: str) -> str:
+    """A time stamp as a user reads it: the time of this day, or day and time; empty if it cannot be read."""
+    try:
+        at = datetime.fromisoformat(stamp.replace("Z", "+00:00")).astimezone()
+    except ValueError:
+        return ""
+    now = datetime.now(at.tzinfo)
+    return (
+        f"{at:%H:%M}" if at.date() == now.date() else f"{at:%d %b %H:%M}" if at.year == now.year else f"{at:%d %b %Y}"
+    )

@@ -7,12 +7,14 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TextIO
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeaders
@@ -26,6 +28,9 @@ Sleep = Callable[[float], Awaitable[object]]
 
 INTERRUPTED = 130
 """The exit code of a program that was stopped by Ctrl+C, as shells have it."""
+
+WIDE = 100_000
+"""Columns of an output that is no terminal: nothing is cut."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,36 @@ class Invocation:
         url = [] if self.url == named else ["--url", self.url]
         typed = [word if word == "…" else shlex.quote(word) for word in (*words, *url)]
         return " ".join([self.program, *typed, *(header.option for header in self.headers if header.option)])
+
+    def say(self, text: str) -> None:
+        """One line on `out`."""
+        self.console.print(one_line(text), soft_wrap=True)
+
+    def tell(self, text: str) -> None:
+        """One line on `err`."""
+        self.messages.print(one_line(text), soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """A dim line on `err`, if it is a terminal: what the user may be glad to know."""
+        if self.messages.is_terminal:
+            self.messages.print(one_line(text), style="dim", soft_wrap=True)
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], nothing: str) -> None:
+        """A table; on a terminal its last column is cut to fit."""
+        live = self.console.is_terminal
+        shown = Table(box=None, pad_edge=False, header_style="dim", expand=live)
+        for column in columns:
+            shown.add_column(column, no_wrap=True, ratio=1 if column is columns[-1] else None)
+        for row in rows:
+            shown.add_row(*(Text(one_line(each)) for each in row))
+        if not shown.rows:
+            self.tell(nothing)
+            return
+        console = self.console if live else Console(file=self.out, width=WIDE, color_system=None)
+        with console.capture() as captured:
+            console.print(shown)
+        self.out.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+        self.out.flush()
 
     def fail(self, text: str, *advice: str) -> None:
         """One line on `err`, and below it a line for each thing that the user can do."""

@@ -15,7 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from sqlalchemy import Connection
@@ -61,6 +61,7 @@ class ArtifactLease:
         newest: the document after its last change.
         saved: the document that is committed.
         changed: the time of the last change, in microseconds since 1970.
+        collected: when its last write was collected, by the clock of the event loop.
         releasing: the running transaction releases the lease.
         pins: how many callers may be about to change the artifact (rule 3).
         lost: changes were not committed, and are dropped.
@@ -70,6 +71,7 @@ class ArtifactLease:
     saved: StoredDocument
     newest: Document = field(init=False)
     changed: int = field(init=False)
+    collected: float = float("-inf")
     releasing: bool = False
     pins: int = 0
     lost: bool = False
@@ -87,6 +89,12 @@ class ArtifactLease:
     def durable(self) -> bool:
         """Whether all closed versions, and the choice of the current one, are committed."""
         return durable_state(self.newest) == durable_state(self.saved.document)
+
+    @property
+    def only_shown(self) -> bool:
+        """Whether all that is not committed is what an unfinished call shows: nothing goes on from it after a crash."""
+        new, old = self.newest.draft, self.saved.document.draft
+        return bool(new and old and self.durable and replace(new, shown=old.shown) == old)
 
 
 def durable_state(document: Document) -> tuple[int, int]:

@@ -33,7 +33,7 @@ _STOPPING = "this server is stopping"
 
 COMMIT_SPACING = 0.018
 """Seconds from the start of one transaction to the start of the next."""
-INTERVAL = 0.2
+INTERVAL = 0.25
 """Seconds that a piece of a draft may wait. The shorter, the more pages: each costs more than the text in it."""
 FOLLOWED_INTERVAL = 0.04
 """Seconds from the start of one transaction to the start of the next, for drafts that subscribers wait for."""
@@ -128,7 +128,8 @@ class GroupCommit:
         self._lost = lost
         self._failed = failed
         self._participants: list[Participant] = []
-        self._due: asyncio.TimerHandle | None = None
+        self._due: asyncio.Handle | None = None
+        self._due_at = float("inf")
         self._begun = float("-inf")
         self._flush_requested = asyncio.Event()
         self._staged = 0
@@ -155,8 +156,9 @@ class GroupCommit:
             return
         loop = asyncio.get_running_loop()
         due = self._begun + FOLLOWED_INTERVAL if followed else loop.time() + self._interval
-        if self._due is None or due < self._due.when():
+        if self._due is None or due < self._due_at:  # uvloop gives a handle without a time for what is due already
             self._cancel_due()
+            self._due_at = due
             self._due = loop.call_at(due, self._flush_requested.set)
 
     def _cancel_due(self) -> None:

@@ -7,13 +7,15 @@ Rule 2: acquiring a lease may wait. The change that follows does not wait. The g
 Rule 3: visible means durable: reads wait until the closed versions are committed. A draft is visible at once.
         `current_versions` does not wait: it is a hint that a turn asks for before every model call.
         (The journal differs: its readers see the last committed entries, because they can follow what comes next.)
-Rule 4: a replica that has lost its lease cannot write: the transaction raises `LeaseLost`, and memory is dropped.
+Rule 4: of a draft, what its unfinished call shows is written once in `shown_interval`: after a crash it is dropped
+        anyway, and until then only readers of the artifact on other replicas miss it. The journal has it sooner.
+Rule 5: a replica that has lost its lease cannot write: the transaction raises `LeaseLost`, and memory is dropped.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -41,6 +43,9 @@ from a2a_canvas.store.sql.version_contents import VersionContents
 from a2a_canvas.store.sql.writing import Write
 from a2a_canvas.store.text.unicode import replace_unstorable
 
+SHOWN_INTERVAL = 1.0
+"""Seconds between two writes of what an unfinished call shows (rule 4)."""
+
 
 class SqlArtifactStore:
     """An `ArtifactStore` on a database. The group commit writes its changes.
@@ -48,14 +53,22 @@ class SqlArtifactStore:
     Args:
         holder: this replica.
         limits: limits of one artifact.
+        shown_interval: see rule 4.
 
     Attributes:
         version_contents: for rows that name versions.
     """
 
     def __init__(
-        self, database: Database, commits: GroupCommit, holder: LeaseHolder, limits: Limits | None = None
+        self,
+        database: Database,
+        commits: GroupCommit,
+        holder: LeaseHolder,
+        limits: Limits | None = None,
+        shown_interval: float = SHOWN_INTERVAL,
     ) -> None:
+        self._shown_interval = shown_interval
+        self._due: asyncio.Handle | None = None
         self._database = database
         self._commits = commits
         self._holder = holder
@@ -266,9 +279,20 @@ class SqlArtifactStore:
 
     def collect(self) -> ArtifactWork | None:
         """The staged changes, for the group commit."""
-        touched, self._touched = sorted(self._touched, key=lambda lease: lease.key), set()
+        now = asyncio.get_running_loop().time()
+        later = {lease for lease in self._touched if lease.only_shown and now < lease.collected + self._shown_interval}
+        touched, self._touched = sorted(self._touched - later, key=lambda lease: lease.key), later
+        self._write_later(later)
+        for lease in touched:
+            lease.collected = now
         writes = {lease: self._write(lease) for lease in touched if not (lease.idle and lease.pins)}
         return ArtifactWork(self._leases, writes) if writes else None
+
+    def _write_later(self, leases: Iterable[ArtifactLease]) -> None:
+        if self._due:
+            self._due.cancel()
+        times = [lease.collected + self._shown_interval for lease in leases]
+        self._due = asyncio.get_running_loop().call_at(min(times), self._commits.flush_soon) if times else None
 
     def _write(self, lease: ArtifactLease) -> Write:
         releases = lease.newest.draft is None

@@ -116,5 +116,5 @@ drafts = Table(
     Column("artifact_id", Text, primary_key=True),
     Column("seq", Integer, primary_key=True),
     Column("kind", Text, nullable=False),  # "whole" or "append"
-    Column("content", Text, nullable=False),  # JSON of the whole, or of the parts to be appended
+    Column("content", CompressedText, nullable=False),  # JSON of the whole, or of the parts to be appended
 )

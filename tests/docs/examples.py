@@ -15,6 +15,7 @@ from a2a_canvas.server.cli import main
 from tests.docs.pages import ADDRESS
 
 UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+TIME = re.compile(r"\b\d\d:\d\d\b")
 
 
 def printed(code: str, address: str, folder: Path) -> str:
@@ -41,6 +42,10 @@ def assert_goes_as_shown(session: str, address: str, capsys: pytest.CaptureFixtu
         assert main([*arguments, "--url", address]) == 0
         said = "".join(capsys.readouterr()).splitlines()
         context = next((line.split()[-1] for line in said if line.startswith("context")), context)
-        rest = iter([UUID.sub("ID", line) for line in said])
-        missing = [line for line in shown if line != "[…]" and line[:1] != "─" and UUID.sub("ID", line) not in rest]
+        rest = iter([_normal(line) for line in said])
+        missing = [line for line in shown if line != "[…]" and line[:1] != "─" and _normal(line) not in rest]
         assert missing == []
+
+
+def _normal(line: str) -> str:
+    return re.sub("  +", " ", TIME.sub("TIME", UUID.sub("ID", line)))

@@ -19,7 +19,7 @@ def test_the_session_goes_as_it_is_shown(
     address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    [session] = blocks(PAGE, "console")
+    session, _ = blocks(PAGE, "console")
     assert_goes_as_shown(session, address, capsys)
 
 

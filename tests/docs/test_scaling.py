@@ -9,6 +9,7 @@ from a2a_canvas.server.tasks.sql.replica.notifications import POLL_INTERVAL
 from a2a_canvas.server.tasks.sql.replica.sql_backend import LEASE_TIMING
 from a2a_canvas.store.sql.commit import COMMIT_SPACING, FOLLOWED_INTERVAL, GroupCommit
 from a2a_canvas.store.sql.database import READERS, WRITERS
+from a2a_canvas.store.sql.sql_artifact_store import SHOWN_INTERVAL
 from tests.docs.pages import page, rows
 
 PAGE = page("scaling")
@@ -32,6 +33,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         "of a task that is followed on another server, or whose context is followed": (
             f"{FOLLOWED_INTERVAL * 1000:.0f} ms after the previous transaction began"
         ),
+        "of an artifact that other servers show under `/artifacts`": f"{SHOWN_INTERVAL:.0f} s",
         "heartbeat of a server": f"every {LEASE_TIMING.heartbeat:.0f} s",
         "a lease expires after": f"{LEASE_TIMING.expiry:.0f} s",
         "poll of the tables, besides the notifications": f"every {POLL_INTERVAL:.0f} s",

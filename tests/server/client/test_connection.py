@@ -60,7 +60,8 @@ def guarded(*headers: RequestHeader, path: str = "") -> Callable[[str], ASGIApp]
     """A server of artifacts, which does every operation at once; its base address is `path` below the given one."""
 
     async def artifact(_: Request) -> JSONResponse:
-        return JSONResponse({"version": 1, "parts": [{"text": "one"}], "artifacts": [], "versions": [], "diff": ""})
+        known = [{"artifactId": "doc", "version": 1}]
+        return JSONResponse({"version": 1, "parts": [{"text": "one"}], "artifacts": known, "versions": [], "diff": ""})
 
     def make(url: str) -> ASGIApp:
         script = Script([[update("COMPLETED", "Done.")]] * 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from io import StringIO
 from itertools import pairwise
 
 import httpx
@@ -12,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.client.operations import SendRequest
-from a2a_canvas.server.client.send import send
 from a2a_canvas.server.client.timestamps import zoned, zoned_answer
-from tests.server.client.client_harness import Script, serving
+from tests.server.client.client_harness import Script, serving, typed
 
 NAIVE = "2026-11-22T09:45:07.123456"
 WORKING = {"state": "TASK_STATE_WORKING", "timestamp": NAIVE}
@@ -40,14 +37,13 @@ ARTIFACT = {"artifactId": "r1", "name": "report", "parts": [{"text": f'{{"timest
     ],
 )
 async def test_a_task_with_such_time_stamps_is_shown_as_any_other(streaming: bool, answer: object) -> None:
-    out, err = StringIO(), StringIO()
     async with serving(Script([answer], streaming=streaming).app) as url:
-        assert await send(SendRequest("go", url, json=True), out, err) == 0
-    assert err.getvalue() == ""
-    *_, last = map(json.loads, out.getvalue().splitlines())
+        got = await typed("send", "go", "--json", "--url", url)
+    assert (got.code, got.err) == (0, "")
+    *_, last = map(json.loads, got.out.splitlines())
     status = (last.get("task") or last["statusUpdate"])["status"]
     assert status == {"state": "TASK_STATE_COMPLETED", "timestamp": f"{NAIVE}Z"}
-    assert f'"data": {{"timestamp": "{NAIVE}"}}' in out.getvalue()
+    assert f'"data": {{"timestamp": "{NAIVE}"}}' in got.out
 
 
 @pytest.mark.parametrize(

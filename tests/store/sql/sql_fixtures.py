@@ -40,13 +40,15 @@ class SqlStoreHarness:
         unwritten: the contexts of which something could not be written.
     """
 
-    def __init__(self, database: Database, replica: FakeReplica, limits: Limits | None = None) -> None:
+    def __init__(
+        self, database: Database, replica: FakeReplica, limits: Limits | None = None, shown_interval: float = 0
+    ) -> None:
         self.lost = 0
         self.unwritten: list[str] = []
         self.database = database
         self.replica = replica
         self.commits = GroupCommit(database, self._lose, self._drop, spacing=0)
-        self.store = SqlArtifactStore(database, self.commits, replica, limits)
+        self.store = SqlArtifactStore(database, self.commits, replica, limits, shown_interval)
         self.commits.join(self.store)
 
     def _lose(self) -> None:
@@ -61,10 +63,10 @@ class SqlStoreHarness:
 
 @asynccontextmanager
 async def open_store(
-    database: Database, replica: FakeReplica, limits: Limits | None = None
+    database: Database, replica: FakeReplica, limits: Limits | None = None, shown_interval: float = 0
 ) -> AsyncIterator[SqlStoreHarness]:
     """A store that writes what is staged until the block ends."""
-    harness = SqlStoreHarness(database, replica, limits)
+    harness = SqlStoreHarness(database, replica, limits, shown_interval)
     harness.commits.start()
     try:
         yield harness

@@ -230,6 +230,20 @@ async def test_and_then_only_when_the_last_transaction_is_long_enough_ago(
     assert harness.paper.transactions == [["a"], ["b", "c"]]
 
 
+def test_uvloop_tells_no_time_for_what_is_due_at_once() -> None:
+    uvloop = pytest.importorskip("uvloop")
+
+    async def due_at_once() -> None:
+        commits = CommitHarness().commits
+        for followed in (True, False, True):
+            commits.flush_soon(followed=followed)
+        await asyncio.sleep(0)
+        assert commits._flush_requested.is_set()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(due_at_once())
+
+
 async def test_settled_waits_for_what_was_staged_before_and_not_for_what_comes_after(harness: CommitHarness) -> None:
     await harness.commits.flushed()
     harness.paper.gate.clear()

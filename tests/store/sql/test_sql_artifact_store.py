@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
@@ -310,6 +311,42 @@ async def test_a_growing_draft_is_never_written_again(harness: SqlStoreHarness) 
     async with harness.database.read() as connection:
         assert await connection.scalar(select(func.count()).select_from(drafts)) == 0
     assert [holder for _, _, holder in await revisions(harness)] == [None]
+
+
+async def pieces_of(database: Database) -> list[str]:
+    """The texts of the rows of the draft."""
+    async with database.read() as connection:
+        found = await connection.scalars(select(drafts.c.content).order_by(drafts.c.seq))
+        return [json.loads(content)["parts"][0]["body"] for content in found]
+
+
+async def test_what_an_unfinished_call_shows_is_written_now_and_then_and_its_end_at_once(database: Database) -> None:
+    async with open_store(database, first(database), shown_interval=3600) as harness:
+        for text in ("a", "b", "c"):
+            await harness.store.apply(by("t1"), delta(appending(text)))
+            await harness.commits.flushed()
+            assert await pieces_of(database) == ["a"]
+        assert (await harness.store.get(by("t1"))).text == "abc"
+        await harness.store.complete_call(by("t1"))
+        await harness.commits.flushed()
+        assert await pieces_of(database) == ["a", "bc"]
+        for text in ("d", "e"):  # the first one begins another call
+            await harness.store.apply(by("t1"), delta(appending(text)))
+            await harness.commits.flushed()
+            assert await pieces_of(database) == ["a", "bc", "d"]
+        await harness.store.close(by("t1"))
+        await harness.commits.flushed()
+    async with open_store(database, second(database)) as after:
+        assert (await after.store.get(by("t1"))).text == "abcde"
+
+
+async def test_what_an_unfinished_call_shows_is_written_though_nothing_follows(database: Database) -> None:
+    async with open_store(database, first(database), shown_interval=0.05) as harness, asyncio.timeout(10):
+        for text in ("a", "b"):
+            await harness.store.apply(by("t1"), delta(appending(text)))
+            await harness.commits.flushed()
+        while await pieces_of(database) != ["a", "b"]:
+            pass
 
 
 # ---------------------------------------------------------------------------------------------- two replicas

@@ -1,0 +1,290 @@
+"""The artifacts of a conversation on an a2a-canvas server: read by `GET /artifacts/…`, changed by operations over A2A.
+
+Rule 1: an operation is sent only to a server whose card lists `urn:a2a-canvas:canvas:v1`. Any other agent would read
+        it as a request in words.
+Rule 2: the number of the version that an operation has made is what its own task says. What is current afterwards may
+        be somebody else's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from typing import Any
+from uuid import uuid4
+
+import httpx
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.constants import TransportProtocol
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.struct_pb2 import Struct
+
+from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.display import one_line
+from a2a_canvas.server.client.errors import CannotBeDone, ClientError
+from a2a_canvas.server.client.exchange import Take, converse
+from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask
+from a2a_canvas.server.client.invocation import Invocation
+from a2a_canvas.server.client.names import chosen
+from a2a_canvas.server.client.operations import ArtifactOperation
+from a2a_canvas.server.client.state_file import last_context
+from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
+
+_TIMEOUT = httpx.Timeout(connection.CONNECT_SECONDS, read=60)
+
+
+class NotServed(ClientError):
+    """The server refused to show something; the text is its own sentence. `status`: of the HTTP answer."""
+
+    def __init__(self, sentence: str, status: int) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class OperationFailed(ClientError):
+    """An operation has changed nothing.
+
+    Attributes:
+        version: the current version, if a concurrent change made the operation impossible; else 0.
+        busy: a task is writing the artifact just now.
+    """
+
+    def __init__(self, sentence: str, version: int, busy: bool) -> None:
+        super().__init__(sentence)
+        self.version, self.busy = version, busy
+
+
+@asynccontextmanager
+async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool = False) -> AsyncIterator[Canvas]:
+    """The artifacts of the conversation that was typed; of the last one if none was.
+
+    Args:
+        may_begin: a conversation that is not there begins with the first operation.
+
+    Raises:
+        CannotBeDone: it is not clear which conversation is meant.
+    """
+    context = typed or last_context(invocation.url)
+    async with connection.connected(invocation.url, invocation.headers) as (http, card):
+        canvas = Canvas(invocation, http, card, context)
+        if not context and not may_begin:
+            raise CannotBeDone("Which conversation? Give --context ID", f"To list them: {invocation.line('contexts')}")
+        if context and not typed:
+            invocation.note(f"Conversation {context}, the last one")
+        await canvas.look(may_begin=may_begin)
+        yield canvas
+
+
+@dataclass
+class Canvas:
+    """The artifacts of one conversation.
+
+    Attributes:
+        context: its id; empty until the first operation begins it.
+        listed: what `GET /artifacts/{context}` says of each artifact.
+    """
+
+    invocation: Invocation
+    http: httpx.AsyncClient
+    card: pb.AgentCard
+    context: str
+    listed: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def base(self) -> str:
+        """Where the artifacts are: at the agent's JSON-RPC address, as messages; else at the address that was typed."""
+        offered = self.card.supported_interfaces
+        of = (each.url for each in offered if each.protocol_binding == TransportProtocol.JSONRPC)
+        return next(of, connection.card_place(self.invocation.url)[0]).rstrip("/")
+
+    # ------------------------------------------------------------------------ reading
+
+    def find(self, typed: str) -> str:
+        """The id of the artifact that the user means."""
+        return chosen(typed, {str(each["artifactId"]): str(each.get("name", "")) for each in self.listed}, "artifact")
+
+    def version(self, artifact: str) -> int:
+        """The number of the artifact's current version, when it was looked at; 0 if there is none."""
+        return next((int(each.get("version", 0)) for each in self.listed if each["artifactId"] == artifact), 0)
+
+    def file_name(self, artifact: str) -> str:
+        """A file name for the artifact. Its own name comes from the server: it names no folder and no hidden file."""
+        return one_line(PurePath(self.title(artifact)).name).lstrip(".-") or "artifact"
+
+    def title(self, artifact: str) -> str:
+        """Its name; its id if it has no name."""
+        return (
+            next((str(each.get("name", "")) for each in self.listed if each["artifactId"] == artifact), "") or artifact
+        )
+
+    async def read(self, artifact: str, *below: str, **query: str | int) -> dict[str, Any]:
+        """The artifact, or the resource below it: `versions`, `versions/3`, `versions/3/diff`."""
+        return await self._json(resource_path(self.context, artifact, *below), query)
+
+    async def raw(self, artifact: str, *below: str) -> bytes:
+        """The bare content of the artifact or of a version."""
+        return await self._get(resource_path(self.context, artifact, *below), {"Accept": "*/*"}, {"raw": "1"})
+
+    async def look(self, *, may_begin: bool = False) -> bool:
+        """Read which artifacts there are; a context that is not there may be the beginning of one that is."""
+        try:
+            self.listed = await self._listing() if self.context else []
+        except NotServed as error:
+            if error.status != httpx.codes.NOT_FOUND:
+                raise
+            known = await _contexts(self)
+            if not (may_begin and not any(each.startswith(self.context) for each in known)):
+                self.context = chosen(self.context, dict.fromkeys(known, ""), "context")
+                self.listed = await self._listing()
+        return True
+
+    async def _listing(self) -> list[dict[str, Any]]:
+        artifacts = (await self._json(resource_path(self.context), {})).get("artifacts", [])
+        return [each for each in artifacts if isinstance(each, dict)]
+
+    async def _json(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
+        body = await self._get(path, {"Accept": "application/json"}, query)
+        try:
+            answer = json.loads(body)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise _not_ours(self.base, "what it says is not JSON")
+        return answer
+
+    async def _get(self, path: str, headers: dict[str, str], query: dict[str, Any]) -> bytes:
+        url = f"{self.base}/artifacts/{path}"
+        try:
+            answer = await self.http.get(url, params=query, headers=headers, timeout=_TIMEOUT, follow_redirects=True)
+        except httpx.TimeoutException as error:
+            raise ClientError(f"No answer from {self.base} in time") from error
+        except httpx.RequestError as error:
+            raise ClientError(f"The agent's card leads to {self.base}, where no server answers") from error
+        if answer.status_code != httpx.codes.OK:
+            raise _refused(answer, self.base)
+        return answer.content
+
+    # ----------------------------------------------------------------------- changing
+
+    async def operate(self, artifact: str, operation: ArtifactOperation, take: Take = lambda *_: None) -> Outcome:
+        """Have an operation done.
+
+        Raises:
+            OperationFailed: it has changed nothing.
+        """
+        if not connection.offers(self.card, CANVAS):
+            raise ClientError(f"The agent at {self.invocation.url} takes no edits: its card does not list {CANVAS}")
+        outcome = Outcome()
+
+        def fold(response: pb.StreamResponse, seen: SeenTask) -> None:
+            nonlocal outcome
+            outcome = outcome.after(response, artifact)
+            if not self.invocation.json:
+                take(response, seen)
+
+        message = message_of(operation, artifact, self.context)
+        seen = await converse(self.invocation, self.http, self.card, message, (TURN, CANVAS), fold)
+        if seen.state in ENDED_BADLY:
+            raise OperationFailed(seen.message or f"{ENDED_BADLY[seen.state]}.", outcome.current, outcome.busy)
+        self.context = seen.context_id
+        return replace(outcome, said=seen.message)
+
+    async def operate_and_say(self, artifact: str, operation: ArtifactOperation) -> None:
+        """Have an operation done, and print what the server says of it."""
+        outcome = await self.operate(artifact, operation)
+        if not self.invocation.json:
+            self.invocation.say(outcome.said)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an operation ended.
+
+    Attributes:
+        said: the server's sentence.
+        version: the one that the operation has made current (rule 2); 0 if it made none.
+        current, busy: as in `OperationFailed`.
+    """
+
+    said: str = ""
+    version: int = 0
+    current: int = 0
+    busy: bool = False
+
+    def after(self, response: pb.StreamResponse, artifact: str) -> Outcome:
+        """What is known after one more response."""
+        match response.WhichOneof("payload"):
+            case "task":
+                versions = canvas_metadata(response.task.metadata).get("artifacts", {})
+                known = replace(self, version=int(versions.get(artifact, {}).get("artifactVersion", self.version)))
+                return known._rejected(response.task.status)
+            case "artifact_update" if response.artifact_update.artifact.artifact_id == artifact:
+                made = canvas_metadata(response.artifact_update.metadata).get("artifactVersion", self.version)
+                return replace(self, version=int(made))
+            case "status_update":
+                return self._rejected(response.status_update.status)
+            case _:
+                return self
+
+    def _rejected(self, status: pb.TaskStatus) -> Outcome:
+        now = canvas_metadata(status.message.metadata)
+        return replace(self, current=int(now.get("artifactVersion", 0)), busy=now.get("busy") is True)
+
+
+async def _contexts(canvas: Canvas) -> list[str]:
+    """The ids of all conversations that have tasks, the newest first."""
+    call = connection.call_context(canvas.card, (), canvas.invocation.headers)
+    found, page = dict[str, None](), ""
+    async with connection.client(canvas.http, canvas.card) as client:
+        while True:
+            answer = await client.list_tasks(pb.ListTasksRequest(page_size=100, page_token=page), context=call)
+            found |= dict.fromkeys(task.context_id for task in answer.tasks)
+            page = answer.next_page_token
+            if not page:
+                return [*found]
+
+
+def message_of(operation: ArtifactOperation, artifact: str, context: str) -> pb.Message:
+    """The message that asks for an operation (docs/extensions.md)."""
+    parts = [pb.Part(text=operation.text)]
+    message = pb.Message(message_id=str(uuid4()), role=pb.ROLE_USER, parts=parts, context_id=context)
+    message.metadata.update({CANVAS: {"artifactId": artifact, **operation.fields}})
+    return message
+
+
+def canvas_metadata(metadata: Struct) -> dict[str, Any]:
+    """What `urn:a2a-canvas:canvas:v1` says in the metadata; nothing if it is malformed."""
+    canvas = MessageToDict(metadata).get(CANVAS)
+    return canvas if isinstance(canvas, dict) else {}
+
+
+def resource_path(context: str, artifact: str = "", *below: str) -> str:
+    """What follows `/artifacts/` for the artifacts of a context, for one artifact, or for something below it."""
+    return "/".join((artifact_path(context, artifact) if artifact else context_path(context), *below))
+
+
+def text_of(artifact: dict[str, Any]) -> str:
+    """The text of an artifact or a version; an artifact has at most one."""
+    return "".join(part.text for part in proto_of(artifact).parts if part.HasField("text"))
+
+
+def proto_of(artifact: dict[str, Any]) -> pb.Artifact:
+    """An artifact or a version as A2A's message."""
+    try:
+        return ParseDict(artifact, pb.Artifact(), ignore_unknown_fields=True)
+    except ParseError as error:
+        raise ClientError(f"The server's answer cannot be used: {error}") from error
+
+
+def _refused(answer: httpx.Response, base: str) -> ClientError:
+    try:
+        return NotServed(str(answer.json()["error"]["message"]), answer.status_code)
+    except (ValueError, KeyError, TypeError):
+        return _not_ours(base, f"HTTP {answer.status_code}")
+
+
+def _not_ours(base: str, why: str) -> ClientError:
+    return ClientError(f"The server at {base} has no artifacts to read: it is no a2a-canvas server ({why})")

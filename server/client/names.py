@@ -1,0 +1,48 @@
+"""What a user means by an id, a name, or the beginning of one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+
+from a2a_canvas.server.client.display import one_line
+from a2a_canvas.server.client.errors import CannotBeDone
+
+MAX_CANDIDATES = 6
+
+
+def chosen(typed: str, known: Mapping[str, str], what: str) -> str:
+    """The id of the one thing that has this id, else this name, else an id or a name that begins so.
+
+    Args:
+        known: the names by the ids.
+        what: what kind of thing it is, for the error.
+
+    Raises:
+        CannotBeDone: there is none, or there are several.
+    """
+    fitting: tuple[Callable[[str], bool], ...] = (typed.__eq__, lambda text: _folded(text).startswith(_folded(typed)))
+    for fits in fitting:
+        for found in ([id_ for id_ in known if fits(id_)], [id_ for id_, name in known.items() if name and fits(name)]):
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise CannotBeDone(f"{typed!r} may be any of several {what}s: {_listed(found, known)}. Type more of it")
+    raise CannotBeDone(f"There is no {what} {typed!r}{_nearest(typed, known)}")
+
+
+def _nearest(typed: str, known: Mapping[str, str]) -> str:
+    texts = {_folded(text): id_ for id_, name in known.items() for text in (name, id_) if text}
+    near = [*dict.fromkeys(texts[text] for text in get_close_matches(_folded(typed), texts, 3))]
+    if near:
+        return f". Did you mean {_listed(near, known)}?"
+    return f". There are: {_listed([*known], known)}" if known else ""
+
+
+def _listed(ids: list[str], known: Mapping[str, str]) -> str:
+    named = [one_line(f"{id_} ({known[id_]})" if known[id_] not in ("", id_) else id_) for id_ in ids]
+    return ", ".join(named[:MAX_CANDIDATES] + ["…"] * (len(named) > MAX_CANDIDATES))
+
+
+def _folded(text: str) -> str:
+    return text.casefold()
