@@ -11,7 +11,7 @@ VENV = uv venv --allow-existing --python $(PYTHON) .venv
 PIP = VIRTUAL_ENV=.venv uv pip
 endif
 
-.PHONY: help setup setup-node serve test test-all conversations check bench fuzz docs lock clean
+.PHONY: help setup setup-node serve demo test test-all conversations check bench fuzz docs lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,9 @@ setup-node:  ## what the tests of the AG-UI stream need (node and npm must be th
 
 serve: $(SERVER)  ## start the server on 127.0.0.1:8000 (ARGS="--port 9000")
 	$(BIN)/a2a-canvas serve $(ARGS)
+
+demo: $(SERVER)  ## a minute with two clients, a growing document and kill -9 (ARGS="--speed 3")
+	$(BIN)/a2a-canvas demo $(ARGS)
 
 test: setup  ## the quick tests, in under two minutes (ARGS="-k journal")
 	$(BIN)/python -m pytest --quick -n auto --dist worksteal $(ARGS)

@@ -72,7 +72,8 @@ def test_the_wheel_has_every_module_the_revisions_and_the_agent_card(wheel: Path
     folders = ("server", "store", "tools")
     modules = {f"a2a_canvas/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.py")}
     surface = {f"a2a_canvas/{name}" for name in ("__init__.py", "__main__.py", "agent_card.json", "py.typed")}
-    wanted = surface | modules | {"a2a_canvas/server/agent/models/rehearsal/rehearsal.yaml"}
+    scripts = {f"a2a_canvas/server/{name}.yaml" for name in ("agent/models/rehearsal/rehearsal", "demo")}
+    wanted = surface | modules | scripts
     assert {name for name in names_in(wheel) if ".dist-info/" not in name} == wanted
     assert "a2a_canvas/server/migrations/versions/revision_0001.py" in wanted
     with zipfile.ZipFile(wheel) as archive:

@@ -3,8 +3,8 @@
 Rule 1: one call per round: `artifact_list`, `artifact_read`, then the change. What failed is said, and ends the turn.
 Rule 2: the document is the one named (by id, name, or name without extension); else the one that the user is looking
         at; else the one changed last. If several are named, it asks which.
-Rule 3: of a document in which the message names a passage, that passage alone is changed, by `artifact_edit`; what is
-        only added is appended; any other change writes the document again.
+Rule 3: of a document in which the message names a passage, or the user has selected one, that passage alone is changed,
+        by `artifact_edit`; what is only added is appended; any other change writes the document again.
 Rule 4: what cannot be done is said in one sentence, and nothing is changed. An edit then fails with that sentence.
 """
 
@@ -23,6 +23,7 @@ from a2a_canvas.server.agent.model import EditPrompt, ModelError, ModelMessage, 
 from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn
 from a2a_canvas.server.agent.models.script.rules import ScriptRule
 from a2a_canvas.server.agent.models.script.transforms import (
+    OF_PASSAGES,
     STEPS,
     NamedPassage,
     Passage,
@@ -83,7 +84,8 @@ def changed_selection(rule: ScriptRule, turn: ScriptTurn, edit: EditPrompt) -> s
     """
     replaces = bool(edit.selected) and edit.strategy == "replace"
     text = edit.selected.rstrip("\r\n") if replaces else ""
-    passage = Passage(text, edit.language, False, turn.groups or {}, rule.table)
+    around = edit.before + edit.selected + edit.after
+    passage = Passage(text, edit.language, False, turn.groups or {}, rule.table, around)
     new = None if rule.change in STEPS else transformed(rule.change or "", passage)
     if new is None:
         raise ModelError(f"That does not apply to this passage of “{edit.name}”. {UNCHANGED}", retryable=False)
@@ -149,8 +151,9 @@ class _DocumentChange:
         span = name.find(text) if name else Span(0, len(text))
         new = None if span is None else self._made(document, text, span)
         if span is None or new is None:
-            missing = f"has no {name.name}" if name and span is None else "is like that already, or it does not apply"
-            return say(f"“{name_of(document)}” {missing}. {UNCHANGED}")
+            title = name_of(document)
+            missing = f"“{title}” has no {name.name}" if name and span is None else f"That does not apply to “{title}”"
+            return say(f"{missing}. {UNCHANGED}")
         if name:
             old, edited = _quoted(text, span if new else without(text, span), new)
             return _call("artifact_edit", artifact_id=document["artifact_id"], old_text=old, new_text=edited)
@@ -161,13 +164,16 @@ class _DocumentChange:
         language = language_of(name_of(document), _text_part(document).get("mimeType", ""))
         old = span.of(text)
         bare = old.rstrip("\r\n")
-        passage = Passage(bare, language, self._passage is None, self.turn.groups or {}, self.rule.table)
+        passage = Passage(bare, language, self._passage is None, self.turn.groups or {}, self.rule.table, text)
         new = transformed(self.rule.change or "", passage)
         return new and new + old[len(bare) :]
 
     @property
     def _passage(self) -> NamedPassage | None:
-        return named_passage(self.turn.text, self.turn.groups or {})
+        named = named_passage(self.turn.text, self.turn.groups or {})
+        if named or not self.turn.selected or self.rule.change not in OF_PASSAGES:
+            return named
+        return NamedPassage("selected passage", quote=self.turn.selected)
 
     def done(self) -> str:
         document = next(step.value for step in self.steps if step.call.name == "artifact_read")

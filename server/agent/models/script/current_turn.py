@@ -37,7 +37,10 @@ from a2a_canvas.server.agent.models.script.rules import ScriptRound, ScriptRule
 from a2a_canvas.server.agent.models.script.values import Groups, fill
 from a2a_canvas.tools.ask_user import PAUSING
 
-_NOTE: Final = re.compile(r'\[The user is looking at artifact (?P<id>"(?:[^"\\\n]|\\.)*")[^\n]*\]')
+_QUOTED: Final = r'"(?:[^"\\\n]|\\.)*"'
+_NOTE: Final = re.compile(
+    rf"\[The user is looking at artifact (?P<id>{_QUOTED})[^\n]*?(?:; selected there[^\n]*?(?P<selected>{_QUOTED}))?\]"
+)
 _JOINT: Final = re.compile(r"[,;:]|(?<!\w)(?:and|und|y|et)(?!\w)", re.IGNORECASE)
 
 
@@ -60,6 +63,8 @@ class ScriptTurn:
     """The names of the calls in each assistant message since."""
     focus: str = ""
     """The id of the artifact that the user is looking at."""
+    selected: str = ""
+    """The text that is selected there."""
 
     def next_round(self) -> tuple[int, tuple[int, ...]]:
         """The number of the round that is next, and which of its calls are left."""
@@ -78,8 +83,9 @@ def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) 
             names = {call.id: call.name for call in calls}
             turn = turn and replace(turn, calls_made=(*turn.calls_made, tuple(call.name for call in calls)))
         elif _begins(message, names, turn):
-            text, focus = _said(message)
-            turn = replace(_matched(rules, index, text, message.message_id, used=used), focus=focus)
+            text, focus, selected = _said(message)
+            turn = _matched(rules, index, text, message.message_id, used=used)
+            turn = replace(turn, focus=focus, selected=selected)
             used.add(turn.number)
         elif turn:
             turn = _answered(turn, index, _answer(message, names), message.message_id)
@@ -129,11 +135,12 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: ScriptTurn | 
     return turn is None or "decline_task" in accepted or turn.next_round()[0] == len(turn.rounds)
 
 
-def _said(message: ModelMessage) -> tuple[str, str]:
-    """What the user says, and the id of the artifact that they are looking at."""
+def _said(message: ModelMessage) -> tuple[str, str, str]:
+    """What the user says, the id of the artifact that they are looking at, and what is selected there."""
     texts = [item.text for item in message.content if isinstance(item, ModelText) and not item.note]
     note = _NOTE.fullmatch(texts[0]) if texts else None
-    return "\n".join(texts[1:] if note else texts), str(json.loads(note["id"])) if note else ""
+    focus, selected = (json.loads(part or '""') for part in note.group("id", "selected")) if note else ("", "")
+    return "\n".join(texts[1:] if note else texts), focus, selected
 
 
 def _matched(

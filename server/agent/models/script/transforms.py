@@ -28,6 +28,7 @@ class Passage:
     Attributes:
         whole: whether it is a whole document.
         table: the texts of the rule's `with`, by patterns.
+        around: what else of the document is known, if the text is not all of it.
     """
 
     text: str
@@ -35,11 +36,12 @@ class Passage:
     whole: bool
     groups: Groups
     table: Mapping[str, str] = field(default_factory=dict)
+    around: str = ""
 
     @property
     def choices(self) -> Iterator[str]:
         """Texts of the table whose pattern is found in the text and that are not there yet, filled."""
-        facts = {**self.groups, **facts_of(self.text)}
+        facts = {**self.groups, **facts_of(self.around or self.text)}
         texts = (fill(text, facts).strip("\n") for key, text in self.table.items() if re.search(key, self.text))
         return (text for text in texts if text not in self.text)
 
@@ -244,6 +246,8 @@ TRANSFORMS: Final[Mapping[str, Callable[[Passage], str | None]]] = {
     "title": _title,
     "number": _numbered,
 }
+OF_PASSAGES: Final = TRANSFORMS.keys() - {"add", "items", "title", "number"}
+"""Changes that a selection confines to itself."""
 STEPS: Final = ("undo", "redo", "restore", "compare")
 CHANGES: Final = (*TRANSFORMS, *STEPS)
 """What `change` of a rule may be."""
@@ -272,15 +276,24 @@ _UNITS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class NamedPassage:
-    """What a message calls a passage: "second paragraph"; `index` counts from 0, and from -1 backwards."""
+    """What a message calls a passage: "second paragraph"; `index` counts from 0, and from -1 backwards.
+
+    Attributes:
+        title: words of the heading of a section.
+        quote: the text of a passage that the user has selected.
+    """
 
     name: str
-    unit: str
+    unit: str = ""
     index: int = 0
     title: str = ""
+    quote: str = ""
 
     def find(self, text: str) -> Span | None:
-        """Where it is in a document; None if there is none."""
+        """Where it is in a document; None if there is none, or a quote occurs more than once."""
+        if self.quote:
+            at = text.find(self.quote)
+            return Span(at, at + len(self.quote)) if text.count(self.quote) == 1 else None
         sections = list(_sections(text))
         if self.title:
             return next(

@@ -125,10 +125,17 @@ def edit(selected: str, instruction: str, language: str = "markdown") -> EditPro
         ('change it to "Hi."', "Hi.\n"),
         ('add "And more."', "Tea is hot and good. Coffee isn't. And more.\n"),
         ("delete it", "<delete/>"),
+        ("“Hello.”", "Hello.\n"),
     ],
 )
 async def test_a_selection_is_edited_by_the_verbs_for_documents(instruction: str, new: str) -> None:
     assert await said(user(instruction), edit=edit("Tea is hot and good. Coffee isn't.\n", instruction)) == new
+
+
+async def test_what_is_inserted_knows_what_is_around_it() -> None:
+    instruction = "add a section on milk"
+    prompt = EditPrompt("a.md", "markdown", "# Tea\n\n", "", "It is hot.\n", instruction, "insert_before")
+    assert (await said(user(instruction), edit=prompt)).startswith("## Milk\n\n[What milk has to do with “Tea”, in")
 
 
 async def test_functions_become_async() -> None:

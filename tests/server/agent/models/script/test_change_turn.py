@@ -140,6 +140,22 @@ def test_the_document_is_the_one_named_else_the_one_shown_else_the_one_changed_l
     assert {key for key, text in conversation.texts.items() if text != TEXT + "milk"} == {changed}
 
 
+SELECTED = (
+    '[The user is looking at artifact "tea", version 2; selected there, lines 3-3: '
+    r'"It stops. \"Enough,\" it says."]'
+)
+
+
+def test_what_is_selected_is_changed_alone(talk) -> None:
+    text = TEXT.replace("It stops.", 'It stops. "Enough," it says.')
+    conversation = talk(tea=text)
+    assert conversation.say(SELECTED, "make this shorter").startswith("The selected passage of “tea.md”")
+    assert conversation.texts["tea"] == text.replace('It stops. "Enough," it says.', 'It stops. "Enough,"')
+    assert conversation.say(SELECTED, "make this shorter") == "“tea.md” has no selected passage. Nothing is changed."
+    conversation.say(SELECTED, "add a conclusion")
+    assert conversation.texts["tea"].endswith("\n\nThe end.\n")
+
+
 def test_if_several_are_named_it_asks_which(talk) -> None:
     conversation = talk(tea=TEXT, milk=TEXT)
     assert conversation.say("make tea and milk shorter") == "Which document do you mean: “tea.md” or “milk.md”?"
@@ -166,9 +182,9 @@ def test_it_says_what_the_newest_version_changed(talk) -> None:
     ("texts", "message", "told"),
     [
         ({}, "make it shorter", "There is no document yet"),
-        ({"tea": "Tea"}, "make it shorter", "“tea.md” is like that already, or it does not apply. Nothing is changed."),
+        ({"tea": "Tea"}, "make it shorter", "That does not apply to “tea.md”. Nothing is changed."),
         ({"tea": "Tea"}, "delete the last section", "“tea.md” has no last section. Nothing is changed."),
-        ({"tea": "Tea"}, "delete it", "“tea.md” is like that already, or it does not apply. Nothing is changed."),
+        ({"tea": "Tea"}, "delete it", "That does not apply to “tea.md”. Nothing is changed."),
     ],
 )
 def test_what_cannot_be_done_is_said_and_changes_nothing(talk, texts, message, told) -> None:
