@@ -53,8 +53,8 @@ def command_forms() -> dict[str, CommandForm]:
             _option("--base", "save only if this is still the current version", type=number, metavar="N"),
             _option("--follow", "save FILE again whenever it changes, until Ctrl+C", is_flag=True),
             _CONTEXT,
-            more="ARTIFACT is an id or a name; it is made if it is not there. FILE is - for the standard input, and may "
-            "be left out if its name is the artifact's.",
+            more="ARTIFACT is an id or a name; it is made if it is not there. FILE is - for the standard input, and "
+            "may be left out if its name is the artifact's.",
             examples=("put notes.md", "put report draft.txt", "put --follow notes.md", "put log < today.txt"),
         ),
         "pull": _form(
