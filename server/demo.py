@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -66,7 +67,7 @@ def run(speed: float) -> int:
     console = Console(highlight=False, markup=False, emoji=False)
     try:
         asyncio.run(Demo(console, speed).play())
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
     return 0
 
@@ -167,6 +168,10 @@ class Demo:
 
     async def play(self) -> None:
         """Raises `ClientError` if a server does not do what it should."""
+        playing = asyncio.current_task()
+        assert playing
+        for number in (signal.SIGTERM, signal.SIGHUP):  # asyncio does the same for Ctrl+C
+            asyncio.get_running_loop().add_signal_handler(number, playing.cancel)
         with ExitStack() as stack:
             place = Path(stack.enter_context(TemporaryDirectory(prefix="a2a-canvas-demo-")))
             os.environ["XDG_STATE_HOME"] = str(place)  # the client remembers nothing of it

@@ -49,10 +49,13 @@ def test_it_runs_to_its_end_as_the_page_shows_it(demo: subprocess.Popen[str], tm
     assert (running(tmp_path), list(tmp_path.iterdir())) == ([], [])
 
 
-def test_ctrl_c_ends_its_server_and_removes_its_file(demo: subprocess.Popen[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_its_server_and_removes_its_file(
+    demo: subprocess.Popen[str], tmp_path: Path, number: signal.Signals
+) -> None:
     assert demo.stdout
     assert demo.stdout.readline().startswith("A server runs")
     assert running(tmp_path)
-    demo.send_signal(signal.SIGINT)
+    demo.send_signal(number)
     assert (demo.wait(timeout=30), demo.stderr.read() if demo.stderr else "") == (130, "")
     assert (running(tmp_path), list(tmp_path.iterdir())) == ([], [])
