@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.process, pytest.mark.skipif(not Path("/proc").is_dir()
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """The demo, ten times faster, with its files in `tmp_path`."""
-    environ = {**os.environ, "TMPDIR": str(tmp_path), "A2A_CANVAS_PORT": "1", "NO_PROXY": "127.0.0.1"}
+    environ = {**os.environ, "TMPDIR": str(tmp_path), "A2A_CANVAS_PORT": "1"}
     command = [sys.executable, "-m", "a2a_canvas", "demo", "--speed", "10"]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         yield process
