@@ -29,6 +29,11 @@ _CONTROL = {code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 
 """What a terminal would obey, and the ends of lines: names and messages of others must not make lines of their own."""
 _CONTROL_IN_TRACES = {code: escaped for code, escaped in _CONTROL.items() if chr(code) not in "\n\t"}
 
+_ROW = re.compile(
+    r"^DETAIL:.*?(?=^(?:\[SQL|The above|During handling|Traceback|HINT:|CONTEXT:)|\Z)", re.MULTILINE | re.DOTALL
+)
+"""What PostgreSQL adds to an error: the row that it could not write (rule 4)."""
+
 
 def set_task(task_id: str = "", context_id: str = "") -> None:
     """Name the task, or the context alone, that all further lines of this `asyncio.Task` belong to (rule 2)."""
@@ -57,7 +62,7 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {**_task.get(), **getattr(record, "fields", _NO_FIELDS)}
-        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        trace = _ROW.sub("", self.formatException(record.exc_info)) if record.exc_info else ""
         return self._line(record, fields, trace)
 
 

@@ -46,13 +46,15 @@ def command_forms() -> dict[str, CommandForm]:
         "open": _form(
             "files:open_artifact", more="The editor is that of $VISUAL or $EDITOR.", examples=("open report",)
         ),
-        "put": _form(
+        "put": client_command(
             "files:put",
+            _ARTIFACT,
             click.Argument(["file"], required=False),
             _option("--base", "save only if this is still the current version", type=number, metavar="N"),
             _option("--follow", "save FILE again whenever it changes, until Ctrl+C", is_flag=True),
-            more="It is made if it is not there. FILE is - for the standard input, and may be left out if it is also "
-            "the artifact's name.",
+            _CONTEXT,
+            more="ARTIFACT is an id or a name; it is made if it is not there. FILE is - for the standard input, and "
+            "may be left out if its name is the artifact's.",
             examples=("put notes.md", "put report draft.txt", "put --follow notes.md", "put log < today.txt"),
         ),
         "pull": _form(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 from uuid import uuid4
@@ -177,61 +177,45 @@ class Canvas:
         """
         if not connection.offers(self.card, CANVAS):
             raise ClientError(f"The agent at {self.invocation.url} takes no edits: its card does not list {CANVAS}")
-        outcome = Outcome()
+        told: dict[str, Any] = {}
 
         def fold(response: pb.StreamResponse, seen: SeenTask) -> None:
-            nonlocal outcome
-            outcome = outcome.after(response, artifact)
+            nonlocal told
+            told = _told(response, artifact) or told
             if not self.invocation.json:
                 take(response, seen)
 
         message = message_of(operation, artifact, self.context)
         seen = await converse(self.invocation, self.http, self.card, message, (TURN, CANVAS), fold)
+        version = int(told.get("artifactVersion", 0))
         if seen.state in ENDED_BADLY:
-            raise OperationFailed(seen.message or f"{ENDED_BADLY[seen.state]}.", outcome.current, outcome.busy)
+            raise OperationFailed(seen.message or f"{ENDED_BADLY[seen.state]}.", version, told.get("busy") is True)
         self.context = seen.context_id
-        return replace(outcome, said=seen.message)
+        return Outcome(seen.message, version)
 
-    async def operate_and_say(self, artifact: str, operation: ArtifactOperation) -> None:
-        """Have an operation done, and print what the server says of it."""
+    async def operate_and_say(self, artifact: str, operation: ArtifactOperation) -> int:
+        """Have an operation done, and print what the server says of it. Returns the version that it made current."""
         outcome = await self.operate(artifact, operation)
         if not self.invocation.json:
             self.invocation.say(outcome.said)
+        return outcome.version
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an operation ended.
+    """How an operation ended: the server's sentence, and the version that it has made current (rule 2)."""
 
-    Attributes:
-        said: the server's sentence.
-        version: the one that the operation has made current (rule 2); 0 if it made none.
-        current, busy: as in `OperationFailed`.
-    """
+    said: str
+    version: int
 
-    said: str = ""
-    version: int = 0
-    current: int = 0
-    busy: bool = False
 
-    def after(self, response: pb.StreamResponse, artifact: str) -> Outcome:
-        """What is known after one more response."""
-        match response.WhichOneof("payload"):
-            case "task":
-                versions = canvas_metadata(response.task.metadata).get("artifacts", {})
-                known = replace(self, version=int(versions.get(artifact, {}).get("artifactVersion", self.version)))
-                return known._rejected(response.task.status)
-            case "artifact_update" if response.artifact_update.artifact.artifact_id == artifact:
-                made = canvas_metadata(response.artifact_update.metadata).get("artifactVersion", self.version)
-                return replace(self, version=int(made))
-            case "status_update":
-                return self._rejected(response.status_update.status)
-            case _:
-                return self
-
-    def _rejected(self, status: pb.TaskStatus) -> Outcome:
-        now = canvas_metadata(status.message.metadata)
-        return replace(self, current=int(now.get("artifactVersion", 0)), busy=now.get("busy") is True)
+def _told(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
+    """What a response says of the artifact's version: of the one that is made, or why there is none."""
+    if response.HasField("artifact_update"):
+        return canvas_metadata(response.artifact_update.metadata)
+    status = response.task.status if response.HasField("task") else response.status_update.status
+    versions = canvas_metadata(response.task.metadata).get("artifacts", {})
+    return canvas_metadata(status.message.metadata) or versions.get(artifact, {})
 
 
 async def _contexts(canvas: Canvas) -> list[str]:

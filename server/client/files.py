@@ -114,9 +114,10 @@ class _Saving:
         text, invocation = text_of_file(str(self.path)), self.canvas.invocation
         if self.version and text == self.text:
             return True
-        operation = operations.put(text, self.path.name, self.version or None, create=not self.version)
+        operation = operations.put(text, self.artifact, self.version or None, create=not self.version)
         try:
-            outcome = await self.canvas.operate(self.artifact, operation)
+            self.version = await self.canvas.operate_and_say(self.artifact, operation)
+            self.text = text
         except OperationFailed as error:
             if error.busy:
                 raise
@@ -124,15 +125,11 @@ class _Saving:
                 await self._conflict(text, error.version)
             else:
                 invocation.tell(f"{self.path} is not saved: {error}")
-            return True
-        self.version, self.text = outcome.version, text
-        if not invocation.json:
-            invocation.say(outcome.said)
         return True
 
     async def _conflict(self, text: str, number: int) -> None:
         await self._read(number)
-        if self.text and self.text != text:  # else this save was stored, or somebody wrote the same
+        if self.text != text:  # else this save was stored, or somebody wrote the same
             kept = _keep(self.path, number, self.text.encode())
             self.canvas.invocation.tell(
                 f"{self.path} is not saved: somebody made version {number}. It is in {kept}. "
@@ -186,31 +183,27 @@ class _Pulling:
         if not number:
             raise ClientError(f"{self.artifact} is being written and has no version yet")
         content = await self.canvas.raw(self.artifact, "versions", str(number))
-        if await self._may_write(content):
+        there = self.path.read_bytes() if self.path.exists() else None
+        said = f"{self.path} is version {number} of {self.artifact} ({size_of(len(content))})."
+        if self.force or there is None or (there != content and await self._is_version(there)):
             self.path.write_bytes(content)
-            said = f"Wrote version {number} of {self.artifact} to {self.path} ({size_of(len(content))})."
-        elif self.follow:
+        elif there != content and self.follow:
             said = f"{self.path} has changed here. Version {number} is in {_keep(self.path, number, content)}."
-        else:
+        elif there != content:
             save = self.canvas.invocation.line("put", self.artifact, str(self.path), "--context", self.canvas.context)
-            raise CannotBeDone(
-                f"{self.path} has a text that is no version of {self.artifact}. --force overwrites it",
-                f"To save it: {save}",
-            )
+            refused = f"{self.path} has a text that is no version of {self.artifact}. --force overwrites it"
+            raise CannotBeDone(refused, f"To save it: {save}")
         self.canvas.invocation.say(said)
         self.version = number
         return True
 
-    async def _may_write(self, content: bytes) -> bool:
-        if self.force or not self.path.exists():
-            return True
-        there = self.path.read_bytes()
-        versions = (await self.canvas.read(self.artifact, "versions"))["versions"] if there != content else []
-        alike = [str(each["number"]) for each in versions if each["size"] == len(there) and not each.get("pruned")]
+    async def _is_version(self, content: bytes) -> bool:
+        versions = (await self.canvas.read(self.artifact, "versions"))["versions"]
+        alike = [str(each["number"]) for each in versions if each["size"] == len(content) and not each.get("pruned")]
         for number in reversed(alike):
-            if await self.canvas.raw(self.artifact, "versions", number) == there:
+            if await self.canvas.raw(self.artifact, "versions", number) == content:
                 return True
-        return there == content
+        return False
 
 
 # ------------------------------------------------------------------------ in an editor
@@ -223,6 +216,8 @@ async def open_artifact(invocation: Invocation, artifact: str, context: str | No
         seen = await canvas.read(id_)
         if seen.get("open"):
             raise ClientError(f"{id_} is being written just now. Try again when that task is done")
+        if not any("text" in part for part in seen.get("parts", [])):
+            raise ClientError(f"{id_} has no text to edit")
         path = Path(tempfile.mkdtemp(prefix="a2a-canvas-")) / canvas.file_name(id_)
         path.write_bytes(text_of(seen).encode())
         await _edited(path)

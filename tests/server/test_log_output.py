@@ -11,6 +11,7 @@ import pytest
 
 from a2a_canvas.server.log_output import FORMATS, LineFormatter, about, set_task
 
+SECRET = "my diary"
 MADE_AT = 1_795_352_701.1239
 
 
@@ -69,6 +70,19 @@ def test_a_trace_follows_the_line_in_a_text_and_is_a_field_in_json() -> None:
     assert first == "2026-11-22T13:05:01.123Z WARNING Done"
     assert (trace[0], trace[-1]) == ("Traceback (most recent call last):", r"RuntimeError: no \x1b[1mluck")
     assert json.loads(line("json", failed=True))["trace"].startswith("Traceback (most recent call last):\n")
+
+
+def test_the_row_that_a_database_quotes_is_left_out_of_a_trace(form: str) -> None:
+    error = f"check constraint\nDETAIL:  Failing row contains ({SECRET},\n\n{SECRET}).\nHINT:  Mend it."
+    try:
+        try:
+            raise ValueError(error)
+        except ValueError as cause:
+            raise RuntimeError(f"{error}\n[SQL: INSERT]") from cause
+    except RuntimeError as failure:
+        written = line(form, exc_info=(RuntimeError, failure, failure.__traceback__))
+    assert SECRET not in written
+    assert all(words in written for words in ("check constraint", "HINT:  Mend it.", "direct cause", "[SQL: INSERT]"))
 
 
 async def test_every_line_of_a_tasks_own_code_has_its_ids_and_no_other_line_has() -> None:

@@ -136,6 +136,13 @@ async def test_a_conflict_keeps_both_texts_and_the_next_save_goes_on_top(doc: Do
     assert await doc.read() == (3, "theirs, mine\n")
 
 
+async def test_an_artifact_that_somebody_emptied_is_a_conflict_too(doc: Doc, file: Path) -> None:
+    steps = [LOOK, LOOK, theirs(doc, ""), writing(file, "mine\n"), LOOK]
+    got = await saved(doc, file, follow=True, steps=steps)
+    assert "is not saved: somebody made version 2." in got.err
+    assert await doc.read() == (2, "")
+
+
 async def test_what_cannot_be_saved_now_is_told_and_tried_again(doc: Doc, file: Path) -> None:
     steps = [
         LOOK,
@@ -156,7 +163,7 @@ async def test_what_cannot_be_saved_now_is_told_and_tried_again(doc: Doc, file: 
 async def test_pull_writes_a_file_of_the_artifacts_name_and_overwrites_only_versions(doc: Doc, file: Path) -> None:
     await doc.run(doc.operation("put", text="two\n"))
     got = await pulled(doc)
-    assert got == Result(0, "Wrote version 2 of doc to doc.md (4 B).\n", "")
+    assert got == Result(0, "doc.md is version 2 of doc (4 B).\n", "")
     write(file, "mine\n")
     refused = await pulled(doc)
     assert refused.code == 2
@@ -175,8 +182,8 @@ async def test_pull_follows_the_artifact_and_keeps_what_was_written_here(doc: Do
     ]
     got = await pulled(doc, file=str(file), follow=True, steps=steps)
     assert got.out.splitlines() == [
-        f"Wrote version 1 of doc to {file} (4 B).",
-        f"Wrote version 2 of doc to {file} (4 B).",
+        f"{file} is version 1 of doc (4 B).",
+        f"{file} is version 2 of doc (4 B).",
         f"{file} has changed here. Version 3 is in {file.with_name('doc.v3.md')}.",
     ]
     assert (read(file), read(file.with_name("doc.v3.md"))) == ("mine\n", "three\n")
@@ -184,7 +191,7 @@ async def test_pull_follows_the_artifact_and_keeps_what_was_written_here(doc: Do
 
 async def test_a_name_from_the_server_is_no_path(served: Served, file: Path) -> None:
     sly = await made(served, "x", "../../.profile")
-    assert (await pulled(sly)).out == "Wrote version 1 of doc to profile (1 B).\n"
+    assert (await pulled(sly)).out == "profile is version 1 of doc (1 B).\n"
 
 
 # -------------------------------------------------------------------------------- open

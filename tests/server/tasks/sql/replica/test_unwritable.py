@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from a2a_canvas.server.agent.events import State, UserMessage
+from a2a_canvas.server.log_output import LineFormatter
 from a2a_canvas.server.tasks.codec import message_to_json
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound, Unwritable
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -100,6 +101,7 @@ def numbered(following: TaskSubscription, entries: list[Entry]) -> bool:
 async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_others_go_on(
     several: Replicas, place: BlockPosition, last_chunk: bool, left: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.handler.setFormatter(LineFormatter("text"))
     words = ["two", "three", POISON, "four"]
     holds = [Hold() for _ in words]
     calls = [
