@@ -30,6 +30,11 @@ _TALK, _ARTIFACTS = "a2a_canvas.server.client.talk_commands", "a2a_canvas.server
 COMMANDS = {
     "Talk": {
         "send": (_TALK, "send a task to an A2A server and watch it"),
+        "chat": (_TALK, "talk with an agent, line by line"),
+        "contexts": (_TALK, "list your conversations"),
+        "tasks": (_TALK, "list tasks"),
+        "watch": (_TALK, "follow a task that runs, or see how it ended"),
+        "cancel": (_TALK, "cancel a task"),
     },
     "Artifacts": {
         "artifacts": (_ARTIFACTS, "list the artifacts of a conversation"),

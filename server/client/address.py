@@ -18,6 +18,22 @@ _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([!-~](?:[ -~]*[!-~])
 _TOKEN = re.compile("[!-~]+")
 
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_LOCAL = re.compile(r"(localhost|[^./:]+|[\d.]+|\[.*\])(:\d*)?(/.*)?")
+_BINDING = re.compile(r"/(rest(/v1)?|v1|canvas/stream|artifacts(/.*)?)?/?$")
+
+
+def server_url(typed: str) -> str:
+    """The address of a server with a scheme: `http` for localhost, a name without a dot and numbers, else `https`."""
+    typed = typed.strip()
+    return typed if not typed or _SCHEME.match(typed) else f"http{'' if _LOCAL.fullmatch(typed) else 's'}://{typed}"
+
+
+def agent_addresses(url: str) -> list[str]:
+    """Where an agent may be that has this address: there, or above the path of a binding."""
+    return list(dict.fromkeys([url, _BINDING.sub("", url)]))
+
+
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
     """A header of every request to the server.

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeader, all_headers, header, token_header
+from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeader, all_headers, header, server_url, token_header
 from a2a_canvas.server.client.operations import LineRange
 from a2a_canvas.server.command_form import CommandForm, GroupedOption
 from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
@@ -24,7 +24,7 @@ def client_command(place: str, *params: click.Parameter, more: str = "", example
 
     Args:
         place: `module:function` in this package. The function is asynchronous. It is called with an `Invocation` and
-            the values of `params`, and returns the exit code, None for 0.
+            the values of `params`, and returns the exit code, None for 0. `chat` alone is not asynchronous.
     """
     module, _, function = place.partition(":")
 
@@ -35,7 +35,7 @@ def client_command(place: str, *params: click.Parameter, more: str = "", example
         program = click.get_current_context().obj or "a2a-canvas"
         output = {name: values.pop(name) for name in ("json", "color", "thinking", "quiet") if name in values}
         command = getattr(import_module(f"a2a_canvas.server.client.{module}"), function)
-        return invoke(command, Invocation(url, sent, program, **output), values)
+        return invoke(command, Invocation(server_url(url), sent, program, **output), values)
 
     return CommandForm(run, (*params, *_common()), more, examples)
 

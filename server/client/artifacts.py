@@ -17,7 +17,6 @@ from a2a_canvas.server.client.display import clean, local_time, size_of
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.fold import artifact_event
 from a2a_canvas.server.client.invocation import Invocation
-from a2a_canvas.server.client.terminal import exact, json_line
 
 _NONE = "–"
 _CARRIAGE_RETURN = "␍"
@@ -28,7 +27,7 @@ async def artifacts(invocation: Invocation, context: str | None) -> None:
     """Print the artifacts of a conversation."""
     async with opened(invocation, context) as canvas:
         if invocation.json:
-            json_line(invocation.out, {"contextId": canvas.context, "artifacts": canvas.listed})
+            invocation.print_json({"contextId": canvas.context, "artifacts": canvas.listed})
         else:
             invocation.table(ARTIFACT_COLUMNS, map(artifact_row, canvas.listed), "There are no artifacts yet.")
 
@@ -40,11 +39,11 @@ async def show(invocation: Invocation, artifact: str, context: str | None, versi
         id_ = canvas.find(artifact)
         try:
             if invocation.json:
-                json_line(invocation.out, await canvas.read(id_, *below))
+                invocation.print_json(await canvas.read(id_, *below))
             elif invocation.console.is_terminal:
                 invocation.screen.show(artifact_event(proto_of(await canvas.read(id_, *below)), append=False))
             else:
-                exact(invocation.out, await canvas.raw(id_, *below))
+                invocation.print_exact(await canvas.raw(id_, *below))
         except NotServed as error:
             if error.status == 406:
                 raise ClientError(str(error), "--json shows it all") from None
@@ -56,7 +55,7 @@ async def versions(invocation: Invocation, artifact: str, context: str | None) -
     async with opened(invocation, context) as canvas:
         answer = await canvas.read(canvas.find(artifact), "versions")
         if invocation.json:
-            json_line(invocation.out, answer)
+            invocation.print_json(answer)
         else:
             invocation.table(VERSION_COLUMNS, map(version_row, answer["versions"]), "There is no version yet.")
 
@@ -71,7 +70,7 @@ async def diff(invocation: Invocation, artifact: str, numbers: tuple[int, ...], 
         query = {"from": numbers[0]} if len(numbers) == 2 else {}
         answer = await canvas.read(id_, "versions", str(new), "diff", **query)
         if invocation.json:
-            json_line(invocation.out, answer)
+            invocation.print_json(answer)
         elif text := str(answer.get("diff", "")):
             show_diff(invocation, text)
         else:
@@ -81,7 +80,7 @@ async def diff(invocation: Invocation, artifact: str, numbers: tuple[int, ...], 
 def show_diff(invocation: Invocation, diff: str) -> None:
     """Print a unified diff, coloured on a terminal."""
     if not invocation.console.is_terminal:
-        exact(invocation.out, diff)
+        invocation.print_exact(diff)
         return
     head, rest = (lines := clean(line_breaks_marked(diff)).splitlines())[:2], lines[2:]
     styled = [(line, "bold") for line in head] + [(line, _STYLES.get(line[:1], "dim")) for line in rest]

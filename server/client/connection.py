@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import grpc
@@ -23,7 +23,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, TransportProtocol
 from a2a.utils.errors import A2AError
 
-from a2a_canvas.server.client.address import RequestHeaders
+from a2a_canvas.server.client.address import RequestHeaders, agent_addresses
 from a2a_canvas.server.client.errors import ClientError
 from a2a_canvas.server.client.timestamps import zoned_answer
 
@@ -47,8 +47,19 @@ async def connected(url: str, headers: RequestHeaders = ()) -> AsyncIterator[tup
         timeout=httpx.Timeout(CONNECT_SECONDS, read=None),
         event_hooks={"response": [zoned_answer]},
     ) as http:
-        kwargs = {"timeout": CONNECT_SECONDS, "follow_redirects": True}
-        yield http, await A2ACardResolver(http, *card_place(url)).get_agent_card(http_kwargs=kwargs)
+        yield http, await _card(http, url)
+
+
+async def _card(http: httpx.AsyncClient, url: str) -> pb.AgentCard:
+    first, *others = agent_addresses(url)
+    kwargs = {"timeout": CONNECT_SECONDS, "follow_redirects": True}
+    try:
+        return await A2ACardResolver(http, *card_place(first)).get_agent_card(http_kwargs=kwargs)
+    except AgentCardResolutionError as error:
+        for other in others if isinstance(error.__cause__, httpx.HTTPStatusError) else ():
+            with suppress(AgentCardResolutionError):
+                return await A2ACardResolver(http, *card_place(other)).get_agent_card(http_kwargs=kwargs)
+        raise
 
 
 def card_place(url: str) -> tuple[str, str]:
@@ -98,6 +109,13 @@ def call_context(card: pb.AgentCard, extensions: Iterable[str], headers: Request
     wanted = [uri for uri in extensions if offers(card, uri)]
     parameters = ServiceParametersFactory.create([with_a2a_extensions(wanted)])
     return ClientCallContext(service_parameters=_named(headers) | parameters)
+
+
+def absent(error: Exception) -> bool:
+    """Whether no server answers at the address at all."""
+    cause = error.__cause__
+    known = isinstance(cause, httpx.RequestError) and not isinstance(cause, httpx.UnsupportedProtocol)
+    return isinstance(error, AgentCardResolutionError) and known
 
 
 def lost(error: Exception) -> bool:
@@ -152,7 +170,7 @@ def _explain_card(error: AgentCardResolutionError, url: str) -> str:
         case httpx.TimeoutException():
             return f"No answer from {url} within {CONNECT_SECONDS:.0f} seconds"
         case httpx.RequestError():
-            return f"No A2A server answers at {url}"
+            return f"No server answers at {url}"
         case httpx.HTTPStatusError():
             return f"No agent card at {url}: {_status(error.status_code)}"
         case cause:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
+
+from rich.cells import cell_len, set_cell_size
 
 # C0, DEL and C1; the line and paragraph separators; the bidirectional overrides, embeddings and isolates. The marks
 # U+200E, U+200F and U+061C stay: Hebrew and Arabic need them, and they cannot reorder other text.
@@ -86,15 +87,7 @@ class PlainLine:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class FailureNotice:
-    """One line for `err`, and below it a line for each thing the user can do."""
-
-    text: str
-    advice: tuple[str, ...] = ()
-
-
-ScreenEvent = StatusText | ArtifactParts | ReplyText | FinalReply | TaskFacts | PlainLine | FailureNotice
+ScreenEvent = StatusText | ArtifactParts | ReplyText | FinalReply | TaskFacts | PlainLine
 
 
 def clean(text: str) -> str:
@@ -107,35 +100,9 @@ def one_line(text: str) -> str:
     return clean(" ".join(text.split()))
 
 
-def cells(text: str) -> int:
-    """How many cells of a terminal a line of text takes."""
-    return sum(map(_cells, text))
-
-
 def fit(text: str, columns: int) -> str:
     """Text cut to at most `columns` cells of a terminal; what is cut ends in `…`."""
-    if cells(text) <= columns:
-        return text
-    used, kept = 1, ""
-    for character in text:
-        used += _cells(character)
-        if used > columns:
-            break
-        kept += character
-    return kept + "…"
-
-
-def advance(column: int, text: str, columns: int) -> int:
-    """The column in which a cursor at `column` ends after a text; `columns` when the row is exactly full."""
-    _, newline, last = text.rpartition("\n")
-    column = 0 if newline else column
-    for character in last:
-        width = _cells(character)
-        if character == "\t":
-            column = max(column, min(column // 8 * 8 + 8, columns - 1))
-        else:
-            column = column + width if column + width <= columns else width
-    return column
+    return text if cell_len(text) <= columns else f"{set_cell_size(text, columns - 1).rstrip()}…"
 
 
 def label(part: FileLabel | DataLabel) -> str:
@@ -149,12 +116,6 @@ def label(part: FileLabel | DataLabel) -> str:
             return f"[data {fit(one_line(part.json), MAX_DATA_CELLS)}]"
         case _:
             assert_never(part)
-
-
-def _cells(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def size_of(size: int) -> str:

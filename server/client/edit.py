@@ -22,7 +22,6 @@ from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.fold import SeenTask, events
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.operations import ArtifactOperation, LineRange
-from a2a_canvas.server.client.terminal import exact
 
 
 async def edit(
@@ -62,7 +61,7 @@ def _show(invocation: Invocation, title: str, response: pb.StreamResponse, seen:
         if invocation.console.is_terminal:
             invocation.screen.show(ArtifactParts("passage", (piece.text,), title, piece.append))
         elif piece.complete:
-            exact(invocation.out, piece.text if piece.text.endswith("\n") else f"{piece.text}\n")
+            invocation.print_exact(piece.text if piece.text.endswith("\n") else f"{piece.text}\n")
 
 
 async def _matching(canvas: Canvas, artifact: str, match: str, base: int | None) -> tuple[dict[str, Any], int]:

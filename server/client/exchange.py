@@ -12,23 +12,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from typing import Protocol, TextIO, cast
+from typing import cast
 
 import httpx
-from a2a.client import A2AClientError, Client, ClientCallContext
+from a2a.client import A2AClientError, Client
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InternalError, MethodNotFoundError, TaskNotFoundError, UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.client import connection
-from a2a_canvas.server.client.address import RequestHeaders
 from a2a_canvas.server.client.connection import ConnectionLost
-from a2a_canvas.server.client.display import FailureNotice, ScreenEvent, StatusText
+from a2a_canvas.server.client.display import StatusText
 from a2a_canvas.server.client.errors import ClientError, Interrupted
 from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, events, fold
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.state_file import remember
-from a2a_canvas.server.client.terminal import Terminal, json_line
 
 Sleep = Callable[[float], Awaitable[object]]
 """Waits that many seconds, between tries."""
@@ -39,213 +37,6 @@ INTERRUPTED = 130
 _RETRIES = 6
 _POLL_SECONDS = 1.0
 
-
-class MessageCommand(Protocol):
-    """What one command does besides sending its message and following the task.
-
-    Attributes:
-        url: how the user calls the server.
-        headers: sent with every request.
-        json: print each response as one line of JSON; `show` and `closing` are not called.
-        thinking: show the model's thinking in the status line.
-        extensions: activated if the card lists them.
-    """
-
-    url: str
-    headers: RequestHeaders
-    json: bool
-    thinking: bool
-    extensions: Sequence[str]
-
-    # Raises what `connection.explain` explains.
-    async def message(self, http: httpx.AsyncClient, card: pb.AgentCard) -> pb.Message: ...
-    def show(self, response: pb.StreamResponse, seen: SeenTask, terminal: Terminal) -> None: ...
-
-    # When the task is over, before its failure if it failed.
-    def closing(self, seen: SeenTask) -> Sequence[ScreenEvent]: ...
-
-    # On Ctrl+C, once the server has named the task.
-    def interrupted(self, seen: SeenTask) -> FailureNotice: ...
-    def advice(self, error: Exception, seen: SeenTask) -> tuple[str, ...]: ...
-
-
-async def carry_out(command: MessageCommand, out: TextIO, err: TextIO, *, pause: Sleep = asyncio.sleep) -> int:
-    """Send the command's message and show what comes back until the task ends or asks.
-
-    Args:
-        out: what the command prints, or with `command.json` one response per line. Colours and a status line are
-            used if it is a terminal.
-        err: failures, and statuses if `out` is no terminal.
-        pause: waits that many seconds, between tries.
-
-    Returns:
-        The exit code of `exit_code`; 1 also for a task that failed.
-    """
-    terminal = Terminal(out, err, thinking=command.thinking)
-    exchange = _Exchange(command, terminal, out, pause)
-
-    def interrupted() -> FailureNotice:
-        if not exchange.seen.task_id:
-            return FailureNotice("Interrupted before the server named a task")
-        return command.interrupted(exchange.seen)
-
-    def failed(error: Exception) -> FailureNotice:
-        reason = connection.explain(error, command.url) + exchange.seen.where
-        return FailureNotice(reason, command.advice(error, exchange.seen))
-
-    return await exit_code(exchange.run(), terminal, interrupted, failed)
-
-
-async def exit_code(
-    command: Awaitable[int],
-    terminal: Terminal,
-    interrupted: Callable[[], FailureNotice],
-    failed: Callable[[Exception], FailureNotice],
-) -> int:
-    """Await a command and show what went wrong, if anything did. Nothing is raised.
-
-    Returns:
-        The command's own exit code, 1 or 2 if it failed, 130 if it was interrupted.
-    """
-    try:
-        return await command
-    except BrokenPipeError:
-        return 1
-    except (asyncio.CancelledError, KeyboardInterrupt):
-        terminal.show(interrupted())
-        return INTERRUPTED
-    except Exception as error:
-        terminal.show(failed(error))
-        return error.exit_code if isinstance(error, ClientError) else 1
-
-
-class _Exchange:
-    """Sends the message of a command, follows the task and shows it. `seen`: the task as far as it is known."""
-
-    def __init__(self, command: MessageCommand, terminal: Terminal, out: TextIO, pause: Sleep) -> None:
-        self.seen = SeenTask()
-        self._command, self._terminal, self._out, self._pause = command, terminal, out, pause
-        self._updates = 0
-        self._stale = False
-
-    async def run(self) -> int:
-        async with connection.connected(self._command.url, self._command.headers) as (http, card):
-            message = await self._command.message(http, card)
-            async with connection.client(http, card) as client:
-                await self._converse(client, card, message)
-        return self._conclude()
-
-    def _conclude(self) -> int:
-        if not self._command.json:
-            for event in self._command.closing(self.seen):
-                self._terminal.show(event)
-        problem = ENDED_BADLY.get(self.seen.state, "")
-        if problem:
-            message = self.seen.message
-            self._terminal.show(FailureNotice(f"{problem}: {message}" if message else f"{problem}."))
-        return 1 if problem else 0
-
-    def _show(self, response: pb.StreamResponse) -> None:
-        if self._command.json:
-            json_line(self._out, MessageToDict(response))
-        else:
-            self._command.show(response, self.seen, self._terminal)
-
-    def _say(self, text: str) -> None:
-        if not self._command.json:
-            self._terminal.show(StatusText(text))
-
-    async def _converse(self, client: Client, card: pb.AgentCard, message: pb.Message) -> None:
-        call = connection.call_context(card, self._command.extensions, self._command.headers)
-        streaming = card.capabilities.streaming
-        # A stream that answers a question may begin with the task as it was: still asking.
-        self._stale = streaming and bool(message.task_id)
-        try:
-            await self._read(client.send_message(pb.SendMessageRequest(message=message), context=call))
-        except (A2AClientError, InternalError) as error:
-            if not (self.seen.task_id and connection.lost(error)):
-                raise
-        self._stale = False
-        await (self._resume(client, call) if streaming else self._poll(client, call))
-
-    async def _read(self, stream: AsyncIterator[pb.StreamResponse]) -> None:
-        async with aclosing(cast(AsyncGenerator[pb.StreamResponse], stream)) as responses:
-            async for response in responses:
-                self._take(response)
-                if self._over:
-                    return
-
-    @property
-    def _over(self) -> bool:
-        return self.seen.over and not self._stale
-
-    def _take(self, response: pb.StreamResponse) -> None:
-        before, self.seen = self.seen, fold(self.seen, response)
-        self._updates += not response.HasField("task")
-        self._stale = self._stale and response.task.status.state in PAUSED
-        if asked_again(before, self.seen, response):
-            self._say(BROKE_OFF)
-        self._show(response)
-
-    async def _resume(self, client: Client, call: ClientCallContext) -> None:
-        tries = 0
-        while not self._over:
-            self._check_retry(tries)
-            tries += 1
-            await self._announce(tries)
-            if await self._subscribe(client, call):
-                tries = 0
-
-    async def _subscribe(self, client: Client, call: ClientCallContext) -> bool:
-        """Whether anything new came."""
-        before = self._updates
-        try:
-            with _may_be_lost():
-                await self._read(client.subscribe(pb.SubscribeToTaskRequest(id=self.seen.task_id), context=call))
-        except (UnsupportedOperationError, MethodNotFoundError):
-            # The task is over by now, or this server cannot subscribe: ask for the task itself.
-            await self._get(client, call)
-        return self._updates > before
-
-    async def _poll(self, client: Client, call: ClientCallContext) -> None:
-        tries = 0
-        while not self._over:
-            self._check_retry(tries)
-            await (self._announce(tries) if tries else self._pause(_POLL_SECONDS))
-            tries = 0 if await self._get(client, call) else tries + 1
-
-    async def _get(self, client: Client, call: ClientCallContext) -> bool:
-        """Whether the server answered."""
-        with _may_be_lost():
-            task = await client.get_task(pb.GetTaskRequest(id=self.seen.task_id), context=call)
-            self._take(pb.StreamResponse(task=task))
-            return True
-        return False
-
-    def _check_retry(self, tries: int) -> None:
-        if not self.seen.task_id:
-            raise ClientError("The server's answer ended without a task and without a message")
-        if tries == _RETRIES:
-            raise ConnectionLost(self._command.url)
-
-    async def _announce(self, tries: int) -> None:
-        self._say(f"Connection lost, trying again ({tries} of {_RETRIES})…")
-        await self._pause(2.0 ** (tries - 2))
-
-
-@contextmanager
-def _may_be_lost() -> Iterator[None]:
-    """Suppresses what another try may mend; an `InternalError` only if the server says so."""
-    try:
-        yield
-    except TaskNotFoundError as error:
-        raise ClientError("The server no longer knows the task; it may have been restarted") from error
-    except (A2AClientError, InternalError) as error:
-        if isinstance(error, InternalError) and not connection.lost(error):
-            raise
-
-
-# ------------------------------------------------------------------------ a conversation
 
 Take = Callable[[pb.StreamResponse, SeenTask], None]
 """Shows one response, which led to what is known of the task."""
@@ -395,7 +186,7 @@ class _Conversation:
         if asked_again(before, self.seen, response):
             self._say(BROKE_OFF)
         if self._invocation.json:
-            json_line(self._invocation.out, MessageToDict(response))
+            self._invocation.print_json(MessageToDict(response))
         self._take_shown(response, self.seen)
 
     def _show(self, response: pb.StreamResponse, seen: SeenTask) -> None:
@@ -405,3 +196,15 @@ class _Conversation:
     def _say(self, text: str) -> None:
         if not (self._invocation.json or self._invocation.quiet):
             self._invocation.screen.show(StatusText(text))
+
+
+@contextmanager
+def _may_be_lost() -> Iterator[None]:
+    """Suppresses what another try may mend; an `InternalError` only if the server says so."""
+    try:
+        yield
+    except TaskNotFoundError as error:
+        raise ClientError("The server no longer knows the task; it may have been restarted") from error
+    except (A2AClientError, InternalError) as error:
+        if isinstance(error, InternalError) and not connection.lost(error):
+            raise

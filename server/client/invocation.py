@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import shlex
 import sys
@@ -83,6 +84,20 @@ class Invocation:
         typed = [word if word == "…" else shlex.quote(word) for word in (*words, *url)]
         return " ".join([self.program, *typed, *(header.option for header in self.headers if header.option)])
 
+    def print_json(self, value: Any) -> None:
+        """One line of JSON on `out`."""
+        self.print_exact(f"{json.dumps(value)}\n")
+
+    def print_exact(self, content: str | bytes) -> None:
+        """Content on `out` byte for byte, text as UTF-8 whatever the locale is, if `out` has a buffer of bytes."""
+        buffer = getattr(self.out, "buffer", None)
+        self.out.flush()
+        if buffer is None:
+            self.out.write(content if isinstance(content, str) else content.decode(errors="replace"))
+        else:
+            buffer.write(content.encode() if isinstance(content, str) else content)
+            buffer.flush()
+
     def say(self, text: str) -> None:
         """One line on `out`."""
         self.console.print(one_line(text), soft_wrap=True)
@@ -128,7 +143,7 @@ def _console(stream: TextIO, color: str) -> Console:
 
 
 def invoke(
-    command: Callable[..., Coroutine[Any, Any, int | None]], invocation: Invocation, values: Mapping[str, Any]
+    command: Callable[..., Coroutine[Any, Any, int | None] | int], invocation: Invocation, values: Mapping[str, Any]
 ) -> int:
     """Run a command; nothing but a broken pipe is raised.
 
@@ -139,7 +154,8 @@ def invoke(
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     try:
-        return asyncio.run(carried_out(invocation, command(invocation, **values)))
+        running = command(invocation, **values)
+        return running if isinstance(running, int) else asyncio.run(carried_out(invocation, running))
     except KeyboardInterrupt:
         return INTERRUPTED
 
@@ -157,7 +173,9 @@ async def carried_out(invocation: Invocation, command: Awaitable[int | None]) ->
         invocation.fail(str(error), *error.advice)
         return error.exit_code
     except Exception as error:
-        invocation.fail(connection.explain(error, invocation.url))
+        start = f"Start one with: {invocation.program} serve"
+        advice = (start, f"Or name another with --url or ${URL_VARIABLE}") if connection.absent(error) else ()
+        invocation.fail(connection.explain(error, invocation.url), *advice)
         return 1
     finally:
         invocation.screen.close()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Protocol, assert_never
 
@@ -26,7 +27,6 @@ from rich.text import Text
 
 from a2a_canvas.server.client.display import (
     ArtifactParts,
-    FailureNotice,
     FinalReply,
     PlainLine,
     ReplyText,
@@ -96,8 +96,6 @@ class Screen:
                 self._lines(_fact_lines(event), dim=True)
             case PlainLine():
                 self._lines([one_line(event.text)])
-            case FailureNotice():
-                pass
             case _:
                 assert_never(event)
 
@@ -223,14 +221,15 @@ class StyledPaper:
     def text(self, piece: str) -> None:
         self._open += piece
         if "\n" in piece:
-            complete = _complete(self._open, self._name)
-            self._print(self._open[:complete])
-            self._open = self._open[complete:]
+            *complete, self._open = _blocks(self._open, self._name)
+            for block in complete:
+                self._print(block)
         self._draw()
 
     def close(self) -> None:
         self._label = ""
-        self._print(self._open)
+        for block in _blocks(self._open, self._name):
+            self._print(block)
         self._open = ""
         if self._live:
             self._live.stop()
@@ -256,7 +255,7 @@ class StyledPaper:
     def _draw(self) -> None:
         if self._drawn and not self._live and (self._open or self._label):
             self._live = Live(console=self._console, transient=True, get_renderable=self._view, refresh_per_second=10)
-            self._live.start()
+            self._live.start(refresh=True)
 
     def _view(self) -> RenderableType:
         rows: list[RenderableType] = []
@@ -298,9 +297,11 @@ def _is_markdown(name: str) -> bool:
     return PurePath(name).suffix.lower() in ("", ".md", ".markdown")
 
 
-def _complete(text: str, name: str) -> int:
-    """How much of a text cannot look otherwise when more follows: of Markdown all blocks but the last."""
+def _blocks(text: str, name: str) -> list[str]:
+    """A text in pieces; all but the last one look the same whatever follows: the blocks of Markdown, else lines."""
     if not _is_markdown(name):
-        return text.rfind("\n") + 1 if Syntax.guess_lexer(name) in ("default", "text") else 0
-    starts = [token.map[0] for token in _BLOCKS.parse(text) if token.level == 0 and token.map]
-    return sum(len(line) + 1 for line in text.split("\n")[: starts[-1]]) if starts else 0
+        end = text.rfind("\n") + 1 if Syntax.guess_lexer(name) in ("default", "text") else 0
+        return [text[:end], text[end:]] if end else [text]
+    lines = text.splitlines(keepends=True)
+    starts = [token.map[0] for token in _BLOCKS.parse(text) if token.level == 0 and token.map and token.nesting >= 0]
+    return ["".join(lines[start:end]) for start, end in pairwise([0, *starts[1:], len(lines)])]

@@ -6,7 +6,7 @@ import mimetypes
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 from uuid import uuid4
@@ -21,7 +21,6 @@ from a2a_canvas.server.client.exchange import check_outcome, converse
 from a2a_canvas.server.client.fold import ENDED_BADLY, PAUSED, SeenTask, contents, events
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.state_file import last_context
-from a2a_canvas.server.client.terminal import exact
 from a2a_canvas.server.wire import TURN
 
 MAX_ATTACHED = 7 * 1024 * 1024
@@ -49,12 +48,26 @@ async def send(
     await say(invocation, message, output)
 
 
-async def say(invocation: Invocation, message: pb.Message, output: str = "") -> SeenTask:
-    """Send a message, show what comes back, and write the artifact to a file if `output` names one."""
+async def say(
+    invocation: Invocation,
+    message: pb.Message,
+    output: str = "",
+    keep: Callable[[SeenTask], None] = lambda _: None,
+    *,
+    brief: bool = False,
+) -> None:
+    """Send a message and show what comes back.
+
+    Args:
+        output: the file to write the artifact to, if any.
+        keep: is called with what is known of the task, again and again.
+        brief: without the ids.
+    """
     made: dict[str, pb.Artifact] = {}
 
     def take(response: pb.StreamResponse, seen: SeenTask) -> None:
         contents(made, response)
+        keep(seen)
         for event in () if invocation.quiet or invocation.json else events(response, seen):
             invocation.screen.show(event)
 
@@ -67,11 +80,10 @@ async def say(invocation: Invocation, message: pb.Message, output: str = "") -> 
             advice = "Leave out --task; -c or --context goes on with the conversation."
             raise ClientError(connection.explain(error, invocation.url), advice) from None
     if not invocation.json:
-        _conclude(invocation, seen, made)
+        conclude(invocation, seen, made, brief=brief)
     check_outcome(seen)
     if output:
         _write(invocation, Path(output), list(made.values()))
-    return seen
 
 
 def message_of(text: str, context: str = "", task: str = "", attach: Sequence[str] = ()) -> pb.Message:
@@ -80,15 +92,17 @@ def message_of(text: str, context: str = "", task: str = "", attach: Sequence[st
     return pb.Message(message_id=str(uuid4()), role=pb.ROLE_USER, parts=parts, context_id=context, task_id=task)
 
 
-def _conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact]) -> None:
+def conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact], *, brief: bool = False) -> None:
+    """Show how a task ended: with `quiet` what it has made, else the reply and the ids."""
     if invocation.quiet:
         result = [part_bytes(artifact) for artifact in made.values()] or [f"{seen.message}\n".encode()]
-        exact(invocation.out, b"".join(result) if seen.state not in ENDED_BADLY else b"")
+        invocation.print_exact(b"".join(result) if seen.state not in ENDED_BADLY else b"")
         return
     show = invocation.screen.show
     show(FinalReply("" if seen.state in ENDED_BADLY else seen.message))
-    show(TaskFacts(seen.context_id, seen.task_id, seen.artifacts))
-    if seen.state in PAUSED:
+    if not brief:
+        show(TaskFacts(seen.context_id, seen.task_id, seen.artifacts))
+    if seen.state in PAUSED and not brief:
         show(PlainLine(f"Answer with: {invocation.line('send', '--task', seen.task_id, '…')}"))
 
 

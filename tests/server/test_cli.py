@@ -233,8 +233,8 @@ def test_a_standard_output_that_is_closed_is_no_reason_to_fail(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stdout", None)
-    assert main([*command, "--url", "nowhere"]) == 1
-    assert capsys.readouterr().err == "a2a-canvas: nowhere is not an http:// or https:// address\n"
+    assert main([*command, "--url", "ftp://h"]) == 1
+    assert capsys.readouterr().err == "a2a-canvas: ftp://h is not an http:// or https:// address\n"
 
 
 @pytest.mark.process

@@ -55,12 +55,12 @@ async def typed(*arguments: str, stdin: str | bytes = "") -> Result:
     """What a command prints that is typed, in a thread; its outputs are no terminals."""
     out, err = StringIO(), StringIO()
     given = TextIOWrapper(BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode()))
-    before, sys.stdin = sys.stdin, given
+    before, sys.stdin, called, sys.argv = sys.stdin, given, sys.argv, ["a2a-canvas"]
     try:
         with redirect_stdout(out), redirect_stderr(err):
             code = await asyncio.to_thread(main, arguments)
     finally:
-        sys.stdin = before
+        sys.stdin, sys.argv = before, called
     return Result(code, out.getvalue(), err.getvalue())
 
 

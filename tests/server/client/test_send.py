@@ -29,7 +29,7 @@ from starlette.types import ASGIApp
 from a2a_canvas.server.client.display import ArtifactParts, DataLabel, FileLabel, ReplyText, ScreenEvent, StatusText
 from a2a_canvas.server.client.fold import SeenTask, events, fold
 from a2a_canvas.server.client.invocation import Invocation, carried_out
-from a2a_canvas.server.client.send import send
+from a2a_canvas.server.client.send import MAX_ATTACHED, MAX_IMAGE, send, typed_text
 from a2a_canvas.server.wire import TURN
 from tests.property_examples import examples
 from tests.server.app_server import serving as serving_canvas
@@ -42,6 +42,7 @@ from tests.server.client.client_harness import (
     card_route,
     serving,
     status,
+    typed,
     unused_url,
     update,
 )
@@ -561,7 +562,8 @@ async def test_output_that_cannot_be_written_is_not_blamed_on_the_server() -> No
 
 async def test_without_a_server_there_is_one_line() -> None:
     url = unused_url()
-    assert await run(url) == Result(1, "", f"a2a-canvas: No A2A server answers at {url}\n")
+    got = await run(url)
+    assert (got.code, got.out, got.err.splitlines()[0]) == (1, "", f"a2a-canvas: No server answers at {url}")
 
 
 async def test_what_is_no_address_is_one_line() -> None:
@@ -679,3 +681,110 @@ def test_ids_once_known_are_never_forgotten(responses: list[pb.StreamResponse]) 
         assert (seen.task_id, seen.context_id, seen.over) == ("t1", "c1", False)
     has_artifact = any(response.HasField("artifact_update") for response in responses)
     assert seen.artifacts == ((("r1", "report.md"),) if has_artifact else ())
+
+
+# ------------------------------------------------------------------ what is typed
+
+
+async def said(*arguments: str, stdin: str | bytes = "") -> tuple[Result, list[dict[str, Any]]]:
+    """The result, and the parts of the message that the server got."""
+    script = Script([[task(), written("one\n"), update("COMPLETED", "Done.")]])
+    async with serving(script.app) as url:
+        got = await typed("send", "--url", url, *arguments, stdin=stdin)
+    return got, script.calls[0][1]["message"]["parts"] if script.calls else []
+
+
+async def test_words_need_no_quotation_marks_and_a_dash_is_the_standard_input() -> None:
+    assert (await said("write", "a haiku", "--", "-1"))[1] == [{"text": "write a haiku -1"}]
+    assert (await said("-", stdin="from a pipe\n"))[1] == [{"text": "from a pipe"}]
+    assert (await said("-", stdin=b"\xff"))[0].err.startswith("a2a-canvas: The standard input is not text in UTF-8")
+    nothing = "a2a-canvas: There is nothing to send: type what you want, or pipe it, or use chat\n"
+    assert (await said())[0] == Result(2, "", nothing)
+
+
+def test_what_is_piped_is_sent_below_the_words(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("a\nb\n")
+    with open(tmp_path / "notes") as piped:
+        assert typed_text(["explain", "this"], piped) == "explain this\n\na\nb"
+
+
+async def test_images_pdfs_and_text_are_attached(tmp_path: Path) -> None:
+    files = {"a.png": b"\x89PNG", "b.PDF": b"%PDF", "c.py": b"x = 1\n", "d": "é".encode()}
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    _, parts = await said("look", *(word for name in files for word in ("--attach", str(tmp_path / name))))
+    kinds = [(part["filename"], part["mediaType"]) for part in parts[1:]]
+    assert kinds == [
+        ("a.png", "image/png"),
+        ("b.PDF", "application/pdf"),
+        ("c.py", "text/x-python"),
+        ("d", "text/plain"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "why"),
+    [
+        ("none.txt", None, "cannot be attached: No such file or directory"),
+        (
+            "a.zip",
+            10,
+            "cannot be attached: it is neither an image (PNG, JPEG, GIF, WebP), nor a PDF, nor text in UTF-8",
+        ),
+        ("a.jpg", MAX_IMAGE + 1, "has 3.7 MB, an image may have 3.7 MB"),
+        ("a.pdf", MAX_ATTACHED + 1, "The attached files have 7.0 MB, at most 7.0 MB can be sent"),
+    ],
+)
+async def test_a_file_that_cannot_be_attached_is_one_line(
+    tmp_path: Path, name: str, size: int | None, why: str
+) -> None:
+    if size is not None:
+        (tmp_path / name).write_bytes(b"\xff" * size)
+    got, parts = await said("look", "--attach", str(tmp_path / name))
+    assert (got.code, got.out, got.err.count("\n"), parts) == (2, "", 1, [])
+    assert why in got.err
+
+
+async def test_the_last_conversation_with_a_server_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    script = Script([[update("COMPLETED", "One.")], [update("COMPLETED", "Two.")]])
+    async with serving(script.app) as url:
+        none = await typed("send", "-c", "more", "--url", url)
+        await typed("send", "go", "--url", url)
+        await typed("send", "-c", "more", "--url", url)
+    assert (none.code, none.err) == (
+        2,
+        f"a2a-canvas: There is no last conversation with {url}: send without -c begins one\n",
+    )
+    assert [call["message"].get("contextId", "") for _, call, _ in script.calls] == ["", "c1"]
+
+
+@pytest.mark.parametrize("state", ["no JSON", '["c1"]', None])
+async def test_a_state_that_cannot_be_read_or_written_fails_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str | None
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    file = tmp_path / "a2a-canvas" / "contexts.json"
+    file.parent.mkdir() if state else file.parent.write_text("a file where the folder should be")
+    if state:
+        file.write_text(state)
+    assert (await said("go"))[0].code == 0
+
+
+async def test_the_artifact_is_written_to_a_file(tmp_path: Path) -> None:
+    got, _ = await said("go", "-o", str(tmp_path / "x.md"))
+    assert got.out.endswith(f"Wrote {tmp_path}/x.md (4 B)\n")
+    assert (tmp_path / "x.md").read_text() == "one\n"
+    await said("go", "-o", str(tmp_path))
+    assert (tmp_path / "report.md").read_text() == "one\n"
+    refused, _ = await said("go", "-o", str(tmp_path / "none" / "x.md"))
+    assert (refused.code, refused.err) == (
+        1,
+        f"a2a-canvas: {tmp_path}/none/x.md cannot be written: No such file or directory\n",
+    )
+
+
+async def test_quiet_prints_the_artifact_alone_or_the_reply() -> None:
+    assert (await said("go", "--quiet"))[0] == Result(0, "one\n", "")
+    async with serving(Script([[update("COMPLETED", "Just words.")]]).app) as url:
+        assert await typed("send", "go", "--quiet", "--url", url) == Result(0, "Just words.\n", "")

@@ -1,0 +1,140 @@
+"""`a2a-canvas chat`: a conversation, line by line, with the commands for artifacts as `/show`, `/edit` and so on."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import click
+from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+
+from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.errors import CannotBeDone, ClientError
+from a2a_canvas.server.client.fold import PAUSED, SeenTask
+from a2a_canvas.server.client.invocation import Invocation, invoke
+from a2a_canvas.server.client.send import message_of, say
+from a2a_canvas.server.client.state_file import last_context, state_file
+
+SLASH = (
+    *("show", "edit", "undo", "redo", "versions", "diff", "restore", "open", "put", "pull", "artifacts"),
+    *("tasks", "contexts"),
+)
+"""The commands that can be typed after a `/`."""
+OWN = {"/new": "begin a new conversation", "/help": "see this list", "/quit": "end; so does Ctrl+D"}
+
+
+@dataclass
+class _Chat:
+    """What is known between two lines."""
+
+    context: str = ""
+    seen: SeenTask = field(default_factory=SeenTask)
+
+
+def chat(invocation: Invocation, context: str, go_on: bool) -> int:
+    """Talk until the user has enough."""
+    if go_on and not (context := context or last_context(invocation.url)):
+        raise CannotBeDone(f"There is no last conversation with {invocation.url}: chat without -c begins one")
+    if code := invoke(_greeting, invocation, {"context": context}):
+        return code
+    group = click.get_current_context().find_root().command
+    assert isinstance(group, click.Group)
+    chat = _Chat(context)
+    for line in _lines():
+        match line.split(maxsplit=1):
+            case ["/quit" | "/exit"]:
+                break
+            case ["/new"]:
+                chat = _Chat()
+                invocation.tell("A new conversation begins with your next line.")
+            case ["/help" | "/?"]:
+                _help(invocation, group)
+            case [word, *_] if word.startswith("/"):
+                _slash(invocation, group, chat, line)
+            case [_, *_]:
+                invoke(_turn, replace(invocation), {"chat": chat, "text": line.strip()})
+    return 0
+
+
+def _help(invocation: Invocation, group: click.Group) -> None:
+    commands = [(name, group.get_command(click.Context(group), name)) for name in SLASH]
+    rows = [(f"/{name}", command.short_help or "") for name, command in commands if command]
+    invocation.table(("type", "to"), [*rows, *OWN.items()], "")
+    invocation.say("ARTIFACT may be left out: it is the newest one of the conversation.")
+
+
+async def _greeting(invocation: Invocation, context: str) -> None:
+    async with connection.connected(invocation.url, invocation.headers) as (_, card):
+        goes_on = f" You go on with the conversation {context}." if context else ""
+        invocation.note(f"{card.name} at {invocation.url}.{goes_on} /help lists the commands, Ctrl+D ends.")
+
+
+async def _turn(invocation: Invocation, chat: _Chat, text: str) -> None:
+    asked = chat.seen.task_id if chat.seen.state in PAUSED else ""
+    chat.seen = SeenTask(context_id=chat.context)
+
+    def keep(seen: SeenTask) -> None:
+        chat.seen, chat.context = seen, seen.context_id or chat.context
+
+    await say(invocation, message_of(text, chat.context, asked), keep=keep, brief=True)
+
+
+def _slash(invocation: Invocation, group: click.Group, chat: _Chat, line: str) -> None:
+    try:
+        name, *words = shlex.split(line[1:]) or [""]
+        command = group.get_command(click.Context(group), name) if name in SLASH else None
+        if command is None:
+            raise click.exceptions.NoSuchCommand(name, f"There is no /{name}.", [*SLASH, "new", "help", "quit"])
+        words = _with_artifact(command, words, chat.seen)
+        if chat.context and "--context" not in words and any(param.name == "context" for param in command.params):
+            words += ["--context", chat.context]
+        headers = [word for each in invocation.headers for word in ("--header", f"{each.name}: {each.value}")]
+        words += ["--url", invocation.url, "--color", invocation.color, *headers]
+        command.main(words, f"/{name}", standalone_mode=False, obj=invocation.program)
+    except click.exceptions.Abort:
+        return
+    except (click.ClickException, ClientError, ValueError) as error:
+        invocation.fail(error.format_message() if isinstance(error, click.ClickException) else str(error))
+
+
+def _with_artifact(command: click.Command, words: list[str], seen: SeenTask) -> list[str]:
+    """The words, and before them the newest artifact of the conversation if the command wants one and none is named."""
+    wants = any(param.name == "artifact" for param in command.params)
+    named = any(word and text.startswith(word) for word in words for artifact in seen.artifacts for text in artifact)
+    return words if named or not wants or not seen.artifacts else [seen.artifacts[-1][0], *words]
+
+
+def _lines() -> Iterator[str]:
+    """What is typed, line by line; what is piped if the standard input is no terminal."""
+    if not sys.stdin.isatty():
+        yield from sys.stdin
+        return
+    session: PromptSession[str] = PromptSession(
+        history=_history(),
+        auto_suggest=AutoSuggestFromHistory(),
+        completer=WordCompleter([*(f"/{name}" for name in SLASH), *OWN], sentence=True),
+        complete_while_typing=False,
+    )
+    while True:
+        try:
+            yield session.prompt(FormattedText([("bold", "> ")]))
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return
+
+
+def _history() -> History:
+    file = state_file("chat-history")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(file))

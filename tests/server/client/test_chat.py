@@ -1,0 +1,57 @@
+"""`chat`, with lines from a pipe, against the whole application on loopback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.server.app_server import serving
+from tests.server.client.client_harness import Result, typed, unused_url
+from tests.server.client.test_tasks import SCRIPT
+
+
+async def chat(tmp_path: Path, *lines: str) -> Result:
+    script = tmp_path / "script.yaml"
+    script.write_text(SCRIPT)
+    async with serving(script, grpc=False) as served:
+        served.gate.open()
+        return await typed("chat", "--url", served.url, stdin="".join(f"{line}\n" for line in lines))
+
+
+async def test_lines_are_messages_of_one_conversation_and_commands_are_for_its_newest_artifact(tmp_path: Path) -> None:
+    got = await chat(tmp_path, "write", "", "/show", "/versions report", "/quit", "never sent")
+    assert got.code == 0
+    written, _, commands = got.out.partition("Written.\n")
+    assert "# T\n" in written
+    assert commands.startswith("# T\n")
+    *_, version = commands.splitlines()
+    assert (version.split()[:2], version.split()[-1]) == (["*", "1"], "write")
+
+
+async def test_a_question_is_answered_by_the_next_line(tmp_path: Path) -> None:
+    got = await chat(tmp_path, "ask", "red", "/tasks")
+    assert got.out.startswith("Which colour?\n")
+    [task] = got.out.splitlines()[-1:]
+    assert task.split()[1] == "completed"
+    assert got.out.count("completed") == 1
+
+
+async def test_what_is_no_command_is_one_line_and_the_conversation_goes_on(tmp_path: Path) -> None:
+    got = await chat(tmp_path, "/shwo", "/show nothing", "/edit 'open", "/help", "hello")
+    assert got.err.splitlines()[:2] == [
+        "a2a-canvas: There is no /shwo. Did you mean 'show'?",
+        "a2a-canvas: Which conversation? Give --context ID",
+    ]
+    assert "No closing quotation" in got.err
+    assert "/undo" in got.out
+    assert got.out.endswith("Fine.\n")
+
+
+async def test_without_a_server_it_does_not_begin() -> None:
+    url = unused_url()
+    got = await typed("chat", "--url", url, stdin="hello\n")
+    assert (got.code, got.out) == (1, "")
+    assert got.err.splitlines() == [
+        f"a2a-canvas: No server answers at {url}",
+        "Start one with: a2a-canvas serve",
+        "Or name another with --url or $A2A_CANVAS_URL",
+    ]

@@ -1,0 +1,125 @@
+"""`tasks`, `contexts`, `watch` and `cancel`, as they are typed, against the whole application on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.server.app_server import Served, asking, sent, serving
+from tests.server.client.client_harness import BREAK, Result, Script, typed, update
+from tests.server.client.client_harness import serving as serving_app
+
+SCRIPT = """
+rules:
+  - match: {text: "^write$"}
+    rounds:
+      - tools:
+          - name: artifact_update
+            input:
+              append: false
+              last_chunk: true
+              artifact: {artifact_id: r1, name: report.md, parts: [{kind: text, text: "# T\\n"}]}
+      - {text: "Written."}
+  - match: {text: "^ask$"}
+    rounds: [{tools: [{name: ask_user, input: {question: "Which colour?"}}]}]
+  - match: {text: "^hang$"}
+    rounds: [{text: "Half of it", chunk: 4, delay: 1}]
+  - match: {text: "."}
+    rounds: [{text: "Fine."}]
+"""
+JSONRPC = ("JSONRPC", "1.0")
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
+    script = tmp_path / "script.yaml"
+    script.write_text(SCRIPT)
+    async with serving(script, grpc=False) as served:
+        served.gate.open()
+        yield served
+
+
+async def ask(served: Served, text: str, context: str) -> str:
+    """The id of the task."""
+    return (await sent(served, JSONRPC, asking(text, context=context, now=text == "hang"))).id
+
+
+async def at(served: Served, *arguments: str) -> Result:
+    return await typed(*arguments, "--url", served.url)
+
+
+def rows(result: Result) -> list[list[str]]:
+    assert result.err == ""
+    return [line.split() for line in result.out.splitlines()[1:]]
+
+
+async def test_tasks_are_listed_by_state_and_context_the_newest_first(served: Served) -> None:
+    done, asked = await ask(served, "write", "one"), await ask(served, "ask", "two")
+    listed = rows(await at(served, "tasks"))
+    assert [(row[0], row[1], row[-2], row[-1]) for row in listed] == [
+        (asked, "input-required", "two", "ask"),
+        (done, "completed", "one", "write"),
+    ]
+    assert [row[0] for row in rows(await at(served, "tasks", "--state", "completed"))] == [done]
+    assert [row[0] for row in rows(await at(served, "tasks", "--context", "tw"))] == [asked]
+    assert [row[0] for row in rows(await at(served, "tasks", "--limit", "1"))] == [asked]
+    told = json.loads((await at(served, "tasks", "--json")).out)
+    assert [task["id"] for task in told["tasks"]] == [asked, done]
+
+
+async def test_contexts_are_listed_with_their_first_request(served: Served) -> None:
+    for text, context in (("write", "one"), ("more", "one"), ("hello", "two")):
+        await ask(served, text, context)
+    listed = rows(await at(served, "contexts"))
+    assert [(row[0], row[1], row[2], row[-1]) for row in listed] == [
+        ("two", "1", "completed", "hello"),
+        ("one", "2", "completed", "write"),
+    ]
+    told = json.loads((await at(served, "contexts", "--json", "--limit", "1")).out)
+    assert [context["contextId"] for context in told["contexts"]] == ["two"]
+    assert (await at(served, "tasks", "--state", "failed")).err == "There are no such tasks.\n"
+
+
+async def test_a_task_is_watched_to_its_end_by_its_id_or_its_context(served: Served) -> None:
+    task = await ask(served, "write", "one")
+    for which in (task, task[:8], "one", "on"):
+        got = await at(served, "watch", which)
+        assert (got.code, got.err) == (0, "")
+        assert got.out.endswith(f"Written.\ncontext   one\ntask      {task}\nartifact  r1  report.md\n")
+    assert "# T\n" in got.out
+
+
+async def test_a_task_that_runs_is_followed_over_breaks_of_the_connection() -> None:
+    task = {"id": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}
+    listed = {"result": {"tasks": [task], "totalSize": 1, "pageSize": 1}}
+    script = Script([listed, [update("WORKING", "Half"), BREAK], [update("COMPLETED", "Done.")]])
+    async with serving_app(script.app) as url:
+        got = await typed("watch", "t1", "--url", url)
+    assert (got.code, got.out) == (0, "Done.\ncontext   c1\ntask      t1\n")
+    assert got.err.splitlines() == ["Half", "Connection lost, trying again (1 of 6)…"]
+
+
+async def test_a_task_is_canceled_by_the_beginning_of_its_id(served: Served) -> None:
+    served.gate.close()
+    task = await ask(served, "hang", "one")
+    assert await at(served, "cancel", task[:8]) == Result(0, f"Canceled: {task}\n", "")
+    again = await at(served, "cancel", task)
+    assert (again.code, again.out) == (1, "")
+    assert task in again.err
+
+
+async def test_an_id_that_is_none_is_answered_with_those_that_there_are(served: Served) -> None:
+    await ask(served, "write", "garden")
+    got = await at(served, "watch", "gardem")
+    assert (got.code, got.out) == (2, "")
+    assert got.err == "a2a-canvas: There is no task or context 'gardem'. Did you mean garden?\n"
+
+
+async def test_a_server_that_lists_no_tasks_is_one_line() -> None:
+    unknown = {"error": {"code": -32601, "message": "Method not found"}}
+    async with serving_app(Script([unknown]).app) as url:
+        got = await typed("tasks", "--url", url)
+    assert got == Result(1, "", f"a2a-canvas: The server at {url} does not list its tasks\n")
