@@ -33,6 +33,8 @@ from a2a_canvas.server.client.operations import ArtifactOperation
 from a2a_canvas.server.client.state_file import last_context
 from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
 
+PAGES_SEARCHED = 10
+"""Pages of 100 tasks in which the beginning of a conversation's id is looked for."""
 _TIMEOUT = httpx.Timeout(connection.CONNECT_SECONDS, read=60)
 
 
@@ -219,16 +221,17 @@ def _told(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
 
 
 async def _contexts(canvas: Canvas) -> list[str]:
-    """The ids of all conversations that have tasks, the newest first."""
+    """The ids of the conversations that the newest tasks belong to, the newest first."""
     call = connection.call_context(canvas.card, (), canvas.invocation.headers)
-    found, page = dict[str, None](), ""
+    found, request = dict[str, None](), pb.ListTasksRequest(page_size=100, history_length=0)
     async with connection.client(canvas.http, canvas.card) as client:
-        while True:
-            answer = await client.list_tasks(pb.ListTasksRequest(page_size=100, page_token=page), context=call)
+        for _ in range(PAGES_SEARCHED):
+            answer = await client.list_tasks(request, context=call)
             found |= dict.fromkeys(task.context_id for task in answer.tasks)
-            page = answer.next_page_token
-            if not page:
-                return [*found]
+            request.page_token = answer.next_page_token
+            if not request.page_token:
+                break
+    return [*found]
 
 
 def message_of(operation: ArtifactOperation, artifact: str, context: str) -> pb.Message:
