@@ -157,6 +157,10 @@ def _has(data: object, mark: str) -> bool:
     return isinstance(data, list | tuple) and any(_has(value, mark) for value in data)
 
 
+TYPED = {"selection.lineStart": "--lines", "selection.lineEnd": "--lines", "baseVersion": "--base"}
+"""Fields of an operation, as they are typed."""
+
+
 def explain(error: Exception, url: str) -> str:
     """What went wrong, in one line for the user."""
     cause: Any = error.__cause__
@@ -172,7 +176,8 @@ def explain(error: Exception, url: str) -> str:
         case A2AClientError():
             return f"The server's answer cannot be used: {error.message}"
         case A2AError():
-            return f"The server refused: {error.message}"
+            field, blank, reason = error.message.partition(" ")
+            return f"The server refused: {TYPED.get(field, field)}{blank}{reason}"
         case httpx.InvalidURL():
             return f"{url} is not an address: {error}"
         case ClientError():

@@ -7,6 +7,7 @@ Rule 3: line breaks at the end stay as they are.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -116,12 +117,26 @@ def _extend(passage: Passage) -> str | None:
 
 
 def _add(passage: Passage) -> str | None:
-    """The first text of `with` that is not there yet, as a block at the end."""
-    new = next(passage.choices, None)
-    if new is None or not (is_prose(passage.language) or passage.language == "python"):
+    """The first text of `with` that is not there yet and fits the language, as a block at the end."""
+    new = next((text for text in passage.choices if _fits(text, passage.language)), None)
+    if new is None:
         return None
-    blank = "\n\n\n" if passage.language == "python" else "\n\n" if passage.whole or "\n" in new else " "
+    if is_prose(passage.language):
+        blank = "\n\n" if passage.whole or "\n" in new else " "
+    else:
+        last = passage.text.rpartition("\n")[2]
+        blank = "\n\n\n" if passage.whole else "\n" + last[: len(last) - len(last.lstrip())]
     return f"{passage.text}{blank}{new}" if passage.text else new
+
+
+def _fits(text: str, language: str) -> bool:
+    """Whether a text may be added: Markdown to prose, and to a program in Python what is one."""
+    if language != "python":
+        return is_prose(language)
+    try:
+        return bool(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
 
 
 def _items(passage: Passage) -> str | None:

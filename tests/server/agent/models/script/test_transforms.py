@@ -60,6 +60,12 @@ def test_a_text_of_with_is_added_once_and_knows_the_document() -> None:
     assert made("add", "Tea. x", table={"": "x"}) is None
 
 
+def test_to_a_program_only_a_program_is_added() -> None:
+    assert made("add", "x = 1", "python", table={"x": "## End\n\nIt ends.", "": "y = 2"}) == "x = 1\n\n\ny = 2"
+    assert made("add", "    x = 1", "python", whole=False, table={"": "y = 2"}) == "    x = 1\n    y = 2"
+    assert made("add", "{}", "json", table={"": "y = 2"}) is None
+
+
 @pytest.mark.parametrize(
     ("text", "new"),
     [
