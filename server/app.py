@@ -27,7 +27,7 @@ from starlette.responses import Response
 
 from a2a_canvas.server.agent.model import LLM, SCRIPT_PREFIX, close_llm
 from a2a_canvas.server.agent.models.claude_params import available, unused_keys
-from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
+from a2a_canvas.server.agent.models.rehearsal import NOTICE
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
@@ -77,7 +77,7 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
         return _script(Path(name.removeprefix(SCRIPT)))
     has_key = available(environ)
     if name == REHEARSAL or (name is None and not has_key):
-        return Rehearsal()
+        return _rehearsal()
     if not has_key:
         raise SettingsError(_no_provider(name or "", environ))
     return _claude(name, settings)
@@ -95,6 +95,12 @@ def _no_provider(name: str, environ: Mapping[str, str]) -> str:
             *unused_keys(environ),
         )
     )
+
+
+def _rehearsal() -> LLM:
+    from a2a_canvas.server.agent.models.rehearsal import Rehearsal
+
+    return Rehearsal()
 
 
 def _script(path: Path) -> LLM:
@@ -141,7 +147,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         CardError: the agent card cannot be served.
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
-    note = NOTICE if isinstance(llm, Rehearsal) else ""
+    note = NOTICE if llm.name == REHEARSAL else ""
     addresses = Addresses.of(settings.url, settings.grpc_port if settings.advertise_grpc else None)
     card_path = settings.agent_card or PACKAGED_CARD
     card = load_card(card_path, addresses, advertise_0_3=settings.advertise_0_3, note=note)

@@ -50,7 +50,7 @@ COMMANDS = {
         "restore": (_ARTIFACTS, "make a new version with the content of an old one"),
     },
     "Server": {
-        "demo": ("a2a_canvas.server.demo", "watch two clients, a document that grows, and kill -9, for a minute"),
+        "demo": ("a2a_canvas.server.demo", "see in a minute what it does: two clients, kill -9"),
         "serve": (__name__, "start the server"),
         "db": (__name__, "prepare, check or prune the database"),
         "completion": (__name__, "print the completion of commands and options for a shell"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -39,7 +40,7 @@ from a2a_canvas.server.command_form import CommandForm
 from a2a_canvas.server.wire import CANVAS
 
 PATIENCE: Final = 60.0
-"""Seconds that a step may take at normal speed, and a start at any."""
+"""Seconds that a step may take, or a start: more if the demo is slowed down."""
 CONTEXT, ARTIFACT = "demo", "guide"
 REQUEST, EDITED, LAST = "Write a short guide to tide pools", "forgets twice", "ceilings"
 """What is asked for; words of the edit, and of the end, as demo.yaml has them."""
@@ -66,7 +67,7 @@ def run(speed: float) -> int:
     console = Console(highlight=False, markup=False, emoji=False)
     try:
         asyncio.run(Demo(console, speed).play())
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
     return 0
 
@@ -167,9 +168,14 @@ class Demo:
 
     async def play(self) -> None:
         """Raises `ClientError` if a server does not do what it should."""
+        playing = asyncio.current_task()
+        assert playing
+        for number in (signal.SIGTERM, signal.SIGHUP):  # asyncio does the same for Ctrl+C
+            asyncio.get_running_loop().add_signal_handler(number, playing.cancel)
         with ExitStack() as stack:
             place = Path(stack.enter_context(TemporaryDirectory(prefix="a2a-canvas-demo-")))
-            os.environ["XDG_STATE_HOME"] = str(place)  # the client remembers nothing of it
+            # The client remembers nothing of it, and asks no proxy for it.
+            os.environ |= {"XDG_STATE_HOME": str(place), "NO_PROXY": "127.0.0.1"}
             stack.enter_context(self._screen())
             try:
                 await self._steps(place)
@@ -237,14 +243,14 @@ class Demo:
 
     async def _until(self, reached: Callable[[], bool]) -> None:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(PATIENCE / min(self._speed, 1)):
                 while not reached():
                     for following in self._following:
                         if following.done():
                             following.result()
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            raise ClientError("The demo has waited for a minute, in vain") from None
+            raise ClientError("The demo does not go on: a server or a client is too slow. Try it again") from None
         if not self._console.is_terminal:
             versions = ", ".join(f"{each.name} has version {each.version}" for each in (self._left, self._right))
             self._console.print(f"    {versions}", soft_wrap=True)
@@ -288,15 +294,16 @@ class Demo:
             await process.wait()
 
     async def _answers(self, process: asyncio.subprocess.Process, log: Path) -> None:
-        async with httpx.AsyncClient(trust_env=False) as http, asyncio.timeout(PATIENCE):
-            while True:
+        async with httpx.AsyncClient(trust_env=False) as http:
+            for _ in range(int(PATIENCE / 0.05)):
                 try:
                     (await http.get(f"{self._url}/healthz")).raise_for_status()
                     return
                 except httpx.HTTPError:
                     if process.returncode is not None:
-                        raise ClientError(f"The server did not start; {_last_line(log)}") from None
+                        break
                     await asyncio.sleep(0.05)
+        raise ClientError(f"The server did not start; {_last_line(log)}")
 
     # ------------------------------------------------------------------------ the clients
 

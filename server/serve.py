@@ -7,8 +7,8 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
 from math import ceil
 from types import FrameType
 from typing import Any
@@ -120,8 +120,10 @@ class ForegroundServer(GracefulServer):
         if self._settings.log_format == "json":
             logger.info(line)
             return
-        with suppress(OSError):  # nobody reads it
+        try:
             print(line, flush=True)
+        except BrokenPipeError:  # nobody reads it; Python would complain once more when it flushes
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         grace = self._settings.shutdown_grace

@@ -91,6 +91,11 @@ def test_an_app_in_memory_runs_without_claude_grpc_and_sql() -> None:
     assert imported(SERVED, *ours, "anthropic", *SQL) == ""
 
 
+def test_only_scripts_and_the_rehearsal_import_the_engine_of_scripts() -> None:
+    engine = ("a2a_canvas.server.agent.models.script", "yaml")
+    assert imported("import a2a_canvas.server.app", *engine) == ""
+
+
 def test_the_public_surface_is_small() -> None:
     assert a2a_canvas.__all__ == ["Settings", "__version__", "create_app"]
     assert {name for name in dir(a2a_canvas) if not name.startswith("_")} >= {"Settings", "create_app"}

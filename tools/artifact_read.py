@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from a2a_canvas.store.errors import PassageLost, StoreError, VersionConflict
+from a2a_canvas.store.errors import ArtifactNotFound, PassageLost, StoreError, VersionConflict
 from a2a_canvas.store.models import Artifact, DataPart, JsonValue, Part, TextPart, Version
 from a2a_canvas.store.text.spans import Span, difference, lines_of
+from a2a_canvas.store.text.wording import choice, nearest
 from a2a_canvas.tools.part_inputs import part_output
 from a2a_canvas.tools.tool import Done, Failed, Outcome, Workspace, to_json, whole_input_tool
 
@@ -34,7 +35,7 @@ async def _read(call: ReadInput, workspace: Workspace) -> Outcome:
         versions = await workspace.store.versions(ref)
         old = None if call.version is None else await workspace.store.version(ref, call.version)
     except StoreError as error:
-        return Failed(str(error))
+        return Failed(await _explained(error, workspace))
     if artifact.never_completed:
         return Done(to_json({**_head(artifact, 0), "parts": [], "note": NEVER_COMPLETED}))
     if old is None or old.number == artifact.version:
@@ -95,7 +96,18 @@ async def refusal_of(error: StoreError, workspace: Workspace) -> str:
         case PassageLost():
             return str(error)
         case _:
-            return f"{error} Nothing was changed."
+            return f"{await _explained(error, workspace)} Nothing was changed."
+
+
+async def _explained(error: StoreError, workspace: Workspace) -> str:
+    """The error, for the model: of an unknown artifact with the nearest."""
+    if not isinstance(error, ArtifactNotFound):
+        return str(error)
+    known = [artifact.artifact_id for artifact in await workspace.store.list(workspace.context_id)]
+    near = choice(map(to_json, nearest(error.artifact_id, known)), "and")
+    return (
+        f"There is no artifact {to_json(error.artifact_id)} in this context; there is {near}." if near else str(error)
+    )
 
 
 async def what_changed(workspace: Workspace, artifact_id: str) -> str:

@@ -219,16 +219,11 @@ def _told(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
 
 
 async def _contexts(canvas: Canvas) -> list[str]:
-    """The ids of all conversations that have tasks, the newest first."""
+    """The ids of the conversations that the newest tasks belong to, the newest first."""
     call = connection.call_context(canvas.card, (), canvas.invocation.headers)
-    found, page = dict[str, None](), ""
     async with connection.client(canvas.http, canvas.card) as client:
-        while True:
-            answer = await client.list_tasks(pb.ListTasksRequest(page_size=100, page_token=page), context=call)
-            found |= dict.fromkeys(task.context_id for task in answer.tasks)
-            page = answer.next_page_token
-            if not page:
-                return [*found]
+        tasks = await connection.newest_tasks(client, call, history_length=0)
+    return list(dict.fromkeys(task.context_id for task in tasks))
 
 
 def message_of(operation: ArtifactOperation, artifact: str, context: str) -> pb.Message:

@@ -21,7 +21,6 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path, PurePath
-from typing import NamedTuple
 
 from a2a_canvas.server.client import connection, operations
 from a2a_canvas.server.client.artifacts import show_diff
@@ -102,7 +101,7 @@ class _Saving:
             last, stamp = stamp, _stamp(self.path)
             looks = looks + 1 if stamp == last else 0
             # A file that has just changed may be half written; one that is empty will mostly be written next.
-            if stamp and stamp != read and looks >= (1 if stamp.size else EMPTY_LOOKS):
+            if stamp != read and looks >= (1 if stamp[0] > 0 else EMPTY_LOOKS):
                 saved, read = False, stamp
             saved = saved or await following.tried(self._save())
 
@@ -279,21 +278,13 @@ def text_of_file(file: str) -> str:
         raise CannotBeDone(f"{file} is not text in UTF-8: byte {error.start + 1} is wrong") from None
 
 
-class _Stamp(NamedTuple):
-    """Another one when the file has changed."""
-
-    changed: int
-    size: int
-    inode: int
-
-
-def _stamp(path: Path) -> _Stamp | None:
-    """None while there is no file."""
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """The size of a file, and what else changes when it does; (-1, 0, 0) while there is none."""
     try:
         now = path.stat()
     except FileNotFoundError:
-        return None
-    return _Stamp(now.st_mtime_ns, now.st_size, now.st_ino)
+        return -1, 0, 0
+    return now.st_size, now.st_mtime_ns, now.st_ino
 
 
 def _keep(path: Path, version: int, content: bytes) -> Path:

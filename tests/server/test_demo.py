@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.process, pytest.mark.skipif(not Path("/proc").is_dir()
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """The demo, ten times faster, with its files in `tmp_path`."""
-    environ = {**os.environ, "TMPDIR": str(tmp_path), "A2A_CANVAS_PORT": "1", "NO_PROXY": "127.0.0.1"}
+    environ = {**os.environ, "TMPDIR": str(tmp_path), "A2A_CANVAS_PORT": "1"}
     command = [sys.executable, "-m", "a2a_canvas", "demo", "--speed", "10"]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         yield process
@@ -49,10 +49,13 @@ def test_it_runs_to_its_end_as_the_page_shows_it(demo: subprocess.Popen[str], tm
     assert (running(tmp_path), list(tmp_path.iterdir())) == ([], [])
 
 
-def test_ctrl_c_ends_its_server_and_removes_its_file(demo: subprocess.Popen[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_its_server_and_removes_its_file(
+    demo: subprocess.Popen[str], tmp_path: Path, number: signal.Signals
+) -> None:
     assert demo.stdout
     assert demo.stdout.readline().startswith("A server runs")
     assert running(tmp_path)
-    demo.send_signal(signal.SIGINT)
+    demo.send_signal(number)
     assert (demo.wait(timeout=30), demo.stderr.read() if demo.stderr else "") == (130, "")
     assert (running(tmp_path), list(tmp_path.iterdir())) == ([], [])

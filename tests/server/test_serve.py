@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +21,7 @@ import pytest
 
 from a2a_canvas.server.settings import PREFIX
 from tests.free_port import free_port
+from tests.server.faults.server_processes import eventually
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
@@ -247,3 +248,19 @@ async def test_a_second_ctrl_c_ends_it_at_once_without_a_trace(tmp_path: Path, f
                 code, _, errors = await server.ended(signal.SIGINT)
     assert code == 130
     assert errors == ""
+
+
+async def test_a_reader_of_the_first_lines_that_goes_away_does_not_end_it() -> None:
+    async with serving("--database", "memory", "--log-level", "warning", OPENAI_API_KEY="sk-hunter2") as server:
+        assert server.process.stdout
+        server.process.stdout._transport.close()  # type: ignore[attr-defined]
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False) as client:
+            await eventually(lambda: healthy(client))
+        code, _, errors = await server.ended()
+    assert (code, errors) == (0, "")
+
+
+async def healthy(client: httpx.AsyncClient) -> bool:
+    with suppress(httpx.TransportError):
+        return (await client.get("/healthz")).status_code == 200
+    return False

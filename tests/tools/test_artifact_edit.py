@@ -372,7 +372,7 @@ INVALID: dict[str, tuple[str, str]] = {
     "old text twice": (json.dumps(edit())[:-1] + ', "old_text": "b"}', f"old_text: {TWICE}"),
     "new text twice": (json.dumps(edit())[:-1] + ', "new_text": "Y"}', f"new_text: {TWICE}"),
     "new text twice, first a number": ('{"new_text": 1, ' + json.dumps(edit())[1:], f"new_text: {TWICE}"),
-    "no such artifact": (json.dumps(edit(artifact_id="z")), "no artifact 'z'.*List the artifacts"),
+    "no such artifact": (json.dumps(edit(artifact_id="z")), 'no artifact "z" in this context; there is "a"'),
     "no such text": (json.dumps(edit("z")), "old_text does not occur.*artifact_read"),
     "text that is everywhere": (json.dumps(edit("a")), "old_text occurs 2 times.*quote more"),
     "nothing new": (json.dumps(edit("b", "b")), "the same as old_text"),

@@ -196,6 +196,12 @@ async def test_an_artifact_that_is_not_there_is_a_failure_that_says_where_to_loo
     assert outcome == Failed("There is no artifact 'a' in this context. List the artifacts to see their ids.")
 
 
+async def test_of_an_artifact_that_is_not_there_those_that_are_there_are_named(store: InMemoryArtifactStore) -> None:
+    await store.apply(by("t1"), replacing("A"))
+    outcome = await call(artifact_read, ['{"artifact_id": "A"}'], workspace(store))
+    assert outcome == Failed('There is no artifact "A" in this context; there is "a".')
+
+
 async def test_an_id_that_no_artifact_can_have_is_a_failure_that_can_be_told(store: InMemoryArtifactStore) -> None:
     outcome = await call(artifact_read, ['{"artifact_id": "\\ud83d"}'], workspace(store))
     assert isinstance(outcome, Failed)

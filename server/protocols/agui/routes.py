@@ -56,6 +56,7 @@ from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import JsonValue, Ref
+from a2a_canvas.store.text.wording import shown
 
 MAX_BODY_VALUES = 1_000_000
 """JSON values in a request, which has the thread's whole history. The new part of it is bounded in input.py."""
@@ -123,7 +124,7 @@ class _RunEndpoint:
         if isinstance(value, Refusal):
             raise value.error()
         if not isinstance(value, dict):
-            raise InvalidParamsError("Send one JSON object: AG-UI's RunAgentInput.")
+            raise InvalidParamsError(f"The body is {shown(value)}; send one JSON object: AG-UI's RunAgentInput.")
         return value
 
     async def _open_run(self, body: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:

@@ -297,7 +297,10 @@ def _negotiated(request: Request, value: dict[str, Any], raw: tuple[RawContent, 
     offers = (*JSON_TYPES, *forms)
     chosen = negotiate(",".join(request.headers.getlist("accept")), offers)
     if chosen is None:
-        offered = f"This is available as {', '.join(offers)}."
+        accept = ", ".join(request.headers.getlist("accept"))
+        offered = (
+            f"Accept is {shown(accept)}, and this is {choice(offers)}. Ask for one of them, or for anything (*/*)."
+        )
         raise _not_acceptable(raw.reason if isinstance(raw, NoRawContent) else offered)
     return _raw(request, forms[chosen]) if chosen in forms else _json(request, value, chosen)
 

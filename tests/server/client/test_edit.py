@@ -123,6 +123,11 @@ async def test_an_edit_that_fails_leaves_nothing_on_out_and_exits_1(doc: Doc) ->
     assert await doc.read() == (1, TEXT)
 
 
+async def test_lines_that_are_not_there_are_refused_in_the_words_that_were_typed(doc: Doc) -> None:
+    got = await edited(doc, "say 1", lines=LineRange(999, 999))
+    assert got.err.startswith("a2a-canvas: The server refused: --lines is 999 and must be 1 to ")
+
+
 async def test_an_artifact_that_is_being_written_is_not_searched(doc: Doc) -> None:
     gate = doc.served.gate
     gate.close()

@@ -25,15 +25,11 @@ from a2a_canvas.server.agent.model import (
     ToolUse,
 )
 from a2a_canvas.server.agent.models.playback import AssistantBlock, NewId, Sleep, answer, fresh_tool_id, paced
+from a2a_canvas.server.agent.models.rehearsal import NOTICE
 from a2a_canvas.server.agent.models.script.scripted_model import ScriptedModel
 from a2a_canvas.server.agent.models.script.values import fill
 
 SCRIPT = Path(__file__).with_name("rehearsal.yaml")
-NOTICE = (
-    "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
-    "Set ANTHROPIC_API_KEY, or choose a model with --model, to get a real one."
-)
-"""Said at start-up, in the card and in the first reply."""
 UNKNOWN_EDIT = "I know no rule for that. Nothing is changed."
 MAX_READ_CHARACTERS = 2_000
 """The rest of a message is not searched."""

@@ -21,18 +21,16 @@ from typing import Any
 
 from a2a_canvas.server.agent.model import EditPrompt, ModelError, ModelMessage, ModelText, ToolResult, ToolUse
 from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn
+from a2a_canvas.server.agent.models.script.passages import NamedPassage, named_passage, without
 from a2a_canvas.server.agent.models.script.rules import ScriptRule
 from a2a_canvas.server.agent.models.script.transforms import (
     OF_PASSAGES,
     STEPS,
-    NamedPassage,
     Passage,
     facts_of,
-    named_passage,
     transformed,
-    without,
 )
-from a2a_canvas.server.agent.models.script.values import fill
+from a2a_canvas.server.agent.models.script.values import fill, whole
 from a2a_canvas.server.agent.text.language import language_of
 from a2a_canvas.store.text.spans import Span, splice
 
@@ -130,7 +128,7 @@ class _DocumentChange:
             case "redo":
                 return _call("artifact_restore", artifact_id=artifact_id, redo=True)
             case "restore":
-                return _call("artifact_restore", artifact_id=artifact_id, version=int(groups["version"]))
+                return _call("artifact_restore", artifact_id=artifact_id, version=whole(groups["version"]))
             case _:
                 return _call("artifact_read", artifact_id=artifact_id)
 

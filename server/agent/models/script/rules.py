@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PlainValidator, ValidationError, model_validator
 
-from a2a_canvas.server.agent.models.script.transforms import CHANGES
+from a2a_canvas.server.agent.models.script.transforms import CHANGES, NEEDED_GROUPS
 from a2a_canvas.server.agent.models.script.values import (
     BadValue,
     Count,
@@ -190,6 +190,14 @@ class ScriptRule(Strict):
     def _rounds_or_change(self) -> ScriptRule:
         if not self.rounds and self.change is None:
             raise BadValue("the key `rounds` is missing, or `change`")
+        group = NEEDED_GROUPS.get(self.change or "")
+        if group and group not in self.match.names:
+            raise BadValue(f"the change `{self.change}` needs a group `{group}` of the match")
+        for pattern, new in self.table.items() if self.change == "rewrite" else ():
+            try:
+                re.sub(pattern, new, "")
+            except re.error as error:
+                raise BadValue(f"not a replacement: {new} ({error})") from error
         return self
 
 

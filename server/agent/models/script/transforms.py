@@ -7,18 +7,18 @@ Rule 3: line breaks at the end stay as they are.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Final
 
+from a2a_canvas.server.agent.models.script.passages import HEADING, ITEM, headings_of
 from a2a_canvas.server.agent.models.script.values import Groups, capital, fill
 from a2a_canvas.server.agent.text.language import is_prose
 from a2a_canvas.server.agent.text.markdown import outside_fences
-from a2a_canvas.store.text.spans import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,8 @@ def facts_of(text: str) -> dict[str, str]:
     return {"title": headings[0], "first": first, "sections": sections, "words": str(len(text.split()))}
 
 
-HEADING: Final = r"^#{1,6}[ \t]+\S.*$"
 _BLOCKS: Final = re.compile(r"(\n[ \t]*\n\s*)")
-_ITEM: Final = re.compile(r"[ \t]*(?:[-*+]|(?P<number>\d+)[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
-_NO_PROSE: Final = re.compile(rf"\s*(?:#{{1,6}}[ \t]|[>|]|```|~~~|---|{_ITEM.pattern.replace('(?P<number>', '(?:')})")
+_NO_PROSE: Final = re.compile(rf"\s*(?:#{{1,6}}[ \t]|[>|]|```|~~~|---|{ITEM.pattern.replace('(?P<number>', '(?:')})")
 _FIRST: Final = re.compile(r".{15,}?(?:[.!?…][\"”’')*]*(?=\s)|[。！？])", re.DOTALL)
 """A sentence, or as many as make 16 characters."""
 
@@ -95,7 +93,7 @@ def _shorter_block(block: str) -> str:
     lines = block.split("\n")
     if block.startswith("|"):
         return "\n".join(lines[: 2 + len(lines[2:]) // 2]) if len(lines) > 3 else block
-    if _ITEM.match(block):
+    if ITEM.match(block):
         return "\n".join(lines[: (len(lines) + 1) // 2])
     return block if _NO_PROSE.match(block) else _first_sentence(block)
 
@@ -119,19 +117,33 @@ def _extend(passage: Passage) -> str | None:
 
 
 def _add(passage: Passage) -> str | None:
-    """The first text of `with` that is not there yet, as a block at the end."""
-    new = next(passage.choices, None)
-    if new is None or not (is_prose(passage.language) or passage.language == "python"):
+    """The first text of `with` that is not there yet and fits the language, as a block at the end."""
+    new = next((text for text in passage.choices if _fits(text, passage.language)), None)
+    if new is None:
         return None
-    blank = "\n\n\n" if passage.language == "python" else "\n\n" if passage.whole or "\n" in new else " "
+    if is_prose(passage.language):
+        blank = "\n\n" if passage.whole or "\n" in new else " "
+    else:
+        last = passage.text.rpartition("\n")[2]
+        blank = "\n\n\n" if passage.whole else "\n" + last[: len(last) - len(last.lstrip())]
     return f"{passage.text}{blank}{new}" if passage.text else new
+
+
+def _fits(text: str, language: str) -> bool:
+    """Whether a text may be added: Markdown to prose, and to a program in Python what is one."""
+    if language != "python":
+        return is_prose(language)
+    try:
+        return bool(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
 
 
 def _items(passage: Passage) -> str | None:
     """As many lines of `with` as `count` says, in the form of the last list."""
     lines = passage.text.split("\n")
-    last = max((number for number, line in enumerate(lines) if _ITEM.match(line)), default=-1)
-    mark = _ITEM.match(lines[last]) if last >= 0 else None
+    last = max((number for number, line in enumerate(lines) if ITEM.match(line)), default=-1)
+    mark = ITEM.match(lines[last]) if last >= 0 else None
     if mark is None:
         return None
     texts = [line for text in passage.choices for line in text.splitlines() if line not in passage.text]
@@ -190,7 +202,7 @@ def _sort(passage: Passage) -> str | None:
     """Lines; in a whole document those of its lists."""
     if not passage.whole:
         return "\n".join(sorted(passage.text.split("\n"), key=str.casefold))
-    lists = rf"(?:^{_ITEM.pattern.replace('(?P<number>', '(?:')}.*\n?)+"
+    lists = rf"(?:^{ITEM.pattern.replace('(?P<number>', '(?:')}.*\n?)+"
     text = re.sub(lists, lambda hit: "\n".join(sorted(hit[0].splitlines())) + "\n", f"{passage.text}\n", flags=re.M)
     return text.rstrip("\n")
 
@@ -210,7 +222,7 @@ def _title(passage: Passage) -> str | None:
 
 def _numbered(passage: Passage) -> str | None:
     """Headings as "2.1. Sizes", but for a title, which is the only one of its level."""
-    headings, top = _headings(passage.text) if is_prose(passage.language) else ([], 0)
+    headings, top = headings_of(passage.text) if is_prose(passage.language) else ([], 0)
     counts, text, at = [0] * 7, "", 0
     for hit, level in headings:
         if level >= top:
@@ -219,15 +231,6 @@ def _numbered(passage: Passage) -> str | None:
             bare = re.sub(r"^[\d.]+[.)]\s+", "", hit[0][level:].strip())
             text, at = f"{text}{passage.text[at : hit.start()]}{'#' * level} {number}. {bare}", hit.end()
     return text + passage.text[at:]
-
-
-def _headings(text: str) -> tuple[list[tuple[re.Match[str], int]], int]:
-    """Headings and their levels, and the level of the sections: the highest one that is not the title's alone."""
-    hits = list(outside_fences(text, HEADING))
-    levels = [len(hit[0]) - len(hit[0].lstrip("#")) for hit in hits]
-    top = min(levels, default=0)
-    top = min((level for level in levels if level > top), default=top) if levels.count(top) == 1 else top
-    return list(zip(hits, levels, strict=True)), top
 
 
 TRANSFORMS: Final[Mapping[str, Callable[[Passage], str | None]]] = {
@@ -251,82 +254,4 @@ OF_PASSAGES: Final = TRANSFORMS.keys() - {"add", "items", "title", "number"}
 STEPS: Final = ("undo", "redo", "restore", "compare")
 CHANGES: Final = (*TRANSFORMS, *STEPS)
 """What `change` of a rule may be."""
-
-
-# ---------------------------------------------------------------------------- passages
-
-_WHICH: Final = {
-    word: number
-    for number, words in enumerate(("first 1st", "second 2nd", "third 3rd", "fourth 4th", "fifth 5th"))
-    for word in words.split()
-} | {"last": -1}
-_NAMED: Final = re.compile(
-    rf"\b(?P<which>{'|'.join(_WHICH)})\s+(?P<unit>paragraph|line|sentence|section|item)\b"
-    r"|\b(?P<unit_2>paragraph|line|section|item)\s+(?P<number>\d{1,6})\b",
-    re.IGNORECASE,
-)
-_NO_PARAGRAPH: Final = r"(?!\s*$|#{1,6}\s|[>|]|```|[ \t]*(?:[-*+]|\d+[.)])[ \t])"
-_UNITS: Final = {
-    "paragraph": re.compile(rf"(?:^{_NO_PARAGRAPH}.+\n?)+", re.MULTILINE),
-    "line": re.compile(r"[^\n]*\n|[^\n]+"),
-    "sentence": re.compile(r"[^\s.!?#](?:[^.!?\n]|\n(?!\s*\n))*[.!?]+[\"”’)]*[ \t]*"),
-    "item": re.compile(rf"^{_ITEM.pattern}.*\n?", re.MULTILINE),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class NamedPassage:
-    """What a message calls a passage: "second paragraph"; `index` counts from 0, and from -1 backwards.
-
-    Attributes:
-        title: words of the heading of a section.
-        quote: the text of a passage that the user has selected.
-    """
-
-    name: str
-    unit: str = ""
-    index: int = 0
-    title: str = ""
-    quote: str = ""
-
-    def find(self, text: str) -> Span | None:
-        """Where it is in a document; None if there is none, or a quote occurs more than once."""
-        if self.quote:
-            at = text.find(self.quote)
-            return Span(at, at + len(self.quote)) if text.count(self.quote) == 1 else None
-        sections = list(_sections(text))
-        if self.title:
-            return next(
-                (span for span in sections if self.title.casefold() in span.of(text).split("\n")[0].lower()), None
-            )
-        found = sections if self.unit == "section" else [Span(*hit.span()) for hit in _UNITS[self.unit].finditer(text)]
-        return found[self.index] if -len(found) <= self.index < len(found) else None
-
-
-def without(text: str, span: Span) -> Span:
-    """The range to delete so that no blank lines and no rule between slides are left over with a passage."""
-    before, after = text[: span.start], text[span.end :]
-    if not after.strip():
-        kept = re.sub(r"(?:\n\s*-{3,})?\s*\Z", "", before)
-        return Span(min(len(before), len(kept) + bool(kept)), len(text))
-    begins_line = not before or before.endswith("\n")
-    return Span(span.start, len(text) - len(after.lstrip("\n")) if begins_line else span.end)
-
-
-def named_passage(message: str, groups: Groups) -> NamedPassage | None:
-    """The passage that a message names, as "the last line" or by the group `section` of its match."""
-    if section := groups.get("section"):
-        return NamedPassage(f"section “{section}”", "section", title=section)
-    hit = _NAMED.search(message)
-    if hit is None:
-        return None
-    unit = (hit["unit"] or hit["unit_2"]).lower()
-    return NamedPassage(hit[0].lower(), unit, _WHICH[hit["which"].lower()] if hit["which"] else int(hit["number"]) - 1)
-
-
-def _sections(text: str) -> Iterator[Span]:
-    """From each heading of the sections' level to the next; a title alone begins none."""
-    headings, top = _headings(text)
-    starts = [hit.start() for hit, level in headings if level == top]
-    spans = (Span(start, end) for start, end in pairwise([*starts, len(text)]))
-    return (span for span in spans if span != Span(0, len(text)))
+NEEDED_GROUPS: Final = {"replace": "old", "put": "new", "title": "new", "restore": "version"}

@@ -315,7 +315,7 @@ async def test_a_message_to_a_task_that_then_fails_is_in_the_next_tasks_conversa
 
 
 async def test_a_message_to_a_task_that_is_not_there_is_refused() -> None:
-    with pytest.raises(TaskNotFound, match="A message without taskId starts a new one"):
+    with pytest.raises(TaskNotFound, match="a message without taskId starts a new one"):
         await RuntimeHarness().send("Hi", task="gone")
 
 

@@ -10,8 +10,12 @@ from xml.etree import ElementTree
 import pytest
 
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import SCRIPT
-from a2a_canvas.server.agent.models.script.rules import read_rules
+from a2a_canvas.server.agent.models.script.passages import named_passage
+from a2a_canvas.server.agent.models.script.rules import ScriptRule, read_rules
+from a2a_canvas.server.agent.models.script.transforms import STEPS, Passage, transformed
 from a2a_canvas.server.agent.models.script.values import fill
+from a2a_canvas.server.agent.text.language import language_of
+from a2a_canvas.store.text.spans import Span
 
 RULES = read_rules(str(SCRIPT))
 GROUPS = {name: "red" for rule in RULES for name in rule.match.names}
@@ -82,3 +86,27 @@ def test_a_rule_with_together_is_one_whose_pieces_need_no_groups_but_its_own() -
 
 def test_the_last_rule_matches_everything() -> None:
     assert RULES[-1].match.groups("", "") == {}
+
+
+def does_something(suggestion: str, name: str, text: str) -> bool:
+    """Whether a message that a piece suggests does something to it."""
+    rule, groups = next((r, g) for r in RULES if (g := r.match.groups(suggestion, "")) is not None)
+    if rule.change is None or rule.change in STEPS:
+        return bool(rule.change or rule.once or rule.rounds[0].write)
+    named = named_passage(suggestion, groups)
+    span = named.find(text) if named else Span(0, len(text))
+    passage = Passage((span or Span(0, 0)).of(text).rstrip("\n"), language_of(name), named is None, groups, rule.table)
+    return transformed(rule.change, passage) is not None
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [rule for rule in RULES if rule.rounds and rule.rounds[0].write],
+    ids=lambda rule: rule.rounds[0].write[0].name,
+)
+def test_what_a_piece_suggests_to_say_next_can_be_done(rule: ScriptRule) -> None:
+    document = rule.rounds[0].write[0]
+    said = fill(rule.rounds[-1].text, GROUPS)
+    suggestions = re.findall(r"“(?!\S+”)([^“”…]+)”", said)
+    name, text = fill(document.name, GROUPS), fill(document.text, GROUPS)
+    assert [each for each in suggestions if not does_something(each, name, text)] == []

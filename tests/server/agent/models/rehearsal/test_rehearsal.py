@@ -148,7 +148,7 @@ async def test_functions_become_async() -> None:
     [
         ("translate to German", "I cannot translate"),
         ("make it rhyme", NO_RULE),
-        ("turn this into a haiku", "I know no rule for that"),
+        ("a haiku about rain, please", "I know no rule for that"),
         ("replace milk by water", "That does not apply"),
         ("undo that", "That does not apply"),
     ],

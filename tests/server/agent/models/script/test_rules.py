@@ -106,6 +106,8 @@ def test_what_is_left_out_has_a_default(read) -> None:
         ("rules:\n  - one\n", 2, "rules.0: a mapping is needed"),
         ("rules:\n- match: {text: a}\n", 2, "rules.0: the key `rounds` is missing"),
         ("rules:\n- match: {text: a}\n  change: louder\n", 3, "rules.0.change: must be one of shorter, extend,"),
+        ("rules:\n- match: {text: a}\n  change: replace\n", 2, "the change `replace` needs a group `old` of the match"),
+        ("rules:\n- match: {text: a}\n  change: rewrite\n  with: {a: '\\1'}\n", 2, "rules.0: not a replacement:"),
         ("rules:\n- match: {text: a}\n  change: add\n  with: {'(': x}\n", 4, "not a regular expression"),
         ("rules:\n- rounds: [{}]\n", 2, "rules.0: the key `match` is missing"),
         (rule("     - {}", match=""), 2, "rules.0.match: `text`, `message_id` or `selection` is needed"),

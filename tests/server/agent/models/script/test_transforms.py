@@ -4,15 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.models.script.transforms import (
-    TRANSFORMS,
-    Passage,
-    facts_of,
-    named_passage,
-    transformed,
-    without,
-)
-from a2a_canvas.store.text.spans import Span, splice
+from a2a_canvas.server.agent.models.script.transforms import TRANSFORMS, Passage, facts_of, transformed
 from tests.property_examples import examples
 
 BLOG = """# Tea
@@ -66,6 +58,12 @@ def test_a_text_of_with_is_added_once_and_knows_the_document() -> None:
         "## End\n\nTea: Tea (all of the above)\n\nx"
     )
     assert made("add", "Tea. x", table={"": "x"}) is None
+
+
+def test_to_a_program_only_a_program_is_added() -> None:
+    assert made("add", "x = 1", "python", table={"x": "## End\n\nIt ends.", "": "y = 2"}) == "x = 1\n\n\ny = 2"
+    assert made("add", "    x = 1", "python", whole=False, table={"": "y = 2"}) == "    x = 1\n    y = 2"
+    assert made("add", "{}", "json", table={"": "y = 2"}) is None
 
 
 @pytest.mark.parametrize(
@@ -138,55 +136,6 @@ def test_headings_are_numbered_but_for_a_title_and_what_is_in_fences() -> None:
     assert made("number", numbered) is None
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("the first paragraph", "Tea is hot and good. It has been so for ages.\n"),
-        ("the second paragraph", "Boil it well enough. Not twice.\n"),
-        ("the last section", "## Water\n\nBoil it well enough. Not twice.\n"),
-        ("section 1", "## Leaves\n\n- green\n- black\n- white\n\n"),
-        ("the 2nd item", "- black\n"),
-        ("line 1", "# Tea\n"),
-        ("the last sentence", "Not twice."),
-        ("the third paragraph", None),
-        ("line 0", "Boil it well enough. Not twice.\n"),
-    ],
-)
-def test_a_passage_is_found_by_its_name(words: str, found: str | None) -> None:
-    passage = named_passage(f"make {words} shorter", {})
-    assert passage
-    span = passage.find(BLOG)
-    assert (span and span.of(BLOG)) == found
-
-
-def test_a_section_is_found_by_its_heading() -> None:
-    passage = named_passage("", {"section": "water"})
-    assert passage
-    assert passage.find(BLOG) == Span(BLOG.index("## Water"), len(BLOG))
-    assert named_passage("make it shorter", {}) is None
-
-
-def test_a_document_with_a_title_alone_has_no_sections() -> None:
-    passage = named_passage("delete the last section", {})
-    assert passage
-    assert passage.find("# Rain\n\nIt rains.\n") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "gone", "left"),
-    [
-        ("a\n\nb\n\nc\n", "b\n", "a\n\nc\n"),
-        ("a\n\nb\n", "b\n", "a\n"),
-        ("a\n\n---\n\n## b\n", "## b\n", "a\n"),
-        ("one two three", "two ", "one three"),
-        ("a", "a", ""),
-    ],
-)
-def test_nothing_is_left_over_with_a_deleted_passage(text: str, gone: str, left: str) -> None:
-    at = text.index(gone)
-    assert splice(text, without(text, Span(at, at + len(gone))), "") == left
-
-
 @settings(max_examples=examples(200))
 @given(
     st.sampled_from(sorted(TRANSFORMS)),
@@ -199,11 +148,3 @@ def test_every_text_can_be_transformed_or_is_left_alone(change, lines, language,
     new = made(change, text, language, whole=whole, table={"": "More."}, old="c", new="d", count="2")
     assert new is None or new != text
     assert facts_of(text).keys() == {"title", "first", "sections", "words"}
-
-
-@given(st.text(), st.sampled_from(["paragraph", "line", "section", "item", "sentence"]), st.integers(1, 3))
-def test_a_passage_that_is_found_is_in_the_text(text: str, unit: str, number: int) -> None:
-    passage = named_passage(f"the {('first', 'second', 'third')[number - 1]} {unit}", {})
-    assert passage
-    span = passage.find(text)
-    assert span is None or 0 <= span.start < span.end <= len(text)
