@@ -33,8 +33,6 @@ from a2a_canvas.server.client.operations import ArtifactOperation
 from a2a_canvas.server.client.state_file import last_context
 from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
 
-PAGES_SEARCHED = 10
-"""Pages of 100 tasks in which the beginning of a conversation's id is looked for."""
 _TIMEOUT = httpx.Timeout(connection.CONNECT_SECONDS, read=60)
 
 
@@ -223,15 +221,9 @@ def _told(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
 async def _contexts(canvas: Canvas) -> list[str]:
     """The ids of the conversations that the newest tasks belong to, the newest first."""
     call = connection.call_context(canvas.card, (), canvas.invocation.headers)
-    found, request = dict[str, None](), pb.ListTasksRequest(page_size=100, history_length=0)
     async with connection.client(canvas.http, canvas.card) as client:
-        for _ in range(PAGES_SEARCHED):
-            answer = await client.list_tasks(request, context=call)
-            found |= dict.fromkeys(task.context_id for task in answer.tasks)
-            request.page_token = answer.next_page_token
-            if not request.page_token:
-                break
-    return [*found]
+        tasks = await connection.newest_tasks(client, call, history_length=0)
+    return list(dict.fromkeys(task.context_id for task in tasks))
 
 
 def message_of(operation: ArtifactOperation, artifact: str, context: str) -> pb.Message:

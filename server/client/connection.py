@@ -21,7 +21,7 @@ from a2a.client.service_parameters import ServiceParametersFactory, with_a2a_ext
 from a2a.extensions.common import find_extension_by_uri
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, TransportProtocol
-from a2a.utils.errors import A2AError
+from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperationError
 
 from a2a_canvas.server.client.address import RequestHeaders, agent_addresses
 from a2a_canvas.server.client.errors import ClientError
@@ -29,6 +29,11 @@ from a2a_canvas.server.client.timestamps import zoned_answer
 
 CONNECT_SECONDS = 10.0
 """After so long a server that does not answer counts as absent."""
+
+
+SEARCHED = 1000
+"""Of so many tasks, the newest ones, an id or a conversation is looked for."""
+_PAGE = 100
 
 
 class ConnectionLost(ClientError):
@@ -116,6 +121,26 @@ def absent(error: Exception) -> bool:
     cause = error.__cause__
     known = isinstance(cause, httpx.RequestError) and not isinstance(cause, httpx.UnsupportedProtocol)
     return isinstance(error, AgentCardResolutionError) and known
+
+
+async def newest_tasks(client: Client, call: ClientCallContext, limit: int = SEARCHED, **filters: Any) -> list[pb.Task]:
+    """The newest tasks; `filters` are fields of `ListTasksRequest`.
+
+    Raises:
+        ClientError: the server does not list its tasks.
+    """
+    found, request = list[pb.Task](), pb.ListTasksRequest(**filters)
+    try:
+        while len(found) < limit:
+            request.page_size = min(limit - len(found), _PAGE)
+            page = await client.list_tasks(request, context=call)
+            found += page.tasks
+            request.page_token = page.next_page_token
+            if not page.next_page_token:
+                break
+    except (UnsupportedOperationError, MethodNotFoundError, NotImplementedError) as error:
+        raise ClientError("The server does not list its tasks") from error
+    return found
 
 
 def lost(error: Exception) -> bool:

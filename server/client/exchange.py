@@ -104,7 +104,7 @@ class _Conversation:
         except asyncio.CancelledError:
             if not self.seen.task_id:
                 raise Interrupted("Interrupted before the server named a task") from None
-            raise Interrupted(f"Interrupted; the task goes on{self.seen.where}", *self._next()) from None
+            raise Interrupted("Interrupted; the task goes on", *self._next()) from None
         except BrokenPipeError:
             raise
         except Exception as error:

@@ -17,6 +17,7 @@ from pathlib import PurePath
 from typing import Protocol, assert_never
 
 from markdown_it import MarkdownIt
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.markdown import Markdown
@@ -244,8 +245,7 @@ class StyledPaper:
 
     def _print(self, text: str) -> None:
         if text.strip() or (text and not _is_markdown(self._name)):
-            shown = _styled(text, self._name)
-            self._console.print(*self._gap(), _StyledLines(shown) if _is_markdown(self._name) else shown, sep="\n")
+            self._console.print(*self._gap(), _StyledLines(text, self._name), sep="\n")
             self._printed = True
 
     def _gap(self) -> list[RenderableType]:
@@ -260,7 +260,7 @@ class StyledPaper:
     def _view(self) -> RenderableType:
         rows: list[RenderableType] = []
         if self._open.strip():
-            rows = [*self._gap(), _StyledLines(_styled(self._open[-_PREVIEW:], self._name), whole=False)]
+            rows = [*self._gap(), _StyledLines(self._open[-_PREVIEW:], self._name, whole=False)]
         if self._label:
             text = Text(self._label, "dim", no_wrap=True, overflow="ellipsis")
             rows.append(Spinner("dots", text, style="dim"))
@@ -269,28 +269,46 @@ class StyledPaper:
 
 @dataclass(frozen=True, slots=True)
 class _StyledLines:
-    """A passage without blank lines around it; or its last lines, as many as fit on the screen above the status."""
+    """A passage without blank lines around it; or its last lines, as many as fit on the screen above the status.
 
-    shown: RenderableType
+    Its lines end with their text: after spaces up to the margin, a terminal's echo of Ctrl+C would be in the next row.
+    """
+
+    text: str
+    name: str
     whole: bool = True
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = console.render_lines(self.shown, options, pad=False)
-        filled = [at for at, line in enumerate(lines) if any(segment.text.strip() for segment in line)]
-        first, last = (filled[0], filled[-1] + 1) if filled else (0, len(lines))
-        for line in lines[first if self.whole else max(first, last - max(1, console.height - 4)) : last]:
+        lines = [_without_end(line) for line in console.render_lines(_styled(self.text, self.name), options, pad=False)]
+        filled = [at for at, line in enumerate(lines) if line] if _is_markdown(self.name) else range(len(lines))
+        first, end = (filled[0], filled[-1] + 1) if filled else (0, 0)
+        for line in lines[first if self.whole else max(first, end - max(1, console.height - 4)) : end]:
             yield from line
             yield Segment.line()
+
+
+def _without_end(line: list[Segment]) -> list[Segment]:
+    """A line without the spaces at its end."""
+    text = "".join(segment.text for segment in line).rstrip(" ")
+    return next(iter(Segment.divide(line, [cell_len(text)])), []) if text else []
 
 
 def _styled(text: str, name: str) -> RenderableType:
     """A passage of something with this name; without a suffix it is Markdown."""
     if _is_markdown(name):
-        return Markdown(text, code_theme="ansi_dark", hyperlinks=False)
+        return _markdown(text)
     text, lexer = text.removesuffix("\n"), Syntax.guess_lexer(name)
     if lexer == "default":
         return Text(text)
     return Syntax(text, lexer, theme="ansi_dark", background_color="default", word_wrap=True)
+
+
+def _markdown(text: str) -> Markdown:
+    """With the line breaks that a text has: the lines of a poem are lines."""
+    markdown = Markdown(text, code_theme="ansi_dark", hyperlinks=False)
+    for child in (child for token in markdown.parsed for child in token.children or ()):
+        child.type = "hardbreak" if child.type == "softbreak" else child.type
+    return markdown
 
 
 def _is_markdown(name: str) -> bool:

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 import httpx
 from a2a.client import Client, ClientCallContext
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import MethodNotFoundError, UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.client import connection
@@ -21,9 +20,6 @@ from a2a_canvas.server.client.names import chosen
 from a2a_canvas.server.client.send import conclude
 from a2a_canvas.server.wire import CANVAS, TURN
 
-PAGE = 100
-SEARCHED = 1000
-"""Of so many tasks, the newest ones, an id or a conversation is looked for."""
 MESSAGES = 20
 """Of each task, among which its request is."""
 SHORT = 8
@@ -48,7 +44,7 @@ async def contexts(invocation: Invocation, limit: int) -> None:
     """Print the conversations, the newest first, each with its newest request."""
     async with _opened(invocation) as listing:
         found: dict[str, list[pb.Task]] = {}
-        for task in await listing.tasks(SEARCHED):
+        for task in await listing.tasks():
             found.setdefault(task.context_id, []).append(task)
     shown = list(found.items())[:limit]
     if invocation.json:
@@ -87,41 +83,28 @@ async def cancel(invocation: Invocation, typed: str) -> None:
 class _Listing:
     """The tasks of a server."""
 
-    def __init__(
-        self, http: httpx.AsyncClient, card: pb.AgentCard, client: Client, call: ClientCallContext, url: str
-    ) -> None:
-        self.http, self.card, self.client, self.call, self._url = http, card, client, call, url
+    def __init__(self, http: httpx.AsyncClient, card: pb.AgentCard, client: Client, call: ClientCallContext) -> None:
+        self.http, self.card, self.client, self.call = http, card, client, call
 
-    async def tasks(self, limit: int, context: str = "", state: str = "") -> list[pb.Task]:
+    async def tasks(self, limit: int = connection.SEARCHED, context: str = "", state: str = "") -> list[pb.Task]:
         """The newest tasks."""
-        found: list[pb.Task] = []
         status = f"TASK_STATE_{(state or 'unspecified').upper().replace('-', '_')}"
-        request = pb.ListTasksRequest(context_id=context, status=status, history_length=MESSAGES)
-        try:
-            while len(found) < limit:
-                request.page_size = min(limit - len(found), PAGE)
-                page = await self.client.list_tasks(request, context=self.call)
-                found += page.tasks
-                request.page_token = page.next_page_token
-                if not page.next_page_token:
-                    break
-        except (UnsupportedOperationError, MethodNotFoundError, NotImplementedError) as error:
-            raise ClientError(f"The server at {self._url} does not list its tasks") from error
-        return found
+        filters = {"context_id": context, "status": status, "history_length": MESSAGES}
+        return await connection.newest_tasks(self.client, self.call, limit, **filters)
 
     async def context(self, typed: str) -> str:
         """The id of the conversation that the user means."""
-        known = [task.context_id for task in await self.tasks(SEARCHED)]
+        known = [task.context_id for task in await self.tasks()]
         return chosen(typed, dict.fromkeys(known, ""), "context")
 
     async def task(self, typed: str) -> str:
         """The id of the task that the user means."""
-        known = [task.id for task in await self.tasks(SEARCHED)]
+        known = [task.id for task in await self.tasks()]
         return chosen(typed, dict.fromkeys(known, ""), "task")
 
     async def task_or_newest_of(self, typed: str) -> str:
         """The id of a task; a conversation stands for the one that works, else for its newest one."""
-        known = await self.tasks(SEARCHED)
+        known = await self.tasks()
         ids = {task.id for task in known} | {task.context_id for task in known}
         found = chosen(typed, dict.fromkeys(ids, ""), "task or context")
         of = [task for task in known if found in (task.id, task.context_id)]
@@ -134,7 +117,7 @@ async def _opened(invocation: Invocation) -> AsyncIterator[_Listing]:
         connection.connected(invocation.url, invocation.headers) as (http, card),
         connection.client(http, card) as client,
     ):
-        yield _Listing(http, card, client, connection.call_context(card, (), invocation.headers), invocation.url)
+        yield _Listing(http, card, client, connection.call_context(card, (), invocation.headers))
 
 
 def _row(task: pb.Task) -> tuple[str, str]:

@@ -97,6 +97,10 @@ def test_markdown_is_styled_on_a_terminal_however_it_is_cut() -> None:
     ]
 
 
+def test_the_lines_of_a_poem_stay_lines() -> None:
+    assert "one\ntwo\n" in STYLES.sub("", styled(doc("one\ntwo\n")))
+
+
 def test_code_is_coloured_by_its_name_and_text_is_left_alone() -> None:
     assert "\x1b[" in styled(doc("def f(): pass\n", name="f.py")).partition("\n")[2]
     assert styled(doc("# no *Markdown*\n\nx\n", name="a.txt")).partition("\n")[2] == "# no *Markdown*\n\nx\n"

@@ -226,8 +226,8 @@ async def test_an_interrupt_offers_to_watch_the_task_or_to_cancel_it() -> None:
         sending.cancel()
         assert await sending == 130
     *_, interrupted, watch, cancel = err.getvalue().splitlines()
-    assert interrupted.startswith("a2a-canvas: Interrupted; the task goes on (task ")
-    task = interrupted.split()[-3].rstrip(",")
+    assert interrupted == "a2a-canvas: Interrupted; the task goes on"
+    task = watch.split()[4]
     assert watch == f"Watch it: .venv/bin/a2a-canvas watch {task} --url {url}"
     assert cancel == f"Cancel it: .venv/bin/a2a-canvas cancel {task} --url {url}"
 
