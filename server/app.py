@@ -182,7 +182,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     return app
 
 
-BINDINGS = {"/": " (JSON-RPC)", f"{REST_PREFIX}/": " (HTTP+JSON)", "/canvas/stream": " (AG-UI)"}
+BINDINGS = {"/": " (JSON-RPC)", f"{REST_PREFIX}/…": " (HTTP+JSON)", "/canvas/stream": " (AG-UI)"}
 """What a message says of a path."""
 
 
@@ -194,9 +194,8 @@ async def _router_error(request: Request, error: Exception) -> Response:
         if path == "/" and request.method not in ("GET", "HEAD"):
             return Response(status_code=405, headers=error.headers)
         return rest_response(method_not_allowed(request.method, path, sorted(allow.split(", "))), error.headers)
-    paths = {
-        re.sub("{.*}", "…", route.path): BINDINGS.get(route.path.partition("{")[0], "") for route in request.app.routes
-    }
+    known = [re.sub("{.*}", "…", route.path) for route in request.app.routes]
+    paths = {each: BINDINGS.get(each, "") for each in known if f"{each}/…" not in known}
     return rest_response(no_such_path(path, paths, more=[f"{REST_PREFIX}/{below}" for below in REST_PATHS]))
 
 
