@@ -28,15 +28,8 @@ from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTa
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.state_file import remember
 
-Sleep = Callable[[float], Awaitable[object]]
-"""Waits that many seconds, between tries."""
-
-INTERRUPTED = 130
-"""The exit code of a program that was stopped by Ctrl+C, as shells have it."""
-
 _RETRIES = 6
 _POLL_SECONDS = 1.0
-
 
 Take = Callable[[pb.StreamResponse, SeenTask], None]
 """Shows one response, which led to what is known of the task."""
