@@ -1,4 +1,4 @@
-"""Time stamps without a zone, as some servers write them: protobuf refuses a whole answer for one. They are read as UTC.
+"""Time stamps without a zone, read as UTC: protobuf refuses a whole answer for one.
 
 Rule: only a task's status is mended. Data, metadata and text stay as they are.
 """
