@@ -14,7 +14,10 @@ import pytest
 import a2a_canvas
 
 ROOT = Path(__file__).parent.parent
-LIBRARIES = ["a2a", "anthropic", "asyncio", "google.protobuf", "grpc", "httpx", "pydantic", "sqlalchemy", "starlette"]
+LIBRARIES = [
+    *("a2a", "anthropic", "asyncio", "google.protobuf", "grpc", "httpx", "prompt_toolkit", "pydantic", "rich.console"),
+    *("sqlalchemy", "starlette"),
+]
 SQL = ["sqlalchemy", "alembic", "asyncpg"]
 
 
@@ -38,7 +41,9 @@ def test_the_package_alone_imports_none_of_its_modules() -> None:
     assert imported("import a2a_canvas", "a2a_canvas.server", "a2a_canvas.store", "a2a_canvas.tools", *LIBRARIES) == ""
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["send", "--help"], ["diff", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["--help"], ["send", "--help"], ["diff", "--help"], ["chat", "--help"]]
+)
 def test_version_and_help_import_no_library(arguments: list[str]) -> None:
     assert imported(f"from a2a_canvas.server.cli import main\nmain({arguments!r})", *LIBRARIES) == ""
 

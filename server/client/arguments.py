@@ -1,6 +1,6 @@
 """What the commands of the client have in common: the options for the server and the output, and how one is run.
 
-Rule: neither this module nor one that has command forms imports the A2A SDK, httpx, rich or asyncio, so that `--help`
+Rule: neither this module nor one that has command forms imports the A2A SDK, httpx, asyncio or a console, so `--help`
       and a misspelt option answer at once. A command's own module is imported when it runs.
 """
 
@@ -64,7 +64,7 @@ def _common() -> list[click.Option]:
         "--color": {
             "type": click.Choice(["auto", "always", "never"]),
             "default": "auto",
-            "help": "auto: if the output is a terminal and NO_COLOR is not set",
+            "help": "auto (if the output is a terminal and NO_COLOR is not set), always or never",
         },
     }
     names = {"--header": ["--header", "headers"]}

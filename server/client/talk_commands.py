@@ -12,7 +12,7 @@ _THINKING = click.Option(
 )
 _GO_ON = click.Option(["-c", "--continue", "go_on"], is_flag=True, help="go on with the last conversation")
 _CONTEXT = click.Option(["--context"], default="", metavar="ID", help="go on with this conversation")
-STATES = ("", "submitted", "working", "completed", "failed", "canceled", "rejected", "input-required")
+STATES = ("submitted", "working", "completed", "failed", "canceled", "rejected", "input-required")
 
 
 def command_forms() -> dict[str, CommandForm]:
@@ -31,7 +31,7 @@ def command_forms() -> dict[str, CommandForm]:
         ),
         "tasks": client_command(
             "tasks:tasks",
-            click.Option(["--state"], type=click.Choice(STATES), default="", metavar="STATE", help="only those"),
+            click.Option(["--state"], type=click.Choice(STATES), metavar="STATE", help="only those"),
             click.Option(["--context"], default="", metavar="ID", help="only those of this conversation"),
             limit,
             more="STATE is submitted, working, completed, failed, canceled, rejected or input-required.",

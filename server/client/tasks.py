@@ -26,10 +26,10 @@ SHORT = 8
 """Characters of an id on a terminal, where its beginning is as good."""
 
 
-async def tasks(invocation: Invocation, state: str, context: str, limit: int) -> None:
+async def tasks(invocation: Invocation, state: str | None, context: str, limit: int) -> None:
     """Print the newest tasks."""
     async with _opened(invocation) as listing:
-        found = await listing.tasks(limit, context and await listing.context(context), state)
+        found = await listing.tasks(limit, context and await listing.context(context), state or "")
     if invocation.json:
         invocation.print_json({"tasks": [MessageToDict(task) for task in found]})
         return
