@@ -131,7 +131,9 @@ class Invocation:
     def fail(self, text: str, *advice: str) -> None:
         """One line on `err`, and below it a line for each thing that the user can do."""
         self.screen.close()
-        for line in (f"a2a-canvas: {text}", *advice):
+        # Sentences are broken between words; a command that is to be copied is one line.
+        self.messages.print(one_line(f"a2a-canvas: {text}"), soft_wrap=not self.messages.is_terminal)
+        for line in advice:
             self.messages.print(one_line(line), soft_wrap=True)
 
 

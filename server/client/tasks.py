@@ -41,7 +41,7 @@ async def tasks(invocation: Invocation, state: str | None, context: str, limit: 
 
 
 async def contexts(invocation: Invocation, limit: int) -> None:
-    """Print the conversations, the newest first, each with its newest request."""
+    """Print the conversations, the newest first, each with its first request."""
     async with _opened(invocation) as listing:
         found: dict[str, list[pb.Task]] = {}
         for task in await listing.tasks():
