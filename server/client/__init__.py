@@ -7,7 +7,7 @@ tasks        lists tasks, watches, cancels           connection  the card, the t
 artifacts    reads artifacts                         canvas      the artifacts of a conversation, operations on them
 edit, files  edit, undo…; put, pull and open         operations  what edits, undo and put mean
 names        what is meant by an id's beginning      address     the server as it is typed, headers
-fold         A2A responses to events for a screen    display     those events, and text that fits a screen
-screen       events to text, styled on a terminal    state_file  what is remembered between commands
+fold         what is known of a task                 display     text that fits a screen
+screen       A2A responses, styled on a terminal     state_file  what is remembered between commands
 timestamps   mends time stamps without a zone        errors      the error tree
 """

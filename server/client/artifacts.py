@@ -15,7 +15,6 @@ from rich.text import Text
 from a2a_canvas.server.client.canvas import NotServed, opened, proto_of
 from a2a_canvas.server.client.display import clean, local_time, size_of
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
-from a2a_canvas.server.client.fold import artifact_event
 from a2a_canvas.server.client.invocation import Invocation
 
 _NONE = "–"
@@ -41,7 +40,7 @@ async def show(invocation: Invocation, artifact: str, context: str | None, versi
             if invocation.json:
                 invocation.print_json(await canvas.read(id_, *below))
             elif invocation.console.is_terminal:
-                invocation.screen.show(artifact_event(proto_of(await canvas.read(id_, *below)), append=False))
+                invocation.screen.artifact(proto_of(await canvas.read(id_, *below)))
             else:
                 invocation.print_exact(await canvas.raw(id_, *below))
         except NotServed as error:

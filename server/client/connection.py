@@ -29,8 +29,6 @@ from a2a_canvas.server.client.timestamps import zoned_answer
 
 CONNECT_SECONDS = 10.0
 """After so long a server that does not answer counts as absent."""
-
-
 SEARCHED = 1000
 """Of so many tasks, the newest ones, an id or a conversation is looked for."""
 _PAGE = 100

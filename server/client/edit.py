@@ -17,9 +17,8 @@ from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.client import operations
 from a2a_canvas.server.client.canvas import Canvas, canvas_metadata, opened, text_of
-from a2a_canvas.server.client.display import ArtifactParts, FinalReply, StatusText
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
-from a2a_canvas.server.client.fold import SeenTask, events
+from a2a_canvas.server.client.fold import SeenTask
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.operations import ArtifactOperation, LineRange
 
@@ -49,17 +48,16 @@ async def edit(
         operation = operations.edit(instruction, selection, base, before=before, after=after)
         outcome = await canvas.operate(id_, operation, partial(_show, invocation, canvas.title(id_)))
         if not invocation.json:
-            live = invocation.console.is_terminal
-            invocation.screen.show(FinalReply(outcome.said) if live else StatusText(outcome.said))
+            screen = invocation.screen
+            (screen.final if invocation.console.is_terminal else screen.status)(outcome.said)
 
 
 def _show(invocation: Invocation, title: str, response: pb.StreamResponse, seen: SeenTask) -> None:
-    for event in events(response, seen):
-        if not isinstance(event, ArtifactParts):
-            invocation.screen.show(event)
+    invocation.screen.show(response, seen, artifacts=False)
     for piece in passage_pieces(response):
         if invocation.console.is_terminal:
-            invocation.screen.show(ArtifactParts("passage", (piece.text,), title, piece.append))
+            passage = pb.Artifact(artifact_id="passage", name=title, parts=[pb.Part(text=piece.text)])
+            invocation.screen.artifact(passage, append=piece.append)
         elif piece.complete:
             invocation.print_exact(piece.text if piece.text.endswith("\n") else f"{piece.text}\n")
 

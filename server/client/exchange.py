@@ -22,21 +22,13 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.connection import ConnectionLost
-from a2a_canvas.server.client.display import StatusText
 from a2a_canvas.server.client.errors import ClientError, Interrupted
-from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, events, fold
+from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, fold
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.state_file import remember
 
-Sleep = Callable[[float], Awaitable[object]]
-"""Waits that many seconds, between tries."""
-
-INTERRUPTED = 130
-"""The exit code of a program that was stopped by Ctrl+C, as shells have it."""
-
 _RETRIES = 6
 _POLL_SECONDS = 1.0
-
 
 Take = Callable[[pb.StreamResponse, SeenTask], None]
 """Shows one response, which led to what is known of the task."""
@@ -190,12 +182,12 @@ class _Conversation:
         self._take_shown(response, self.seen)
 
     def _show(self, response: pb.StreamResponse, seen: SeenTask) -> None:
-        for event in () if self._invocation.json else events(response, seen):
-            self._invocation.screen.show(event)
+        if not self._invocation.json:
+            self._invocation.screen.show(response, seen)
 
     def _say(self, text: str) -> None:
         if not (self._invocation.json or self._invocation.quiet):
-            self._invocation.screen.show(StatusText(text))
+            self._invocation.screen.status(text)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a server's responses say: folded into what is known of the task, and as events for the screen. Pure."""
+"""What a server's responses say, folded into what is known of the task; parts of A2A as text. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,11 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
-from a2a_canvas.server.client.display import (
-    ArtifactParts,
-    DataLabel,
-    FileLabel,
-    ReplyText,
-    ScreenEvent,
-    ScreenPart,
-    StatusText,
-    label,
-)
+from a2a_canvas.server.client.display import fit, one_line, size_of
 from a2a_canvas.server.wire import TURN
 
+MAX_DATA_CELLS = 60
+"""Of a data part's JSON."""
 BROKE_OFF = "The answer broke off, asking again…"
 
 ENDED_BADLY = {
@@ -75,14 +68,14 @@ def fold(seen: SeenTask, response: pb.StreamResponse) -> SeenTask:
         case "status_update":
             update = response.status_update
             seen = _with_status(_with_ids(seen, update.task_id, update.context_id), update.status)
-            seen = _with_turn(seen, _turn(update.metadata))
+            seen = _with_turn(seen, turn_of(update.metadata))
         case "artifact_update":
             change = response.artifact_update
             seen = _with_artifact(_with_ids(seen, change.task_id, change.context_id), change.artifact)
         case "message":
             message = response.message
             seen = _with_ids(seen, message.task_id, message.context_id)
-            seen = replace(seen, message=_message_text(message), answered=True)
+            seen = replace(seen, message=message_text(message), answered=True)
     return seen
 
 
@@ -91,7 +84,7 @@ def _with_ids(seen: SeenTask, task_id: str, context_id: str) -> SeenTask:
 
 
 def _with_status(seen: SeenTask, status: pb.TaskStatus) -> SeenTask:
-    return replace(seen, state=status.state, message=_message_text(status.message))
+    return replace(seen, state=status.state, message=message_text(status.message))
 
 
 def _with_artifact(seen: SeenTask, artifact: pb.Artifact) -> SeenTask:
@@ -130,75 +123,27 @@ def asked_again(before: SeenTask, after: SeenTask, response: pb.StreamResponse) 
     return before.broke_off and not after.broke_off and response.HasField("status_update")
 
 
-def events(response: pb.StreamResponse, seen: SeenTask) -> list[ScreenEvent]:
-    """What one response, which led to `seen`, shows at once; the closing message is shown at the end of the task."""
-    match response.WhichOneof("payload"):
-        case "task":
-            task = response.task
-            shown: list[ScreenEvent] = [artifact_event(artifact, append=False) for artifact in task.artifacts]
-            return shown + _status_events(task.status)
-        case "artifact_update":
-            update = response.artifact_update
-            return [artifact_event(update.artifact, append=update.append)]
-        case "status_update":
-            return _update_events(response.status_update, seen)
-        case _:
-            return []
-
-
-def _status_events(status: pb.TaskStatus) -> list[ScreenEvent]:
-    text = _message_text(status.message)
-    return [StatusText(text)] if text and status.state not in OVER else []
-
-
-def _update_events(update: pb.TaskStatusUpdateEvent, seen: SeenTask) -> list[ScreenEvent]:
-    turn = _turn(update.metadata)
-    if turn is None:
-        return _status_events(update.status)
-    if "event_type" in turn:
-        data = turn.get("data")
-        return _turn_events(turn["event_type"], data if isinstance(data, dict) else {}, seen)
-    # Without a label it is the text of a round that is over, which was shown as it came.
-    return _status_events(update.status) if turn.get("label") is True else [StatusText("")]
-
-
-def _turn(metadata: Struct) -> dict[str, Any] | None:
+def turn_of(metadata: Struct) -> dict[str, Any] | None:
     """What the turn extension adds, if anything."""
     if TURN not in metadata or not isinstance(turn := metadata[TURN], Struct):
         return None
     return MessageToDict(turn)
 
 
-def _turn_events(event_type: object, data: dict[str, Any], seen: SeenTask) -> list[ScreenEvent]:
-    match event_type:
-        case "text_delta" | "assistant":
-            return [ReplyText(seen.reply)]
-        case "thinking":
-            return [StatusText(str(data.get("content", "")), thinking=True)]
-        case "final_message_start" | "completed":
-            return [StatusText("")]
-        case _:
-            return []
-
-
-def artifact_event(artifact: pb.Artifact, *, append: bool) -> ScreenEvent:
-    """All of an artifact, or what is appended to it."""
-    parts = tuple(map(_part, artifact.parts))
-    return ArtifactParts(artifact.artifact_id, parts, artifact.name, append)
-
-
-def _part(part: pb.Part) -> ScreenPart:
+def part_label(part: pb.Part) -> str:
+    """The one line that stands for a part that is not text; empty for text."""
     match part.WhichOneof("content"):
-        case "raw":
-            return FileLabel(part.filename, part.media_type, size=len(part.raw))
-        case "url":
-            return FileLabel(part.filename, part.media_type, url=part.url)
+        case "raw" | "url" as kind:
+            size = size_of(len(part.raw)) if kind == "raw" else ""
+            words = ("file", part.filename, part.media_type, size, part.url)
+            return one_line(f"[{' '.join(word for word in words if word)}]")
         case "data":
-            return DataLabel(json.dumps(MessageToDict(part.data), ensure_ascii=False, separators=(",", ":")))
+            data = json.dumps(MessageToDict(part.data), ensure_ascii=False, separators=(",", ":"))
+            return f"[data {fit(one_line(data), MAX_DATA_CELLS)}]"
         case _:
-            return part.text
+            return ""
 
 
-def _message_text(message: pb.Message) -> str:
-    parts = map(_part, message.parts)
-    return "\n".join(part if isinstance(part, str) else label(part) for part in parts)
+def message_text(message: pb.Message) -> str:
+    """A message as text."""
+    return "\n".join(part_label(part) or part.text for part in message.parts)

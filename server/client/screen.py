@@ -1,4 +1,4 @@
-"""What a person sees of a task: events in, text out. Knows neither A2A nor the network.
+"""What a person sees of a task: responses of A2A in, text out.
 
 Rule 1: nothing from a server reaches the screen with control characters in it, newline and tab excepted.
 Rule 2: text is printed once. What was printed of an artifact or a reply is remembered; text that extends it
@@ -10,12 +10,12 @@ Rule 4: an output that is not a terminal gets the same text as it is; statuses a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePath
-from typing import Protocol, assert_never
+from typing import Any
 
+from a2a.types import a2a_pb2 as pb
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -26,19 +26,8 @@ from rich.spinner import Spinner
 from rich.syntax import Syntax
 from rich.text import Text
 
-from a2a_canvas.server.client.display import (
-    ArtifactParts,
-    FinalReply,
-    PlainLine,
-    ReplyText,
-    ScreenEvent,
-    StatusText,
-    TaskFacts,
-    clean,
-    fit,
-    label,
-    one_line,
-)
+from a2a_canvas.server.client.display import clean, fit, one_line
+from a2a_canvas.server.client.fold import OVER, SeenTask, part_label, turn_of
 
 _RULE = 40
 """Columns of a horizontal rule."""
@@ -46,16 +35,6 @@ _PREVIEW = 8_000
 """Characters of a passage in progress that are drawn: more than any screen shows."""
 _REPLY = "reply"
 _BLOCKS = MarkdownIt().enable(["table", "strikethrough"])
-
-
-class Paper(Protocol):
-    """Where a screen writes, piece by piece. A piece belongs to the area that was opened last."""
-
-    def open(self, heading: str, name: str) -> None: ...
-    def text(self, piece: str) -> None: ...
-    def close(self) -> None: ...
-    def line(self, text: str, *, dim: bool) -> None: ...
-    def status(self, text: str) -> None: ...
 
 
 @dataclass(slots=True)
@@ -76,61 +55,81 @@ class Screen:
 
     def __init__(self, console: Console, messages: Console, *, thinking: bool = False) -> None:
         styled = console.is_terminal and not console.is_dumb_terminal
-        self._paper: Paper = StyledPaper(console, messages) if styled else PlainPaper(console, messages)
+        self._paper = StyledPaper(console) if styled else PlainPaper(console, messages)
         self._thinking = thinking
         self._area = ""
         self._shown: dict[str, _Shown] = {}
         self._said = ""
 
-    def show(self, event: ScreenEvent) -> None:
-        """Show one event."""
-        match event:
-            case StatusText():
-                self._status(event)
-            case ArtifactParts():
-                self._artifact(event)
-            case ReplyText():
-                self._reply(clean(event.text))
-            case FinalReply():
-                self._final(clean(event.text).strip())
-            case TaskFacts():
-                self._lines(_fact_lines(event), dim=True)
-            case PlainLine():
-                self._lines([one_line(event.text)])
+    def show(self, response: pb.StreamResponse, seen: SeenTask, *, artifacts: bool = True) -> None:
+        """Show what one response says, which led to `seen`. The closing message is for `final`.
+
+        Args:
+            artifacts: show their contents, too.
+        """
+        match response.WhichOneof("payload"):
+            case "task":
+                for artifact in response.task.artifacts if artifacts else ():
+                    self.artifact(artifact)
+                self._working(seen)
+            case "artifact_update" if artifacts:
+                self.artifact(response.artifact_update.artifact, append=response.artifact_update.append)
+            case "status_update":
+                self._update(turn_of(response.status_update.metadata), seen)
+
+    def _update(self, turn: dict[str, Any] | None, seen: SeenTask) -> None:
+        match turn:
+            case {"event_type": "text_delta" | "assistant"}:
+                self.reply(seen.reply)
+            case {"event_type": "thinking", "data": {"content": str(text)}} if self._thinking and text.strip():
+                self.status(text)
+            case {"event_type": "final_message_start" | "completed"}:
+                self.status("")
+            case {"event_type": _}:
+                pass
+            case None | {"label": True}:
+                self._working(seen)
             case _:
-                assert_never(event)
+                # The text of a round that is over, which was shown as it came.
+                self.status("")
+
+    def _working(self, seen: SeenTask) -> None:
+        if seen.message and seen.state not in OVER:
+            self.status(seen.message)
 
     def close(self) -> None:
         """End what is open: the cursor is at the start of a line."""
         self._paper.close()
         self._area = ""
 
-    def _status(self, event: StatusText) -> None:
-        text = one_line(event.text)
-        if event.thinking and not (self._thinking and text):
-            return
+    def status(self, text: str) -> None:
+        """What the agent is doing; empty when there is nothing to say."""
+        text = one_line(text)
         if not text or text != one_line(self._said):
             self._paper.status(text)
 
-    def _lines(self, lines: Sequence[str], *, dim: bool = False) -> None:
+    def line(self, text: str) -> None:
+        """One line of this program's own."""
         self.close()
-        for line in lines:
-            self._paper.line(line, dim=dim)
+        self._paper.line(one_line(text), dim=False)
 
-    def _artifact(self, event: ArtifactParts) -> None:
-        text = clean("".join(part for part in event.parts if isinstance(part, str)))
-        labels = [label(part) for part in event.parts if not isinstance(part, str)]
-        shown = self._shown.get(event.artifact_id)
+    def artifact(self, artifact: pb.Artifact, *, append: bool = False) -> None:
+        """All of an artifact, or what is appended to it."""
+        labels = [line for part in artifact.parts if (line := part_label(part))]
+        text = clean("".join(part.text for part in artifact.parts))
+        shown = self._shown.get(artifact.artifact_id)
         note = " (continued)"
         if shown is None:
-            shown = self._shown[event.artifact_id] = _Shown(one_line(event.name) or one_line(event.artifact_id))
+            shown = self._shown[artifact.artifact_id] = _Shown(
+                one_line(artifact.name) or one_line(artifact.artifact_id)
+            )
             note, self._area = "", ""
-        elif not event.append:
+        elif not append:
             if not (text.startswith(shown.text) and labels[: len(shown.labels)] == shown.labels):
                 shown.text, shown.labels, note, self._area = "", [], " (rewritten)", ""
             text, labels = text[len(shown.text) :], labels[len(shown.labels) :]
         if text or labels or not self._area:
-            self._enter(event.artifact_id, f"{shown.name}{note}", shown.name)
+            self._enter(artifact.artifact_id, f"{shown.name}{note}", shown.name)
             shown.text += text
             shown.labels += labels
             self._paper.text(text)
@@ -143,7 +142,9 @@ class Screen:
             self._paper.open(f"── {title} ", name)
             self._area = area
 
-    def _reply(self, text: str) -> None:
+    def reply(self, text: str) -> None:
+        """The whole text of the reply so far; it replaces the previous one."""
+        text = clean(text)
         said, self._said = self._said, text
         self._paper.status("")
         if not text.startswith(said):
@@ -156,16 +157,22 @@ class Screen:
             self._area = _REPLY
         self._paper.text(rest)
 
-    def _final(self, text: str) -> None:
-        if text != self._said.strip():
-            self._reply(text)
+    def final(self, text: str) -> None:
+        """The reply at the end of the task; may be empty, may have been shown already."""
+        if (text := clean(text).strip()) != self._said.strip():
+            self.reply(text)
         self._paper.close()
 
-
-def _fact_lines(facts: TaskFacts) -> list[str]:
-    rows = [("context", one_line(facts.context_id)), ("task", one_line(facts.task_id))]
-    rows += [("artifact", f"{one_line(artifact_id)}  {one_line(name)}") for artifact_id, name in facts.artifacts]
-    return [f"{word:8}  {value.strip()}" for word, value in rows if value.strip()]
+    def facts(self, seen: SeenTask) -> None:
+        """The ids that a person needs for the next command."""
+        self.close()
+        for word, *values in (
+            ("context", seen.context_id),
+            ("task", seen.task_id),
+            *(("artifact", *each) for each in seen.artifacts),
+        ):
+            if value := "  ".join(map(one_line, values)).strip():
+                self._paper.line(f"{word:8}  {value}", dim=True)
 
 
 class PlainPaper:
@@ -206,7 +213,7 @@ class PlainPaper:
 class StyledPaper:
     """Styled text. Complete blocks are printed; the one in progress and the status are drawn below, and erased."""
 
-    def __init__(self, console: Console, messages: Console) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
         self._live: Live | None = None
         self._open = self._label = self._name = ""

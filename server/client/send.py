@@ -15,10 +15,10 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotFoundError, UnsupportedOperationError
 
 from a2a_canvas.server.client import connection
-from a2a_canvas.server.client.display import FinalReply, PlainLine, TaskFacts, one_line, size_of
+from a2a_canvas.server.client.display import one_line, size_of
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import check_outcome, converse
-from a2a_canvas.server.client.fold import ENDED_BADLY, PAUSED, SeenTask, contents, events
+from a2a_canvas.server.client.fold import ENDED_BADLY, PAUSED, SeenTask, contents
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.state_file import last_context
 from a2a_canvas.server.wire import TURN
@@ -68,8 +68,8 @@ async def say(
     def take(response: pb.StreamResponse, seen: SeenTask) -> None:
         contents(made, response)
         keep(seen)
-        for event in () if invocation.quiet or invocation.json else events(response, seen):
-            invocation.screen.show(event)
+        if not (invocation.quiet or invocation.json):
+            invocation.screen.show(response, seen)
 
     async with connection.connected(invocation.url, invocation.headers) as (http, card):
         try:
@@ -98,12 +98,12 @@ def conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact
         result = [part_bytes(artifact) for artifact in made.values()] or [f"{seen.message}\n".encode()]
         invocation.print_exact(b"".join(result) if seen.state not in ENDED_BADLY else b"")
         return
-    show = invocation.screen.show
-    show(FinalReply("" if seen.state in ENDED_BADLY else seen.message))
+    screen = invocation.screen
+    screen.final("" if seen.state in ENDED_BADLY else seen.message)
     if not brief:
-        show(TaskFacts(seen.context_id, seen.task_id, seen.artifacts))
+        screen.facts(seen)
     if seen.state in PAUSED and not brief:
-        show(PlainLine(f"Answer with: {invocation.line('send', '--task', seen.task_id, '…')}"))
+        screen.line(f"Answer with: {invocation.line('send', '--task', seen.task_id, '…')}")
 
 
 def _write(invocation: Invocation, output: Path, made: Sequence[pb.Artifact]) -> None:
@@ -119,7 +119,7 @@ def _write(invocation: Invocation, output: Path, made: Sequence[pb.Artifact]) ->
         except OSError as error:
             raise ClientError(f"{file} cannot be written: {error.strerror}") from None
         if not (invocation.quiet or invocation.json):
-            invocation.screen.show(PlainLine(f"Wrote {file} ({size_of(file.stat().st_size)})"))
+            invocation.screen.line(f"Wrote {file} ({size_of(file.stat().st_size)})")
 
 
 def part_bytes(artifact: pb.Artifact) -> bytes:

@@ -3,85 +3,152 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from io import StringIO
+from operator import methodcaller
+from typing import Any
 
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import ParseDict
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from a2a_canvas.server.client.display import (
-    ArtifactParts,
-    DataLabel,
-    FileLabel,
-    FinalReply,
-    PlainLine,
-    ReplyText,
-    ScreenEvent,
-    StatusText,
-    TaskFacts,
-)
+from a2a_canvas.server.client.fold import SeenTask, fold
 from a2a_canvas.server.client.screen import Screen
+from a2a_canvas.server.wire import TURN
 from tests.server.client.client_harness import Screen as Stream
+from tests.server.client.client_harness import status as task_status
+from tests.server.client.client_harness import update
 
+Step = Callable[[Screen], object]
 STYLES = re.compile(r"\x1b\[[\d;]*m")
 HEAD = "── doc.md ──────────────────────────────\n"
 
 
-def shown(*events: ScreenEvent, thinking: bool = False) -> tuple[str, str]:
+def shown(*steps: Step, thinking: bool = False) -> tuple[str, str]:
     """What is on `out` and on `err`, neither being a terminal."""
     out, err = StringIO(), StringIO()
     screen = Screen(Console(file=out), Console(file=err), thinking=thinking)
-    for event in events:
-        screen.show(event)
+    for step in steps:
+        step(screen)
     screen.close()
     return out.getvalue(), err.getvalue()
 
 
-def styled(*events: ScreenEvent, live: bool = False) -> str:
+def styled(*steps: Step, live: bool = False) -> str:
     """What is written to a terminal of 40 columns; without a status line unless `live`."""
     out = Stream(tty=live)
     console = Console(file=out, force_terminal=True, width=40, height=20, highlight=False, _environ={})
     screen = Screen(console, Console(file=StringIO()))
-    for event in events:
-        screen.show(event)
+    for step in steps:
+        step(screen)
     screen.close()
     return out.getvalue()
 
 
-def doc(text: str, *, append: bool = False, name: str = "doc.md") -> ArtifactParts:
-    return ArtifactParts("doc", (text,), name, append)
+def doc(text: str, *, append: bool = False, name: str = "doc.md") -> Step:
+    return methodcaller(
+        "artifact", pb.Artifact(artifact_id="doc", name=name, parts=[pb.Part(text=text)]), append=append
+    )
+
+
+def reply(text: str) -> Step:
+    return methodcaller("reply", text)
+
+
+def final(text: str) -> Step:
+    return methodcaller("final", text)
+
+
+def status(text: str) -> Step:
+    return methodcaller("status", text)
+
+
+def responses(*said: pb.StreamResponse) -> Step:
+    """What a server says, one response after the other."""
+
+    def step(screen: Screen) -> None:
+        seen = SeenTask()
+        for response in said:
+            seen = fold(seen, response)
+            screen.show(response, seen)
+
+    return step
+
+
+def turn(value: Any) -> pb.StreamResponse:
+    event = update("WORKING")
+    event.status_update.metadata.update({TURN: value})
+    return event
+
+
+def said(event_type: str, **data: Any) -> pb.StreamResponse:
+    return turn({"event_type": event_type, "data": data})
 
 
 def test_text_is_printed_once_and_what_is_written_anew_in_full() -> None:
-    out, _ = shown(doc("one "), doc("two\n", append=True), doc("one two\nthree\n"), doc("other"), FinalReply(""))
+    out, _ = shown(doc("one "), doc("two\n", append=True), doc("one two\nthree\n"), doc("other"), final(""))
     assert out == f"{HEAD}one two\nthree\n── doc.md (rewritten) ──────────────────\nother\n"
 
 
 def test_a_reply_between_two_pieces_of_an_artifact_has_its_own_place() -> None:
-    out, _ = shown(ReplyText("I am"), ReplyText("I am here."), doc("one"), ReplyText("Next."), doc("two", append=True))
+    out, _ = shown(reply("I am"), reply("I am here."), doc("one"), reply("Next."), doc("two", append=True))
     rule = "─" * 40 + "\n"
     assert out == f"I am here.\n{HEAD}one\n{rule}Next.\n── doc.md (continued) ──────────────────\ntwo\n"
 
 
 def test_the_final_reply_is_not_repeated() -> None:
-    assert shown(ReplyText("Done."), FinalReply("Done.")) == ("Done.\n", "")
-    assert shown(ReplyText("Half"), FinalReply("Whole."))[0] == "Half\nWhole.\n"
+    assert shown(reply("Done."), final("Done.")) == ("Done.\n", "")
+    assert shown(reply("Half"), final("Whole."))[0] == "Half\nWhole.\n"
 
 
 def test_parts_that_are_no_text_are_labels() -> None:
-    parts = (FileLabel("a.png", "image/png", 2048), DataLabel('{"k":1}'))
-    assert shown(ArtifactParts("doc", parts, "doc.md"))[0] == f'{HEAD}[file a.png image/png 2 KB]\n[data {{"k":1}}]\n'
+    parts = [
+        pb.Part(text="a"),
+        pb.Part(raw=bytes(2048), filename="f", media_type="image/png"),
+        pb.Part(url="http://x/f"),
+        ParseDict({"data": {"k": "é"}}, pb.Part()),
+    ]
+    change = pb.TaskArtifactUpdateEvent(artifact=pb.Artifact(artifact_id="doc.md", parts=parts), append=True)
+    out, _ = shown(responses(pb.StreamResponse(artifact_update=change)))
+    assert out == f'{HEAD}a\n[file f image/png 2 KB]\n[file http://x/f]\n[data {{"k":"é"}}]\n'
 
 
 def test_statuses_are_lines_on_err_each_once_and_the_thinking_on_demand() -> None:
-    events = [StatusText("Working…"), StatusText("Working…"), StatusText("hm", thinking=True), StatusText("Writing…")]
+    label = responses(update("WORKING", "Working…"))
+    events = [label, label, responses(said("thinking", content="hm")), status("Writing…")]
     assert shown(*events)[1] == "Working…\nWriting…\n"
     assert shown(*events, thinking=True)[1] == "Working…\nhm\nWriting…\n"
 
 
+def test_the_reply_adds_up_from_its_pieces_and_begins_anew_with_every_answer() -> None:
+    pieces = [
+        said("assistant", content="I am", replace=True),  # what was said before this client came
+        said("text_delta", text=" writ"),
+        said("message_start", round=1),  # it broke off
+        said("text_delta", text="I am writ"),
+        said("text_delta", text="ing."),
+        said("assistant", content="I am writing.", replace=True),
+        said("message_start", round=2),
+        said("text_delta", text="Written."),
+    ]
+    assert shown(responses(*pieces)) == ("I am writing.\nWritten.\n", "")
+
+
+def test_turn_events_that_are_malformed_show_nothing() -> None:
+    for value in ({}, {"event_type": "assistant"}, {"event_type": 7, "data": 1}, "text"):
+        assert shown(responses(turn(value))) == ("", "")
+
+
+def test_closing_words_are_no_status() -> None:
+    asking = pb.StreamResponse(task=pb.Task(status=task_status("INPUT_REQUIRED", "Which?")))
+    assert shown(responses(update("COMPLETED", "Done."), asking)) == ("", "")
+
+
 def test_ids_and_lines_of_our_own_stand_alone() -> None:
-    facts = TaskFacts("c1", "t1", (("r1", "report.md"),))
-    out, _ = shown(doc("text"), facts, PlainLine("Next"))
+    seen = SeenTask("t1", "c1", artifacts=(("r1", "report.md"),))
+    out, _ = shown(doc("text"), methodcaller("facts", seen), methodcaller("line", "Next"))
     assert out == f"{HEAD}text\ncontext   c1\ntask      t1\nartifact  r1  report.md\nNext\n"
 
 
@@ -107,14 +174,14 @@ def test_code_is_coloured_by_its_name_and_text_is_left_alone() -> None:
 
 
 def test_the_status_line_is_erased_before_the_end() -> None:
-    written = styled(StatusText("Working…"), doc("one\n"), FinalReply("Done."), live=True)
-    _, status, after = written.rpartition("Working…")
-    assert status
+    written = styled(status("Working…"), doc("one\n"), final("Done."), live=True)
+    _, working, after = written.rpartition("Working…")
+    assert working
     assert "\x1b[2K" in after
     assert "Done." in after
 
 
 @given(st.text())
 def test_no_control_character_of_a_server_reaches_the_screen(text: str) -> None:
-    out, err = shown(doc(text), ReplyText(text), StatusText(text), FinalReply(text))
+    out, err = shown(doc(text), reply(text), status(text), final(text))
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", out + err)

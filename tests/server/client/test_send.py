@@ -26,8 +26,7 @@ from hypothesis import strategies as st
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from a2a_canvas.server.client.display import ArtifactParts, DataLabel, FileLabel, ReplyText, ScreenEvent, StatusText
-from a2a_canvas.server.client.fold import SeenTask, events, fold
+from a2a_canvas.server.client.fold import SeenTask, fold
 from a2a_canvas.server.client.invocation import Invocation, carried_out
 from a2a_canvas.server.client.send import MAX_ATTACHED, MAX_IMAGE, send, typed_text
 from a2a_canvas.server.wire import TURN
@@ -619,57 +618,6 @@ async def test_answers_that_are_no_a2a_are_one_line() -> None:
 
 
 # -------------------------------------------------------------------- pure pieces
-
-
-def shown(*responses: pb.StreamResponse) -> list[ScreenEvent]:
-    seen, events_shown = SeenTask(), []
-    for response in responses:
-        seen = fold(seen, response)
-        events_shown += events(response, seen)
-    return events_shown
-
-
-def test_the_reply_adds_up_from_its_pieces_and_begins_anew_with_every_answer() -> None:
-    pieces = [
-        task(),
-        turn("assistant", content="I am", replace=True),  # what was said before this client came
-        turn("text_delta", text=" writ"),
-        turn("message_start", round=1),  # it broke off
-        turn("text_delta", text="I am writ"),
-        turn("text_delta", text="ing."),
-        turn("assistant", content="I am writing.", replace=True),
-        turn("message_start", round=2),
-        turn("text_delta", text="Written."),
-    ]
-    texts = ["I am", "I am writ", "I am writ", "I am writing.", "I am writing.", "Written."]
-    assert shown(*pieces) == [ReplyText(text) for text in texts]
-
-
-def test_every_kind_of_part_is_told() -> None:
-    parts = [
-        pb.Part(text="a"),
-        pb.Part(raw=b"123", filename="f", media_type="image/png"),
-        pb.Part(url="http://x/f"),
-        ParseDict({"data": {"k": "é"}}, pb.Part()),
-    ]
-    change = pb.TaskArtifactUpdateEvent(artifact=pb.Artifact(artifact_id="r", parts=parts), append=True)
-    told = ("a", FileLabel("f", "image/png", 3), FileLabel(url="http://x/f"), DataLabel('{"k":"é"}'))
-    assert shown(pb.StreamResponse(artifact_update=change)) == [ArtifactParts("r", told, append=True)]
-
-
-def test_turn_events_that_are_malformed_show_nothing() -> None:
-    for value in ({}, {"event_type": "assistant"}, {"event_type": 7, "data": 1}):
-        event = update("WORKING")
-        event.status_update.metadata.update({TURN: value})
-        assert shown(event) in ([], [ReplyText("")], [StatusText("")])
-    event.status_update.metadata.update({TURN: "text"})
-    assert shown(event) == []
-
-
-def test_closing_words_are_no_status() -> None:
-    assert shown(update("COMPLETED", "Done.")) == []
-    assert shown(update("WORKING", "Half")) == [StatusText("Half")]
-    assert shown(task("INPUT_REQUIRED", "Which?")) == []
 
 
 @given(st.lists(st.sampled_from([task(), update("WORKING", "x"), written("a"), written("b", append=True)])))
