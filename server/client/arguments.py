@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -94,40 +95,16 @@ def version_or_nothing(text: str) -> int:
     return int(text)
 
 
-_COLOR = click.Choice(["auto", "always", "never"])
+_SERVER, _OUTPUT = partial(option, group="Server"), partial(option, group="Output")
+_URL = f"the server's address, or that of its agent card (default: ${URL_VARIABLE}, else {DEFAULT_URL})"
+_TOKEN = f"send 'Authorization: Bearer TOKEN'; ${TOKEN_VARIABLE} does so, too, and is not seen in the list of processes"
+_HEADER = "send this header with every request; repeatable"
+_COLOR = "auto (if the output is a terminal and NO_COLOR is not set), always or never"
+_COLORS = click.Choice(["auto", "always", "never"])
 _COMMON = (
-    option(
-        "--url",
-        group="Server",
-        metavar="URL",
-        default=DEFAULT_URL,
-        envvar=URL_VARIABLE,
-        help=f"the server's address, or that of its agent card (default: ${URL_VARIABLE}, else {DEFAULT_URL})",
-    ),
-    option(
-        "--token",
-        group="Server",
-        metavar="TOKEN",
-        type=typed(token_header),
-        help=f"send 'Authorization: Bearer TOKEN'; ${TOKEN_VARIABLE} does so, too, and is not seen in the list of "
-        "processes",
-    ),
-    option(
-        "--header",
-        "headers",
-        group="Server",
-        metavar="'NAME: VALUE'",
-        type=typed(header),
-        multiple=True,
-        help="send this header with every request; repeatable",
-    ),
-    option("--json", group="Output", is_flag=True, help="print what the server says as JSON"),
-    option(
-        "--color",
-        group="Output",
-        metavar="COLOR",
-        type=_COLOR,
-        default="auto",
-        help="auto (if the output is a terminal and NO_COLOR is not set), always or never",
-    ),
+    _SERVER("--url", metavar="URL", default=DEFAULT_URL, envvar=URL_VARIABLE, help=_URL),
+    _SERVER("--token", metavar="TOKEN", type=typed(token_header), help=_TOKEN),
+    _SERVER("--header", "headers", metavar="'NAME: VALUE'", type=typed(header), multiple=True, help=_HEADER),
+    _OUTPUT("--json", is_flag=True, help="print what the server says as JSON"),
+    _OUTPUT("--color", metavar="COLOR", type=_COLORS, default="auto", help=_COLOR),
 )
