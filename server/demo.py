@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
-from uuid import uuid4
 
 import click
 import httpx
@@ -33,7 +32,7 @@ from rich.text import Text
 
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.errors import ClientError
-from a2a_canvas.server.client.exchange import watch_task
+from a2a_canvas.server.client.exchange import new_message, watch_task
 from a2a_canvas.server.client.fold import SeenTask, fold
 from a2a_canvas.server.client.invocation import INTERRUPTED, Invocation
 from a2a_canvas.server.command_form import CommandForm
@@ -309,7 +308,7 @@ class Demo:
 
     async def _send(self, text: str, **operation: Any) -> str:
         """Send a message, with an operation on the document if there is one; the id of its task."""
-        message = pb.Message(message_id=str(uuid4()), context_id=CONTEXT, role=pb.ROLE_USER, parts=[pb.Part(text=text)])
+        message = new_message(text, CONTEXT)
         if operation:
             message.metadata.update({CANVAS: {"artifactId": ARTIFACT, **operation}})
         async with connection.connected(self._url) as (http, card), connection.client(http, card) as client:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeader, all_headers, header, server_url, token_header
-from a2a_canvas.server.client.operations import LineRange
+from a2a_canvas.server.client.passage import LineRange
 from a2a_canvas.server.command_form import CommandForm, GroupedOption
 from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
 

@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
-from uuid import uuid4
 
 import httpx
 from a2a.types import a2a_pb2 as pb
@@ -25,11 +24,10 @@ from google.protobuf.struct_pb2 import Struct
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.display import one_line
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
-from a2a_canvas.server.client.exchange import Take, converse
+from a2a_canvas.server.client.exchange import Take, converse, new_message
 from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.names import chosen
-from a2a_canvas.server.client.operations import ArtifactOperation
 from a2a_canvas.server.client.state_file import last_context
 from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
 
@@ -169,8 +167,17 @@ class Canvas:
 
     # ----------------------------------------------------------------------- changing
 
-    async def operate(self, artifact: str, operation: ArtifactOperation, take: Take = lambda *_: None) -> Outcome:
+    async def operate(
+        self, artifact: str, request: str, fields: dict[str, Any], take: Take = lambda *_: None
+    ) -> tuple[str, int]:
         """Have an operation done.
+
+        Args:
+            request: the text of the message.
+            fields: the operation, as docs/extensions.md has it; what is None is left out.
+
+        Returns:
+            The server's sentence, and the version that it has made current (rule 2).
 
         Raises:
             OperationFailed: it has changed nothing.
@@ -185,28 +192,27 @@ class Canvas:
             if not self.invocation.json:
                 take(response, seen)
 
-        message = message_of(operation, artifact, self.context)
+        message = new_message(request, self.context)
+        given = {name: value for name, value in fields.items() if value is not None}
+        message.metadata.update({CANVAS: {"artifactId": artifact, **given}})
         seen = await converse(self.invocation, self.http, self.card, message, (TURN, CANVAS), fold)
         version = int(told.get("artifactVersion", 0))
         if seen.state in ENDED_BADLY:
             raise OperationFailed(seen.message or f"{ENDED_BADLY[seen.state]}.", version, told.get("busy") is True)
         self.context = seen.context_id
-        return Outcome(seen.message, version)
+        return seen.message, version
 
-    async def operate_and_say(self, artifact: str, operation: ArtifactOperation) -> int:
+    async def operate_and_say(self, artifact: str, request: str, **fields: Any) -> int:
         """Have an operation done, and print what the server says of it. Returns the version that it made current."""
-        outcome = await self.operate(artifact, operation)
+        said, version = await self.operate(artifact, request, fields)
         if not self.invocation.json:
-            self.invocation.say(outcome.said)
-        return outcome.version
+            self.invocation.say(said)
+        return version
 
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How an operation ended: the server's sentence, and the version that it has made current (rule 2)."""
-
-    said: str
-    version: int
+    async def put(self, artifact: str, text: str, base: int | None, *, name: str | None = None) -> int:
+        """Make `text` the artifact's text, if `base` is still the current version; or make an artifact of this name."""
+        request = f"Save {name or self.title(artifact)}"
+        return await self.operate_and_say(artifact, request, op="put", text=text, baseVersion=base or None, name=name)
 
 
 def _told(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
@@ -224,14 +230,6 @@ async def _contexts(canvas: Canvas) -> list[str]:
     async with connection.client(canvas.http, canvas.card) as client:
         tasks = await connection.newest_tasks(client, call, history_length=0)
     return list(dict.fromkeys(task.context_id for task in tasks))
-
-
-def message_of(operation: ArtifactOperation, artifact: str, context: str) -> pb.Message:
-    """The message that asks for an operation (docs/extensions.md)."""
-    parts = [pb.Part(text=operation.text)]
-    message = pb.Message(message_id=str(uuid4()), role=pb.ROLE_USER, parts=parts, context_id=context)
-    message.metadata.update({CANVAS: {"artifactId": artifact, **operation.fields}})
-    return message
 
 
 def canvas_metadata(metadata: Struct) -> dict[str, Any]:

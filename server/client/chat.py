@@ -16,9 +16,10 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
+from a2a_canvas.server.client.exchange import new_message
 from a2a_canvas.server.client.fold import PAUSED, SeenTask
 from a2a_canvas.server.client.invocation import Invocation, invoke
-from a2a_canvas.server.client.send import message_of, say
+from a2a_canvas.server.client.send import say
 from a2a_canvas.server.client.state_file import last_context, state_file
 
 SLASH = (
@@ -82,7 +83,7 @@ async def _turn(invocation: Invocation, chat: _Chat, text: str) -> None:
     def keep(seen: SeenTask) -> None:
         chat.seen, chat.context = seen, seen.context_id or chat.context
 
-    await say(invocation, message_of(text, chat.context, asked), keep=keep, brief=True)
+    await say(invocation, new_message(text, chat.context, asked), keep=keep, brief=True)
 
 
 def _slash(invocation: Invocation, group: click.Group, chat: _Chat, line: str) -> None:

@@ -15,12 +15,11 @@ from typing import Any
 
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.client import operations
 from a2a_canvas.server.client.canvas import Canvas, canvas_metadata, opened, text_of
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.fold import SeenTask
 from a2a_canvas.server.client.invocation import Invocation
-from a2a_canvas.server.client.operations import ArtifactOperation, LineRange
+from a2a_canvas.server.client.passage import LineRange, match_selection
 
 
 async def edit(
@@ -45,11 +44,12 @@ async def edit(
             selection = {"lineStart": lines.first, "lineEnd": lines.last, "unit": "codepoint"}
         else:
             selection, base = await _matching(canvas, id_, match or "", base)
-        operation = operations.edit(instruction, selection, base, before=before, after=after)
-        outcome = await canvas.operate(id_, operation, partial(_show, invocation, canvas.title(id_)))
+        strategy = "insert_before" if before else "insert_after" if after else "replace"
+        operation = {"op": "edit", "selection": selection, "strategy": strategy, "baseVersion": base}
+        said, _ = await canvas.operate(id_, instruction, operation, partial(_show, invocation, canvas.title(id_)))
         if not invocation.json:
             screen = invocation.screen
-            (screen.final if invocation.console.is_terminal else screen.status)(outcome.said)
+            (screen.final if invocation.console.is_terminal else screen.status)(said)
 
 
 def _show(invocation: Invocation, title: str, response: pb.StreamResponse, seen: SeenTask) -> None:
@@ -68,27 +68,27 @@ async def _matching(canvas: Canvas, artifact: str, match: str, base: int | None)
     if seen.get("open"):
         raise ClientError(f"{artifact} is being written just now. Try again when that task is done")
     version = base or int(seen.get("version", 0))
-    return operations.match_selection(match, text_of(seen), version), version
+    return match_selection(match, text_of(seen), version), version
 
 
 async def undo(invocation: Invocation, artifact: str, context: str | None, step: bool) -> None:
     """Go back to what was before the newest task, or one version."""
-    await _operate(invocation, artifact, context, operations.step("undo", group=not step))
+    await _operate(invocation, artifact, context, "Undo", op="undo", group=not step)
 
 
 async def redo(invocation: Invocation, artifact: str, context: str | None, step: bool) -> None:
     """Reverse one `undo`."""
-    await _operate(invocation, artifact, context, operations.step("redo", group=not step))
+    await _operate(invocation, artifact, context, "Redo", op="redo", group=not step)
 
 
 async def restore(invocation: Invocation, artifact: str, version: int, context: str | None) -> None:
     """Make a new version with the content of an old one."""
-    await _operate(invocation, artifact, context, operations.restore(version))
+    await _operate(invocation, artifact, context, f"Restore version {version}", op="restore", version=version)
 
 
-async def _operate(invocation: Invocation, artifact: str, context: str | None, operation: ArtifactOperation) -> None:
+async def _operate(invocation: Invocation, artifact: str, context: str | None, request: str, **fields: Any) -> None:
     async with opened(invocation, context) as canvas:
-        await canvas.operate_and_say(canvas.find(artifact), operation)
+        await canvas.operate_and_say(canvas.find(artifact), request, **fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import cast
+from uuid import uuid4
 
 import httpx
 from a2a.client import A2AClientError, Client
@@ -69,6 +70,12 @@ async def watch_task(
     conversation = _Conversation(invocation, card, extensions, take)
     conversation.seen = SeenTask(task_id)
     return await conversation.run(http, conversation.watch)
+
+
+def new_message(text: str, context: str = "", task: str = "", parts: Sequence[pb.Part] = ()) -> pb.Message:
+    """A message of the user's."""
+    all_parts = [pb.Part(text=text), *parts]
+    return pb.Message(message_id=str(uuid4()), role=pb.ROLE_USER, parts=all_parts, context_id=context, task_id=task)
 
 
 def check_outcome(seen: SeenTask) -> None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path, PurePath
 
-from a2a_canvas.server.client import connection, operations
+from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.artifacts import show_diff
 from a2a_canvas.server.client.canvas import Canvas, OperationFailed, opened, text_of
 from a2a_canvas.server.client.display import size_of
@@ -54,7 +54,7 @@ async def put(
         if follow:
             invocation.tell(f"Each save of {file} is a version of {id_}. Ctrl+C ends it.")
             await _Saving(canvas, id_, Path(file or "")).follow()
-        await canvas.operate_and_say(id_, operations.put(text, artifact, base, create=not known))
+        await canvas.put(id_, text, base, name=None if known else artifact)
 
 
 class _Following:
@@ -113,9 +113,9 @@ class _Saving:
         text, invocation = text_of_file(str(self.path)), self.canvas.invocation
         if self.version and text == self.text:
             return True
-        operation = operations.put(text, self.artifact, self.version or None, create=not self.version)
+        name = None if self.version else self.artifact
         try:
-            self.version = await self.canvas.operate_and_say(self.artifact, operation)
+            self.version = await self.canvas.put(self.artifact, text, self.version, name=name)
             self.text = text
         except OperationFailed as error:
             if error.busy:
@@ -232,7 +232,7 @@ async def _save_edited(canvas: Canvas, artifact: str, path: Path, text: str, bas
     """Put the text on its base version. Whatever fails, the text stays in its file, which is named."""
     invocation = canvas.invocation
     try:
-        await canvas.operate_and_say(artifact, operations.put(text, artifact, base))
+        await canvas.put(artifact, text, base)
     except Exception as error:
         kept = f"Your text is in {path}"
         if not isinstance(error, OperationFailed) or not error.version:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
-from uuid import uuid4
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotFoundError, UnsupportedOperationError
@@ -17,7 +16,7 @@ from a2a.utils.errors import TaskNotFoundError, UnsupportedOperationError
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.display import one_line, size_of
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
-from a2a_canvas.server.client.exchange import check_outcome, converse
+from a2a_canvas.server.client.exchange import check_outcome, converse, new_message
 from a2a_canvas.server.client.fold import ENDED_BADLY, PAUSED, SeenTask, contents
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.state_file import last_context
@@ -44,7 +43,7 @@ async def send(
         raise CannotBeDone("Give -c or --context, not both")
     if go_on and not (context := last_context(invocation.url)):
         raise CannotBeDone(f"There is no last conversation with {invocation.url}: send without -c begins one")
-    message = message_of(typed_text(words, sys.stdin), context, task, attach)
+    message = new_message(typed_text(words, sys.stdin), context, task, attachments(attach))
     await say(invocation, message, output)
 
 
@@ -84,12 +83,6 @@ async def say(
     check_outcome(seen)
     if output:
         _write(invocation, Path(output), list(made.values()))
-
-
-def message_of(text: str, context: str = "", task: str = "", attach: Sequence[str] = ()) -> pb.Message:
-    """A message of the user's."""
-    parts = [pb.Part(text=text), *attachments(attach)]
-    return pb.Message(message_id=str(uuid4()), role=pb.ROLE_USER, parts=parts, context_id=context, task_id=task)
 
 
 def conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact], *, brief: bool = False) -> None:

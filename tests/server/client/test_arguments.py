@@ -8,7 +8,7 @@ import pytest
 
 from a2a_canvas.server.cli import main
 from a2a_canvas.server.client.address import RequestHeader, all_headers
-from a2a_canvas.server.client.operations import LineRange
+from a2a_canvas.server.client.passage import LineRange
 from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
 from tests.command_line import commands, parsed
 

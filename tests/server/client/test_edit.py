@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from a2a_canvas.server.client.edit import edit, redo, restore, undo
 from a2a_canvas.server.client.files import put
 from a2a_canvas.server.client.invocation import Invocation, carried_out
-from a2a_canvas.server.client.operations import LineRange
+from a2a_canvas.server.client.passage import LineRange
 from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, asking, serving
 from tests.server.canvas_client import SCRIPT, Doc, made

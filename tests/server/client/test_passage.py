@@ -1,48 +1,19 @@
-"""What is sent for an operation, as the server reads it, and where a text to be matched stands."""
-
-from typing import Any
+"""Where a text to be matched stands."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.intent import Put, SelectionEdit, SelectionRequest, VersionStep
-from a2a_canvas.server.client.canvas import message_of
 from a2a_canvas.server.client.errors import CannotBeDone
-from a2a_canvas.server.client.operations import ArtifactOperation, edit, match_selection, put, restore, step
-from a2a_canvas.server.protocols.a2a_v1.parts import user_message
-from a2a_canvas.store.changes import Redo, Restore, Undo
+from a2a_canvas.server.client.passage import match_selection
 from tests.property_examples import examples
 
 TEXT = "one\ntwo 🦀 two\nthree\n"
 
 
-def read(operation: ArtifactOperation) -> Any:
-    """The operation as the server takes it."""
-    return user_message(message_of(operation, "doc", "ctx")).intent
-
-
-@pytest.mark.parametrize(
-    ("operation", "intent"),
-    [
-        (step("undo", group=True), VersionStep("doc", Undo(group=True))),
-        (step("redo", group=True), VersionStep("doc", Redo(group=True))),
-        (step("undo", group=False), VersionStep("doc", Undo())),
-        (step("redo", group=False), VersionStep("doc", Redo())),
-        (restore(3), VersionStep("doc", Restore(3))),
-        (put("new", "doc"), Put("doc", "new", None)),
-        (put("", "doc", 2), Put("doc", "", 2)),
-        (put("new", "doc.md", create=True), Put("doc", "new", None, "doc.md")),
-    ],
-)
-def test_a_step_through_the_versions_is_what_the_server_reads(operation: ArtifactOperation, intent: Any) -> None:
-    assert read(operation) == intent
-
-
-def test_a_match_is_sent_as_a_range_of_code_points_with_its_text_and_version() -> None:
-    sent = read(edit("shorter", match_selection("two\nthree", TEXT, 7), 7, after=True))
-    selection = SelectionRequest(start=10, end=19, unit="codepoint", text="two\nthree")
-    assert sent == SelectionEdit("doc", selection, "insert_after", "shorter", 7)
+def test_a_match_is_sent_as_a_range_of_code_points_with_its_text() -> None:
+    found = match_selection("two\nthree", TEXT, 7)
+    assert found == {"start": 10, "end": 19, "unit": "codepoint", "text": "two\nthree"}
 
 
 @pytest.mark.parametrize(

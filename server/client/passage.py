@@ -1,4 +1,4 @@
-"""What edits, undo and put ask of a server, as values. Pure, no A2A.
+"""Which passage of a text a user means. Pure, no A2A.
 
 Rule 1: a text to be matched is looked for in what the user saw, and must occur there exactly once. It is sent with its
         range, as a quote and with the version it was found in, so that the server finds it again if others write.
@@ -9,9 +9,8 @@ Rule 2: lines are sent as lines. They are those of the current version, unless t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from a2a_canvas.server.client.display import fit, one_line
 from a2a_canvas.server.client.errors import CannotBeDone
@@ -29,41 +28,6 @@ class LineRange:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactOperation:
-    """What the server is to do: the text of the message, and its metadata besides the artifact's id."""
-
-    text: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
-
-def step(op: Literal["undo", "redo"], *, group: bool) -> ArtifactOperation:
-    """Go to another version; `group`: over all that one task made."""
-    return ArtifactOperation(op.capitalize(), {"op": op, **({"group": True} if group else {})})
-
-
-def restore(version: int) -> ArtifactOperation:
-    """Make a new version with the content of an old one."""
-    return ArtifactOperation(f"Restore version {version}", {"op": "restore", "version": version})
-
-
-def put(text: str, title: str, base: int | None = None, *, create: bool = False) -> ArtifactOperation:
-    """Make `text` the artifact's text, if `base` is still the current version; or make an artifact of this title."""
-    return ArtifactOperation(
-        f"Save {title}", {"op": "put", "text": text, **_base(base), **({"name": title} if create else {})}
-    )
-
-
-def edit(
-    instruction: str, selection: Mapping[str, Any], base: int | None, *, before: bool = False, after: bool = False
-) -> ArtifactOperation:
-    """Have a passage rewritten, or something written before or after it. `base` is the version the user saw."""
-    strategy = "insert_before" if before else "insert_after" if after else "replace"
-    return ArtifactOperation(
-        instruction, {"op": "edit", "selection": dict(selection), "strategy": strategy, **_base(base)}
-    )
-
-
 def match_selection(match: str, text: str, version: int) -> dict[str, Any]:
     """The selection of the place where `match` occurs in `text`, which is that of `version`.
 
@@ -72,10 +36,6 @@ def match_selection(match: str, text: str, version: int) -> dict[str, Any]:
     """
     start, end = _find(match, text, f"version {version}")
     return {"start": start, "end": end, "unit": "codepoint", "text": text[start:end]}
-
-
-def _base(base: int | None) -> dict[str, int]:
-    return {} if base is None else {"baseVersion": base}
 
 
 def _find(match: str, text: str, name: str) -> tuple[int, int]:
