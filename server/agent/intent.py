@@ -263,7 +263,7 @@ def _read(form: type[F], given: Mapping[str, Any]) -> F:
         faults = error.errors()
     unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
     first = (unknown or faults)[0]
-    field = ".".join(str(step) for step in first["loc"])
+    field = ".".join(str(step) for step in first["loc"]) or "''"
     if unknown:
         # A name that is written in another way is unknown, and another one is missing for it.
         here = form if len(first["loc"]) == 1 else _SelectionForm

@@ -10,6 +10,7 @@ Rule 4: an output that is not a terminal gets the same text as it is; statuses a
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePath
@@ -31,6 +32,8 @@ from a2a_canvas.server.client.fold import OVER, SeenTask, part_label, turn_of
 
 _RULE = 40
 """Columns of a horizontal rule."""
+_REDRAWN = 0.1
+"""Seconds after which what is in progress is drawn anew."""
 _PREVIEW = 8_000
 """Characters of a passage in progress that are drawn: more than any screen shows."""
 _REPLY = "reply"
@@ -216,6 +219,7 @@ class StyledPaper:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live: Live | None = None
+        self._next: asyncio.TimerHandle | None = None
         self._open = self._label = self._name = ""
         self._printed = False
         self._drawn = console.file.isatty()
@@ -242,6 +246,9 @@ class StyledPaper:
         if self._live:
             self._live.stop()
             self._live = None
+        if self._next:
+            self._next.cancel()
+            self._next = None
 
     def line(self, text: str, *, dim: bool) -> None:
         self._console.print(Text(text, "dim" if dim else ""), soft_wrap=True)
@@ -261,8 +268,15 @@ class StyledPaper:
 
     def _draw(self) -> None:
         if self._drawn and not self._live and (self._open or self._label):
-            self._live = Live(console=self._console, transient=True, get_renderable=self._view, refresh_per_second=10)
-            self._live.start(refresh=True)
+            # Not by rich's own thread: it erases what this one prints meanwhile.
+            self._live = Live(console=self._console, transient=True, get_renderable=self._view, auto_refresh=False)
+            self._live.start()
+            self._redraw()
+
+    def _redraw(self) -> None:
+        if self._live:
+            self._live.refresh()
+            self._next = asyncio.get_running_loop().call_later(_REDRAWN, self._redraw)
 
     def _view(self) -> RenderableType:
         rows: list[RenderableType] = []

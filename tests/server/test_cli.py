@@ -260,8 +260,8 @@ async def test_an_artifact_is_written_edited_compared_and_undone_from_the_comman
         assert (code, err) == (0, "")
         assert out.splitlines()[2:] == ["@@ -1,2 +1,2 @@", "-def f():", "+async def f():", "     return 1"]
         assert await typed("undo", "doc") == (0, "Undone: f.py is at version 1 again.\n", "")
-        code, _, err = await typed("undo", "doc")
-        assert (code, err[:15]) == (1, "Task rejected: ")
+        nothing = "a2a-canvas: There is nothing to undo: version 1 of artifact 'doc' is the first.\n"
+        assert await typed("undo", "doc") == (1, "", nothing)
         code, _, err = await typed("edit", "doc", "--match", "f", "make it async")
         assert code == 2
-        assert err.startswith('"f" occurs 2 times in version 1, on line 1.')
+        assert err.startswith('a2a-canvas: "f" occurs 2 times in version 1, on line 1.')

@@ -235,10 +235,13 @@ async def test_grpc_says_the_same(served: Served) -> None:
     async with grpc.aio.insecure_channel(served.grpc) as channel:
         stub = Stub03(channel)  # type: ignore[no-untyped-call]
         calls = [
-            (stub.GetTask(pb03.GetTaskRequest(name="x")), "name is 'x' and must be tasks/ and the id of a task."),
+            (
+                stub.GetTask(pb03.GetTaskRequest(name="x")),
+                "InvalidParamsError: name is 'x' and must be tasks/ and the id of a task.",
+            ),
             (
                 stub.SendMessage(pb03.SendMessageRequest(request={"message_id": "m"})),
-                "message.content must not be empty.",
+                "InvalidParamsError: message.content must not be empty.",
             ),
             (
                 channel.unary_unary("/lf.a2a.v1.A2AService/GetTasks")(b""),  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ Rules:
 2. Requests are deserialized and answers serialized here: bytes that are no message, and messages that cannot be
    written as JSON, are InvalidParams.
 3. An error has the SDK's form: status and message, `ErrorInfo` and `BadRequest` in `grpc-status-details-bin`, for the
-   0.3 service as well.
+   0.3 service as well. There the name of the error comes before the message.
 4. An exception of a handler is logged and becomes INTERNAL without text. Cancellation and the handler's aborts pass.
 5. Retryable errors have the status of `availability.py`, and `RetryInfo`: the SDK has neither. They have no reason,
    because the SDK's client would take it for a failure of the server.
@@ -138,20 +138,25 @@ class _GuardedCall:
             raise
         except Exception as error:
             logger.error("Unhandled error in %s", self.method, exc_info=error)
-            await _abort(INTERNAL_REFUSAL, context)
+            await self._abort(INTERNAL_REFUSAL, context)
 
     async def _read(self, data: bytes, context: Context, reservation: BodyReservation) -> Message:
         refusal = self.refusal or (None if reservation.grow(len(data)) else TOO_MANY_BODIES)
         if refusal is not None:
-            await _abort(refusal, context)
+            await self._abort(refusal, context)
         try:
             request: Message = self.inner.request_deserializer(data)
         except DecodeError:
             refusal = Refusal(InvalidParamsError, f"The request is no protobuf message of {self.method}")
-            await _abort(refusal, context)
+            await self._abort(refusal, context)
         if isinstance(checked := self._check(request), Refusal):
-            await _abort(checked, context)
+            await self._abort(checked, context)
         return request
+
+    async def _abort(self, refusal: Refusal, context: Context) -> NoReturn:
+        # The SDK's client of 0.3 knows the kind of an error by this name only, and its service writes it, too.
+        name = f"{refusal.kind.__name__}: " if self.version == "0.3" else ""
+        await _abort(refusal, context, name)
 
     def _check(self, request: Message) -> Message | Refusal | None:
         if self.version == "0.3":
@@ -178,10 +183,10 @@ class _RetryingContext:
         await self._inner.abort(code, details, trailing_metadata)
 
 
-async def _abort(refusal: Refusal, context: Context) -> NoReturn:
+async def _abort(refusal: Refusal, context: Context, name: str = "") -> NoReturn:
     mapping = A2A_ERROR_MAPPING[refusal.kind]
     code = grpc.StatusCode[mapping.grpc_status]
-    status = status_pb2.Status(code=code.value[0], message=refusal.message)
+    status = status_pb2.Status(code=code.value[0], message=f"{name}{refusal.message}")
     if issubclass(refusal.kind, UnavailableError):
         status.details.add().Pack(_RETRY)
     else:

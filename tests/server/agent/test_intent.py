@@ -1,7 +1,7 @@
 """What a message asks for, by its metadata."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import UserMessage
@@ -286,6 +286,7 @@ NEARLY = st.fixed_dictionaries(
 
 
 @given(JSON | NEARLY, JSON)
+@example({"": None}, None)
 def test_whatever_the_metadata_it_is_read_or_refused_by_a_field(ours, theirs) -> None:
     try:
         intent: object = message(ours, theirs).intent

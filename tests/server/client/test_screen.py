@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from io import StringIO
 from operator import methodcaller
+from threading import active_count
 from typing import Any
 
 from a2a.types import a2a_pb2 as pb
@@ -51,6 +52,10 @@ def doc(text: str, *, append: bool = False, name: str = "doc.md") -> Step:
     return methodcaller(
         "artifact", pb.Artifact(artifact_id="doc", name=name, parts=[pb.Part(text=text)]), append=append
     )
+
+
+def check(holds: bool) -> None:
+    assert holds
 
 
 def reply(text: str) -> Step:
@@ -173,7 +178,12 @@ def test_code_is_coloured_by_its_name_and_text_is_left_alone() -> None:
     assert styled(doc("# no *Markdown*\n\nx\n", name="a.txt")).partition("\n")[2] == "# no *Markdown*\n\nx\n"
 
 
-def test_the_status_line_is_erased_before_the_end() -> None:
+async def test_only_the_thread_that_prints_draws_so_that_nothing_that_is_printed_is_erased() -> None:
+    before = active_count()
+    styled(status("Working…"), lambda _: check(active_count() == before), doc("# T\n\none\n\ntwo\n"), live=True)
+
+
+async def test_the_status_line_is_erased_before_the_end() -> None:
     written = styled(status("Working…"), doc("one\n"), final("Done."), live=True)
     _, working, after = written.rpartition("Working…")
     assert working

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.blocks import Blocks
@@ -228,10 +228,11 @@ def clears_the_reply(event: TurnEvent) -> bool:
     if not isinstance(event, StatusChanged):
         return isinstance(event, MessageStarted)
     says = event.message is not None and not event.message.label
-    return says or event.state is State.INPUT_REQUIRED
+    return says or event.state.paused
 
 
 @given(st.lists(some_events, max_size=20))
+@example([TextAdded(PLACE, "a"), status(State.AUTH_REQUIRED)])
 def test_a_record_is_the_sum_of_its_entries(events) -> None:
     record = after(*events)
     assert record.generation == NEW.generation + len(events)
