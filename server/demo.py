@@ -14,14 +14,13 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
 import click
-import httpx
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 from rich.console import Console, Group, RenderableType
@@ -143,8 +142,16 @@ def _canvas(metadata: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", MessageToDict(metadata).get(CANVAS, {}))
 
 
-def _last_line(log: Path) -> str:
-    return f"it said: {(log.read_text().splitlines() or ['nothing'])[-1]}"
+async def _listens(process: asyncio.subprocess.Process) -> None:
+    """Wait until a server says that it is ready."""
+    assert process.stdout
+    line = b"nothing"
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            async for line in process.stdout:
+                if b" listens on " in line:
+                    return
+    raise ClientError(f"The server did not start; it said: {line.decode(errors='replace')}")
 
 
 # -------------------------------------------------------------------------- the demo
@@ -274,35 +281,22 @@ class Demo:
         }
         words = [word for option in options.items() for word in option]
         environ = {name: value for name, value in os.environ.items() if not name.upper().startswith("A2A_CANVAS_")}
-        with (place / "server.log").open("w") as log:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "a2a_canvas", "serve", *words),
-                env=environ,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,  # Ctrl+C is for the demo
-            )
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "a2a_canvas", "serve", *words),
+            env=environ,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,  # Ctrl+C is for the demo
+        )
         try:
-            await self._answers(process, place / "server.log")
+            await _listens(process)
             self._answering.set()
             yield process
         finally:
             if process.returncode is None:
                 process.kill()
             await process.wait()
-
-    async def _answers(self, process: asyncio.subprocess.Process, log: Path) -> None:
-        async with httpx.AsyncClient(trust_env=False) as http:
-            for _ in range(int(PATIENCE / 0.05)):
-                try:
-                    (await http.get(f"{self._url}/healthz")).raise_for_status()
-                    return
-                except httpx.HTTPError:
-                    if process.returncode is not None:
-                        break
-                    await asyncio.sleep(0.05)
-        raise ClientError(f"The server did not start; {_last_line(log)}")
 
     # ------------------------------------------------------------------------ the clients
 

@@ -91,7 +91,7 @@ class _Conversation:
         self, invocation: Invocation, card: pb.AgentCard, extensions: Sequence[str], take: Take | None
     ) -> None:
         self.seen = SeenTask()
-        self._invocation, self._card, self._take_shown = invocation, card, take or self._show
+        self._invocation, self._card, self._take_shown = invocation, card, take or invocation.show
         self._call = connection.call_context(card, extensions, invocation.headers)
         self._updates = 0
         self._stale = False
@@ -187,10 +187,6 @@ class _Conversation:
         if self._invocation.json:
             self._invocation.print_json(MessageToDict(response))
         self._take_shown(response, self.seen)
-
-    def _show(self, response: pb.StreamResponse, seen: SeenTask) -> None:
-        if not self._invocation.json:
-            self._invocation.screen.show(response, seen)
 
     def _say(self, text: str) -> None:
         if not (self._invocation.json or self._invocation.quiet):
