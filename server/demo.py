@@ -31,7 +31,7 @@ from rich.text import Text
 
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.errors import ClientError
-from a2a_canvas.server.client.exchange import new_message, watch_task
+from a2a_canvas.server.client.exchange import converse, new_message
 from a2a_canvas.server.client.fold import SeenTask, fold
 from a2a_canvas.server.client.invocation import INTERRUPTED, Invocation
 from a2a_canvas.server.command_form import CommandForm
@@ -321,4 +321,4 @@ class Demo:
 
         invocation = Invocation(url=self._url, quiet=True, pause=reconnect)
         async with connection.connected(self._url) as (http, card):
-            await watch_task(invocation, http, card, task_id, (CANVAS,), lambda each, _: watcher.take(each))
+            await converse(invocation, http, card, task_id, (CANVAS,), lambda each, _: watcher.take(each))
