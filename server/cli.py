@@ -17,7 +17,7 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -171,7 +171,8 @@ def _db(action: str, dry_run: bool = False, **given: Any) -> int:
     from a2a_canvas.server.settings import SettingsError
 
     try:
-        return asyncio.run(database_command(action, given, _output(), dry_run=dry_run))
+        # Python has no standard output if the shell has closed it (`>&-`): then nobody reads it.
+        return asyncio.run(database_command(action, given, sys.stdout or io.StringIO(), dry_run=dry_run))
     except (SettingsError, DatabaseError) as error:
         return refused(str(error))
 
@@ -186,11 +187,6 @@ def _completion(shell: str) -> int:
 
 
 # --------------------------------------------------------------------------- environment
-
-
-def _output() -> TextIO:
-    """The standard output. Python has none if the shell has closed it (`>&-`): then nobody reads it."""
-    return sys.stdout or io.StringIO()
 
 
 def program(called: str) -> str:

@@ -13,8 +13,8 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -182,7 +182,9 @@ class Demo:
             place = Path(stack.enter_context(TemporaryDirectory(prefix="a2a-canvas-demo-")))
             # The client remembers nothing of it, and asks no proxy for it.
             os.environ |= {"XDG_STATE_HOME": str(place), "NO_PROXY": "127.0.0.1"}
-            stack.enter_context(self._screen())
+            if self._console.is_terminal:
+                live = Live(get_renderable=self._picture, console=self._console, refresh_per_second=12)
+                stack.enter_context(live)
             try:
                 await self._steps(place)
             finally:
@@ -222,14 +224,6 @@ class Demo:
 
     # ----------------------------------------------------------------------- the screen
 
-    @contextmanager
-    def _screen(self) -> Iterator[None]:
-        if not self._console.is_terminal:
-            yield
-            return
-        with Live(get_renderable=self._picture, console=self._console, refresh_per_second=12):
-            yield
-
     def _picture(self) -> RenderableType:
         windows = Table.grid(expand=True, padding=0)
         windows.add_column(ratio=1)
@@ -242,10 +236,7 @@ class Demo:
             self._said = Text(line, "bold")
         else:
             self._console.print(line, soft_wrap=True)
-        await self._pause(2.5)
-
-    async def _pause(self, seconds: float) -> None:
-        await asyncio.sleep(seconds / self._speed)
+        await asyncio.sleep(2.5 / self._speed)
 
     async def _until(self, reached: Callable[[], bool]) -> None:
         try:

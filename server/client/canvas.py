@@ -123,6 +123,13 @@ class Canvas:
         """The artifact, or the resource below it: `versions`, `versions/3`, `versions/3/diff`."""
         return await self._json(resource_path(self.context, artifact, *below), query)
 
+    async def read_complete(self, artifact: str, *below: str) -> dict[str, Any]:
+        """The same, unless a task is writing the artifact."""
+        seen = await self.read(artifact, *below)
+        if seen.get("open"):
+            raise ClientError(f"{artifact} is being written just now. Try again when that task is done")
+        return seen
+
     async def raw(self, artifact: str, *below: str) -> bytes:
         """The bare content of the artifact or of a version."""
         return await self._get(resource_path(self.context, artifact, *below), {"Accept": "*/*"}, {"raw": "1"})

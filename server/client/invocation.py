@@ -97,13 +97,13 @@ class Invocation:
 
     def print_exact(self, content: str | bytes) -> None:
         """Content on `out` byte for byte, text as UTF-8 whatever the locale is, if `out` has a buffer of bytes."""
-        buffer = getattr(self.out, "buffer", None)
+        exact = content.encode() if isinstance(content, str) else content
         self.out.flush()
-        if buffer is None:
-            self.out.write(content if isinstance(content, str) else content.decode(errors="replace"))
-        else:
-            buffer.write(content.encode() if isinstance(content, str) else content)
+        if buffer := getattr(self.out, "buffer", None):
+            buffer.write(exact)
             buffer.flush()
+        else:
+            self.out.write(exact.decode(errors="replace"))
 
     def say(self, text: str) -> None:
         """One line on `out`."""
