@@ -128,7 +128,7 @@ def typed_text(words: Sequence[str], stdin: TextIO | None) -> str:
     Raises:
         CannotBeDone: there is nothing, or what is piped is no text.
     """
-    piped = stdin is not None and (list(words) == ["-"] or _is_piped(stdin))
+    piped = stdin is not None and (list(words) == ["-"] or is_piped(stdin))
     said = "" if list(words) == ["-"] else " ".join(words)
     try:
         read = stdin.buffer.read().decode().strip() if stdin is not None and piped else ""
@@ -140,7 +140,8 @@ def typed_text(words: Sequence[str], stdin: TextIO | None) -> str:
     return text
 
 
-def _is_piped(stdin: TextIO) -> bool:
+def is_piped(stdin: TextIO) -> bool:
+    """Whether a pipe or a file was given as the standard input."""
     try:
         mode = os.fstat(stdin.fileno()).st_mode
     except (OSError, ValueError):

@@ -82,10 +82,22 @@ async def test_put_without_a_conversation_begins_one_which_is_the_last_then(serv
     assert await Doc(served, context, artifact_id="doc.md").read() == (1, "one\n")
 
 
-async def test_put_takes_what_is_piped_in(doc: Doc, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("zwei é\n".encode())))
-    assert (await saved(doc, None)).out == "Saved doc.md as version 2.\n"
+async def test_put_takes_what_is_piped_in(doc: Doc, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text("zwei é\n", encoding="utf-8", newline="")
+    with io.TextIOWrapper(io.FileIO(file)) as given:
+        monkeypatch.setattr(sys, "stdin", given)
+        assert (await saved(doc, None)).out == "Saved doc.md as version 2.\n"
     assert await doc.read() == (2, "zwei é\n")
+
+
+async def test_put_reads_the_file_of_that_name_where_nothing_is_piped_in(
+    served: Served, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Such as the standard input of a service: no terminal, and nobody ever writes to it.
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    new = Doc(served, "notes", artifact_id=file.name)
+    assert (await saved(new, None, artifact=str(file))).out == f"Saved {file.name} as version 1.\n"
+    assert await new.read() == (1, "one\n")
 
 
 async def test_put_does_not_take_the_beginning_of_another_name(doc: Doc, file: Path) -> None:
