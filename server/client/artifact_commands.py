@@ -32,7 +32,7 @@ def command_forms() -> dict[str, CommandForm]:
         ),
         "edit": _form(
             "edit:edit",
-            click.Argument(["instruction"]),
+            click.Argument(["words"], nargs=-1, required=True, metavar="INSTRUCTION"),
             _option("--lines", "the passage: these lines", type=typed(lines), metavar="N[-M]"),
             _option("--match", "the passage: this text, which occurs once", type=typed(given), metavar="TEXT"),
             *(
@@ -41,7 +41,7 @@ def command_forms() -> dict[str, CommandForm]:
             ),
             _option("--base", "the version you have seen, if others may have changed it", type=number, metavar="N"),
             _option("--thinking", "on a terminal, show the model's thinking in the status line", is_flag=True),
-            examples=('edit report "make it shorter" --lines 3-5', 'edit report "add a date" --match "# Report"'),
+            examples=("edit report make it shorter --lines 3-5", 'edit report "add a date" --match "# Report"'),
         ),
         "open": _form(
             "files:open_artifact", more="The editor is that of $VISUAL or $EDITOR.", examples=("open report",)
