@@ -17,7 +17,7 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
@@ -25,29 +25,29 @@ from a2a_canvas.server.client.errors import ClientError
 from a2a_canvas.server.command_form import CommandForm
 
 NAME = "a2a-canvas"
-_TALK, _ARTIFACTS = "a2a_canvas.server.client.talk_commands", "a2a_canvas.server.client.artifact_commands"
+_CLIENT = "a2a_canvas.server.client.commands"
 
 COMMANDS = {
     "Talk": {
-        "send": (_TALK, "send a task to an A2A server and watch it"),
-        "chat": (_TALK, "talk with an agent, line by line"),
-        "contexts": (_TALK, "list your conversations"),
-        "tasks": (_TALK, "list tasks"),
-        "watch": (_TALK, "follow a task that runs, or see how it ended"),
-        "cancel": (_TALK, "cancel a task"),
+        "send": (_CLIENT, "send a task to an A2A server and watch it"),
+        "chat": (_CLIENT, "talk with an agent, line by line"),
+        "contexts": (_CLIENT, "list your conversations"),
+        "tasks": (_CLIENT, "list tasks"),
+        "watch": (_CLIENT, "follow a task that runs, or see how it ended"),
+        "cancel": (_CLIENT, "cancel a task"),
     },
     "Artifacts": {
-        "artifacts": (_ARTIFACTS, "list the artifacts of a conversation"),
-        "show": (_ARTIFACTS, "print an artifact"),
-        "versions": (_ARTIFACTS, "list the versions of an artifact: when, by whom, for which request"),
-        "diff": (_ARTIFACTS, "print what a version changed, or the difference of two"),
-        "edit": (_ARTIFACTS, "have a passage of an artifact rewritten"),
-        "open": (_ARTIFACTS, "open an artifact in your editor and save what you change"),
-        "put": (_ARTIFACTS, "save a file as an artifact, once or at each change"),
-        "pull": (_ARTIFACTS, "write an artifact to a file, once or at each new version"),
-        "undo": (_ARTIFACTS, "undo everything that the newest task made of an artifact"),
-        "redo": (_ARTIFACTS, "redo what was undone"),
-        "restore": (_ARTIFACTS, "make a new version with the content of an old one"),
+        "artifacts": (_CLIENT, "list the artifacts of a conversation"),
+        "show": (_CLIENT, "print an artifact"),
+        "versions": (_CLIENT, "list the versions of an artifact: when, by whom, for which request"),
+        "diff": (_CLIENT, "print what a version changed, or the difference of two"),
+        "edit": (_CLIENT, "have a passage of an artifact rewritten"),
+        "open": (_CLIENT, "open an artifact in your editor and save what you change"),
+        "put": (_CLIENT, "save a file as an artifact, once or at each change"),
+        "pull": (_CLIENT, "write an artifact to a file, once or at each new version"),
+        "undo": (_CLIENT, "undo everything that the newest task made of an artifact"),
+        "redo": (_CLIENT, "redo what was undone"),
+        "restore": (_CLIENT, "make a new version with the content of an old one"),
     },
     "Server": {
         "demo": ("a2a_canvas.server.demo", "see in a minute what it does: two clients, kill -9"),
@@ -171,7 +171,8 @@ def _db(action: str, dry_run: bool = False, **given: Any) -> int:
     from a2a_canvas.server.settings import SettingsError
 
     try:
-        return asyncio.run(database_command(action, given, _output(), dry_run=dry_run))
+        # Python has no standard output if the shell has closed it (`>&-`): then nobody reads it.
+        return asyncio.run(database_command(action, given, sys.stdout or io.StringIO(), dry_run=dry_run))
     except (SettingsError, DatabaseError) as error:
         return refused(str(error))
 
@@ -186,11 +187,6 @@ def _completion(shell: str) -> int:
 
 
 # --------------------------------------------------------------------------- environment
-
-
-def _output() -> TextIO:
-    """The standard output. Python has none if the shell has closed it (`>&-`): then nobody reads it."""
-    return sys.stdout or io.StringIO()
 
 
 def program(called: str) -> str:

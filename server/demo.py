@@ -13,15 +13,14 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
 import click
-import httpx
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 from rich.console import Console, Group, RenderableType
@@ -32,7 +31,7 @@ from rich.text import Text
 
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.errors import ClientError
-from a2a_canvas.server.client.exchange import new_message, watch_task
+from a2a_canvas.server.client.exchange import converse, new_message
 from a2a_canvas.server.client.fold import SeenTask, fold
 from a2a_canvas.server.client.invocation import INTERRUPTED, Invocation
 from a2a_canvas.server.command_form import CommandForm
@@ -143,8 +142,16 @@ def _canvas(metadata: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", MessageToDict(metadata).get(CANVAS, {}))
 
 
-def _last_line(log: Path) -> str:
-    return f"it said: {(log.read_text().splitlines() or ['nothing'])[-1]}"
+async def _listens(process: asyncio.subprocess.Process) -> None:
+    """Wait until a server says that it is ready."""
+    assert process.stdout
+    line = b"nothing"
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            async for line in process.stdout:
+                if b" listens on " in line:
+                    return
+    raise ClientError(f"The server did not start; it said: {line.decode(errors='replace')}")
 
 
 # -------------------------------------------------------------------------- the demo
@@ -175,7 +182,9 @@ class Demo:
             place = Path(stack.enter_context(TemporaryDirectory(prefix="a2a-canvas-demo-")))
             # The client remembers nothing of it, and asks no proxy for it.
             os.environ |= {"XDG_STATE_HOME": str(place), "NO_PROXY": "127.0.0.1"}
-            stack.enter_context(self._screen())
+            if self._console.is_terminal:
+                live = Live(get_renderable=self._picture, console=self._console, refresh_per_second=12)
+                stack.enter_context(live)
             try:
                 await self._steps(place)
             finally:
@@ -215,14 +224,6 @@ class Demo:
 
     # ----------------------------------------------------------------------- the screen
 
-    @contextmanager
-    def _screen(self) -> Iterator[None]:
-        if not self._console.is_terminal:
-            yield
-            return
-        with Live(get_renderable=self._picture, console=self._console, refresh_per_second=12):
-            yield
-
     def _picture(self) -> RenderableType:
         windows = Table.grid(expand=True, padding=0)
         windows.add_column(ratio=1)
@@ -235,10 +236,7 @@ class Demo:
             self._said = Text(line, "bold")
         else:
             self._console.print(line, soft_wrap=True)
-        await self._pause(2.5)
-
-    async def _pause(self, seconds: float) -> None:
-        await asyncio.sleep(seconds / self._speed)
+        await asyncio.sleep(2.5 / self._speed)
 
     async def _until(self, reached: Callable[[], bool]) -> None:
         try:
@@ -274,35 +272,22 @@ class Demo:
         }
         words = [word for option in options.items() for word in option]
         environ = {name: value for name, value in os.environ.items() if not name.upper().startswith("A2A_CANVAS_")}
-        with (place / "server.log").open("w") as log:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "a2a_canvas", "serve", *words),
-                env=environ,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,  # Ctrl+C is for the demo
-            )
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "a2a_canvas", "serve", *words),
+            env=environ,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,  # Ctrl+C is for the demo
+        )
         try:
-            await self._answers(process, place / "server.log")
+            await _listens(process)
             self._answering.set()
             yield process
         finally:
             if process.returncode is None:
                 process.kill()
             await process.wait()
-
-    async def _answers(self, process: asyncio.subprocess.Process, log: Path) -> None:
-        async with httpx.AsyncClient(trust_env=False) as http:
-            for _ in range(int(PATIENCE / 0.05)):
-                try:
-                    (await http.get(f"{self._url}/healthz")).raise_for_status()
-                    return
-                except httpx.HTTPError:
-                    if process.returncode is not None:
-                        break
-                    await asyncio.sleep(0.05)
-        raise ClientError(f"The server did not start; {_last_line(log)}")
 
     # ------------------------------------------------------------------------ the clients
 
@@ -327,4 +312,4 @@ class Demo:
 
         invocation = Invocation(url=self._url, quiet=True, pause=reconnect)
         async with connection.connected(self._url) as (http, card):
-            await watch_task(invocation, http, card, task_id, (CANVAS,), lambda each, _: watcher.take(each))
+            await converse(invocation, http, card, task_id, (CANVAS,), lambda each, _: watcher.take(each))

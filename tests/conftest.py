@@ -86,3 +86,11 @@ def no_file_in_the_working_directory() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("A2A_CANVAS_DATABASE", "memory")
         yield
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints what tests have recorded as their `summary`, also those of other processes."""
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, said in report.user_properties:
+            if name == "summary":
+                terminalreporter.write_line(said)

@@ -1,7 +1,7 @@
 """The terminal client: a program of its own that speaks A2A. It shares `server/wire.py` and the form of commands.
 
-talk_commands      what each command takes,          arguments   what they have in common
-artifact_commands    light, for `--help`             invocation  one call of a command: server, output, errors
+commands     what each command takes                 arguments   what they have in common
+                                                     invocation  one call of a command: server, output, errors
 send, chat   messages                                exchange    sends a message, follows its task
 tasks        lists tasks, watches, cancels           connection  the card, the transport, failures in words
 artifacts    reads artifacts                         canvas      the artifacts of a conversation, operations on them

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -37,42 +38,12 @@ def client_command(place: str, *params: click.Parameter, more: str = "", example
         command = getattr(import_module(f"a2a_canvas.server.client.{module}"), function)
         return invoke(command, Invocation(server_url(url), sent, program, **output), values)
 
-    return CommandForm(run, (*params, *_common()), more, examples)
+    return CommandForm(run, (*params, *_COMMON), more, examples)
 
 
-def _common() -> list[click.Option]:
-    server: dict[str, dict[str, Any]] = {
-        "--url": {
-            "default": DEFAULT_URL,
-            "envvar": URL_VARIABLE,
-            "help": f"the server's address, or that of its agent card (default: ${URL_VARIABLE}, else {DEFAULT_URL})",
-        },
-        "--token": {
-            "type": typed(token_header),
-            "help": f"send 'Authorization: Bearer TOKEN'; ${TOKEN_VARIABLE} does so, too, and is not seen in the list "
-            "of processes",
-        },
-        "--header": {
-            "type": typed(header),
-            "multiple": True,
-            "metavar": "'NAME: VALUE'",
-            "help": "send this header with every request; repeatable",
-        },
-    }
-    output: dict[str, dict[str, Any]] = {
-        "--json": {"is_flag": True, "help": "print what the server says as JSON"},
-        "--color": {
-            "type": click.Choice(["auto", "always", "never"]),
-            "default": "auto",
-            "help": "auto (if the output is a terminal and NO_COLOR is not set), always or never",
-        },
-    }
-    names = {"--header": ["--header", "headers"]}
-    return [
-        GroupedOption(names.get(name, [name]), group=group, **{"metavar": name[2:].upper(), **how})
-        for group, options in (("Server", server), ("Output", output))
-        for name, how in options.items()
-    ]
+def option(*names: str, group: str = "Options", **how: Any) -> click.Option:
+    """An option, listed under the heading of its group."""
+    return GroupedOption(names, group=group, **how)
 
 
 # ------------------------------------------------------------------------- types of values
@@ -122,3 +93,18 @@ def version_or_nothing(text: str) -> int:
     if not re.fullmatch("[0-9]{1,9}", text, re.ASCII):
         raise ValueError(f"must be the number of a version: {text!r}")
     return int(text)
+
+
+_SERVER, _OUTPUT = partial(option, group="Server"), partial(option, group="Output")
+_URL = f"the server's address, or that of its agent card (default: ${URL_VARIABLE}, else {DEFAULT_URL})"
+_TOKEN = f"send 'Authorization: Bearer TOKEN'; ${TOKEN_VARIABLE} does so, too, and is not seen in the list of processes"
+_HEADER = "send this header with every request; repeatable"
+_COLOR = "auto (if the output is a terminal and NO_COLOR is not set), always or never"
+_COLORS = click.Choice(["auto", "always", "never"])
+_COMMON = (
+    _SERVER("--url", metavar="URL", default=DEFAULT_URL, envvar=URL_VARIABLE, help=_URL),
+    _SERVER("--token", metavar="TOKEN", type=typed(token_header), help=_TOKEN),
+    _SERVER("--header", "headers", metavar="'NAME: VALUE'", type=typed(header), multiple=True, help=_HEADER),
+    _OUTPUT("--json", is_flag=True, help="print what the server says as JSON"),
+    _OUTPUT("--color", metavar="COLOR", type=_COLORS, default="auto", help=_COLOR),
+)

@@ -111,7 +111,7 @@ class Canvas:
 
     def version(self, artifact: str) -> int:
         """The number of the artifact's current version, when it was looked at; 0 if there is none."""
-        return next((int(each.get("version", 0)) for each in self.listed if each["artifactId"] == artifact), 0)
+        return int(self._entry(artifact).get("version", 0))
 
     def file_name(self, artifact: str) -> str:
         """A file name for the artifact. Its own name comes from the server: it names no folder and no hidden file."""
@@ -119,13 +119,21 @@ class Canvas:
 
     def title(self, artifact: str) -> str:
         """Its name; its id if it has no name."""
-        return (
-            next((str(each.get("name", "")) for each in self.listed if each["artifactId"] == artifact), "") or artifact
-        )
+        return str(self._entry(artifact).get("name") or artifact)
+
+    def _entry(self, artifact: str) -> dict[str, Any]:
+        return next((each for each in self.listed if each["artifactId"] == artifact), {})
 
     async def read(self, artifact: str, *below: str, **query: str | int) -> dict[str, Any]:
         """The artifact, or the resource below it: `versions`, `versions/3`, `versions/3/diff`."""
         return await self._json(resource_path(self.context, artifact, *below), query)
+
+    async def read_complete(self, artifact: str, *below: str) -> dict[str, Any]:
+        """The same, unless a task is writing the artifact."""
+        seen = await self.read(artifact, *below)
+        if seen.get("open"):
+            raise ClientError(f"{artifact} is being written just now. Try again when that task is done")
+        return seen
 
     async def raw(self, artifact: str, *below: str) -> bytes:
         """The bare content of the artifact or of a version."""

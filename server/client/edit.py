@@ -16,7 +16,7 @@ from typing import Any
 from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.client.canvas import Canvas, canvas_metadata, opened, text_of
-from a2a_canvas.server.client.errors import CannotBeDone, ClientError
+from a2a_canvas.server.client.errors import CannotBeDone
 from a2a_canvas.server.client.fold import SeenTask
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.passage import LineRange, match_selection
@@ -66,9 +66,7 @@ def _show(invocation: Invocation, title: str, response: pb.StreamResponse, seen:
 
 async def _matching(canvas: Canvas, artifact: str, match: str, base: int | None) -> tuple[dict[str, Any], int]:
     """The selection in the text that the user saw, and the number of its version."""
-    seen = await canvas.read(artifact, *(("versions", str(base)) if base else ()))
-    if seen.get("open"):
-        raise ClientError(f"{artifact} is being written just now. Try again when that task is done")
+    seen = await canvas.read_complete(artifact, *(("versions", str(base)) if base else ()))
     version = base or int(seen.get("version", 0))
     return match_selection(match, text_of(seen), version), version
 

@@ -10,7 +10,7 @@ Rule 3: every failure is one line on `err`, and it names the task and the contex
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import cast
 from uuid import uuid4
@@ -39,37 +39,22 @@ async def converse(
     invocation: Invocation,
     http: httpx.AsyncClient,
     card: pb.AgentCard,
-    message: pb.Message,
+    request: pb.Message | str,
     extensions: Sequence[str],
     take: Take | None = None,
 ) -> SeenTask:
-    """Send a message and follow the task that it starts, to its end or its question.
+    """Send a message, or take up the task that has this id, and follow the task to its end or its question.
 
     Args:
         extensions: activated if the card lists them.
-        take: shows each response, unless `invocation.json`: then it has been printed as one line. All that a response
-            says is shown if this is left out.
+        take: shows each response; `invocation.show` if this is left out. With `invocation.json` the response has been
+            printed before.
 
     Raises:
         ClientError: it failed; with the task, and what to do next, once the server has named it. How the task ended is
             for `check_outcome`.
     """
-    conversation = _Conversation(invocation, card, extensions, take)
-    return await conversation.run(http, lambda client: conversation.send(client, message))
-
-
-async def watch_task(
-    invocation: Invocation,
-    http: httpx.AsyncClient,
-    card: pb.AgentCard,
-    task_id: str,
-    extensions: Sequence[str],
-    take: Take | None = None,
-) -> SeenTask:
-    """Follow a task that has been started, as `converse` does."""
-    conversation = _Conversation(invocation, card, extensions, take)
-    conversation.seen = SeenTask(task_id)
-    return await conversation.run(http, conversation.watch)
+    return await _Conversation(invocation, card, extensions, take or invocation.show).run(http, request)
 
 
 def new_message(text: str, context: str = "", task: str = "", parts: Sequence[pb.Part] = ()) -> pb.Message:
@@ -87,19 +72,22 @@ def check_outcome(seen: SeenTask) -> None:
 class _Conversation:
     """Follows one task. `seen`: the task as far as it is known."""
 
-    def __init__(
-        self, invocation: Invocation, card: pb.AgentCard, extensions: Sequence[str], take: Take | None
-    ) -> None:
+    def __init__(self, invocation: Invocation, card: pb.AgentCard, extensions: Sequence[str], show: Take) -> None:
         self.seen = SeenTask()
-        self._invocation, self._card, self._take_shown = invocation, card, take or self._show
+        self._invocation, self._card, self._show = invocation, card, show
         self._call = connection.call_context(card, extensions, invocation.headers)
         self._updates = 0
         self._stale = False
 
-    async def run(self, http: httpx.AsyncClient, talk: Callable[[Client], Awaitable[None]]) -> SeenTask:
+    async def run(self, http: httpx.AsyncClient, request: pb.Message | str) -> SeenTask:
         try:
             async with connection.client(http, self._card) as client:
-                await talk(client)
+                if isinstance(request, pb.Message):
+                    await self._send(client, request)
+                else:
+                    self.seen = SeenTask(request)
+                    await self._watch(client)
+                await self._go_on(client)
         except asyncio.CancelledError:
             if not self.seen.task_id:
                 raise Interrupted("Interrupted before the server named a task") from None
@@ -117,7 +105,7 @@ class _Conversation:
         line, task = self._invocation.line, self.seen.task_id
         return (f"Watch it: {line('watch', task)}", f"Cancel it: {line('cancel', task)}")
 
-    async def send(self, client: Client, message: pb.Message) -> None:
+    async def _send(self, client: Client, message: pb.Message) -> None:
         # A stream that answers a question may begin with the task as it was: still asking.
         self._stale = self._card.capabilities.streaming and bool(message.task_id)
         try:
@@ -126,12 +114,10 @@ class _Conversation:
             if not (self.seen.task_id and connection.lost(error)):
                 raise
         self._stale = False
-        await self._go_on(client)
 
-    async def watch(self, client: Client) -> None:
+    async def _watch(self, client: Client) -> None:
         if not self._card.capabilities.streaming or not await self._subscribe(client):
             await self._get(client)
-        await self._go_on(client)
 
     async def _go_on(self, client: Client) -> None:
         streaming = self._card.capabilities.streaming
@@ -186,11 +172,7 @@ class _Conversation:
             self._say(BROKE_OFF)
         if self._invocation.json:
             self._invocation.print_json(MessageToDict(response))
-        self._take_shown(response, self.seen)
-
-    def _show(self, response: pb.StreamResponse, seen: SeenTask) -> None:
-        if not self._invocation.json:
-            self._invocation.screen.show(response, seen)
+        self._show(response, self.seen)
 
     def _say(self, text: str) -> None:
         if not (self._invocation.json or self._invocation.quiet):

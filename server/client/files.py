@@ -212,9 +212,7 @@ async def open_artifact(invocation: Invocation, artifact: str, context: str | No
     """Open an artifact in the user's editor, and save what it writes."""
     async with opened(invocation, context) as canvas:
         id_ = canvas.find(artifact)
-        seen = await canvas.read(id_)
-        if seen.get("open"):
-            raise ClientError(f"{id_} is being written just now. Try again when that task is done")
+        seen = await canvas.read_complete(id_)
         if not any("text" in part for part in seen.get("parts", [])):
             raise ClientError(f"{id_} has no text to edit")
         path = Path(tempfile.mkdtemp(prefix="a2a-canvas-")) / canvas.file_name(id_)

@@ -11,8 +11,9 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
+from a2a.types import a2a_pb2 as pb
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -21,6 +22,7 @@ from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeaders
 from a2a_canvas.server.client.display import one_line
 from a2a_canvas.server.client.errors import ClientError
+from a2a_canvas.server.client.fold import SeenTask
 from a2a_canvas.server.client.screen import Screen
 from a2a_canvas.server.wire import URL_VARIABLE
 
@@ -77,6 +79,11 @@ class Invocation:
         """What is seen of tasks."""
         return Screen(self.console, self.messages, thinking=self.thinking)
 
+    def show(self, response: pb.StreamResponse, seen: SeenTask) -> None:
+        """Show what a response says, which led to `seen`, unless the output is JSON or the result alone."""
+        if not (self.json or self.quiet):
+            self.screen.show(response, seen)
+
     def line(self, *words: str) -> str:
         """A command for the same server, to be copied into a shell. `…` stands for what the user would say."""
         named = os.environ.get(URL_VARIABLE) or DEFAULT_URL
@@ -90,13 +97,13 @@ class Invocation:
 
     def print_exact(self, content: str | bytes) -> None:
         """Content on `out` byte for byte, text as UTF-8 whatever the locale is, if `out` has a buffer of bytes."""
-        buffer = getattr(self.out, "buffer", None)
+        exact = content.encode() if isinstance(content, str) else content
         self.out.flush()
-        if buffer is None:
-            self.out.write(content if isinstance(content, str) else content.decode(errors="replace"))
-        else:
-            buffer.write(content.encode() if isinstance(content, str) else content)
+        if buffer := getattr(self.out, "buffer", None):
+            buffer.write(exact)
             buffer.flush()
+        else:
+            self.out.write(exact.decode(errors="replace"))
 
     def say(self, text: str) -> None:
         """One line on `out`."""
@@ -138,10 +145,9 @@ class Invocation:
 
 
 def _console(stream: TextIO, color: str) -> Console:
-    if color == "never":
-        return Console(file=stream, color_system=None, highlight=False, markup=False, emoji=False)
-    always = True if color == "always" else None
-    return Console(file=stream, force_terminal=always, highlight=False, markup=False, emoji=False)
+    force = True if color == "always" else None
+    styles: Literal["auto"] | None = None if color == "never" else "auto"
+    return Console(file=stream, force_terminal=force, color_system=styles, highlight=False, markup=False, emoji=False)
 
 
 def invoke(

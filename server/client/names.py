@@ -21,7 +21,10 @@ def chosen(typed: str, known: Mapping[str, str], what: str) -> str:
     Raises:
         CannotBeDone: there is none, or there are several.
     """
-    fitting: tuple[Callable[[str], bool], ...] = (typed.__eq__, lambda text: _folded(text).startswith(_folded(typed)))
+    fitting: tuple[Callable[[str], bool], ...] = (
+        typed.__eq__,
+        lambda text: text.casefold().startswith(typed.casefold()),
+    )
     for fits in fitting:
         for found in ([id_ for id_ in known if fits(id_)], [id_ for id_, name in known.items() if name and fits(name)]):
             if len(found) == 1:
@@ -32,8 +35,8 @@ def chosen(typed: str, known: Mapping[str, str], what: str) -> str:
 
 
 def _nearest(typed: str, known: Mapping[str, str]) -> str:
-    texts = {_folded(text): id_ for id_, name in known.items() for text in (name, id_) if text}
-    near = [*dict.fromkeys(texts[text] for text in get_close_matches(_folded(typed), texts, 3))]
+    texts = {text.casefold(): id_ for id_, name in known.items() for text in (name, id_) if text}
+    near = [*dict.fromkeys(texts[text] for text in get_close_matches(typed.casefold(), texts, 3))]
     if near:
         return f". Did you mean {_listed(near, known)}?"
     return f". There are: {_listed([*known], known)}" if known else ""
@@ -42,7 +45,3 @@ def _nearest(typed: str, known: Mapping[str, str]) -> str:
 def _listed(ids: list[str], known: Mapping[str, str]) -> str:
     named = [one_line(f"{id_} ({known[id_]})" if known[id_] not in ("", id_) else short(id_)) for id_ in ids]
     return ", ".join(named[:MAX_CANDIDATES] + ["…"] * (len(named) > MAX_CANDIDATES))
-
-
-def _folded(text: str) -> str:
-    return text.casefold()

@@ -71,8 +71,7 @@ async def say(
     def take(response: pb.StreamResponse, seen: SeenTask) -> None:
         contents(made, response)
         keep(seen)
-        if not (invocation.quiet or invocation.json):
-            invocation.screen.show(response, seen)
+        invocation.show(response, seen)
 
     async with connection.connected(invocation.url, invocation.headers) as (http, card):
         try:

@@ -13,16 +13,17 @@ from pathlib import Path
 
 def last_context(url: str) -> str:
     """The conversation that the newest message to a server belonged to; empty if none is known."""
-    return _read().get(url, "")
+    return _known().get(url, "")
 
 
 def remember(url: str, context_id: str) -> None:
     """Remember the conversation of a message."""
-    known = _read()
+    known = _known()
     if context_id and known.get(url) != context_id:
-        with suppress(OSError):
-            _file().parent.mkdir(parents=True, exist_ok=True)
-            _file().write_text(json.dumps({**known, url: context_id}))
+        with suppress(OSError, RuntimeError):
+            file = state_file("contexts.json")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps({**known, url: context_id}))
 
 
 def state_file(name: str) -> Path:
@@ -30,13 +31,8 @@ def state_file(name: str) -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "a2a-canvas" / name
 
 
-def _file() -> Path:
-    return state_file("contexts.json")
-
-
-def _read() -> dict[str, str]:
-    with suppress(OSError, ValueError, RuntimeError):
-        known = json.loads(_file().read_text())
-        if isinstance(known, dict):
-            return {str(url): context for url, context in known.items() if isinstance(context, str)}
+def _known() -> dict[str, str]:
+    with suppress(OSError, ValueError, AttributeError, RuntimeError):
+        known = json.loads(state_file("contexts.json").read_text())
+        return {url: context for url, context in known.items() if isinstance(context, str)}
     return {}

@@ -14,7 +14,7 @@ from google.protobuf.json_format import MessageToDict
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.display import local_time, one_line, short
 from a2a_canvas.server.client.errors import ClientError
-from a2a_canvas.server.client.exchange import check_outcome, watch_task
+from a2a_canvas.server.client.exchange import check_outcome, converse
 from a2a_canvas.server.client.fold import OVER
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.names import chosen
@@ -60,7 +60,7 @@ async def watch(invocation: Invocation, typed: str) -> None:
     """Follow a task, or the newest task of a conversation."""
     async with _opened(invocation) as listing:
         task = await listing.task_or_newest_of(typed)
-        seen = await watch_task(invocation, listing.http, listing.card, task, (TURN, CANVAS))
+        seen = await converse(invocation, listing.http, listing.card, task, (TURN, CANVAS))
     if not invocation.json:
         conclude(invocation, seen, {})
     check_outcome(seen)
@@ -97,19 +97,17 @@ class _Listing:
 
     async def context(self, typed: str) -> str:
         """The id of the conversation that the user means."""
-        known = [task.context_id for task in await self.tasks()]
-        return chosen(typed, dict.fromkeys(known, ""), "context")
+        return chosen(typed, {task.context_id: "" for task in await self.tasks()}, "context")
 
     async def task(self, typed: str) -> str:
         """The id of the task that the user means."""
-        known = [task.id for task in await self.tasks()]
-        return chosen(typed, dict.fromkeys(known, ""), "task")
+        return chosen(typed, {task.id: "" for task in await self.tasks()}, "task")
 
     async def task_or_newest_of(self, typed: str) -> str:
         """The id of a task; a conversation stands for the one that works, else for its newest one."""
         known = await self.tasks()
-        ids = {task.id for task in known} | {task.context_id for task in known}
-        found = chosen(typed, dict.fromkeys(ids, ""), "task or context")
+        ids = {id_: "" for task in known for id_ in (task.id, task.context_id)}
+        found = chosen(typed, ids, "task or context")
         of = [task for task in known if found in (task.id, task.context_id)]
         return next((task for task in of if task.status.state not in OVER), of[0]).id
 

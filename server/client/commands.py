@@ -1,0 +1,150 @@
+"""What each command of the client takes. The first ones talk to any A2A server, the others to an a2a-canvas server."""
+
+from __future__ import annotations
+
+import click
+
+from a2a_canvas.server.client.arguments import (
+    client_command,
+    given,
+    lines,
+    option,
+    typed,
+    version,
+    version_or_nothing,
+)
+from a2a_canvas.server.command_form import CommandForm
+
+STATES = ("submitted", "working", "completed", "failed", "canceled", "rejected", "input-required")
+_FILE = click.Path()
+_NUMBER = typed(version)
+_THINKING = option("--thinking", is_flag=True, help="on a terminal, show the model's thinking in the status line")
+_GO_ON = option("-c", "--continue", "go_on", is_flag=True, help="go on with the last conversation")
+_CONTEXT = option("--context", default="", metavar="ID", help="go on with this conversation")
+_LIMIT = option("--limit", type=click.IntRange(1, 1000), default=20, metavar="N", help="at most so many (default: 20)")
+_ARTIFACT = click.Argument(["artifact"], type=typed(given))
+_LAST = option("--context", type=typed(given), metavar="ID", help="the conversation (default: the last one)")
+_STEP = option("--step", is_flag=True, help="by one version, not by all that one task made")
+_ID = "The beginning of an id is enough."
+_NAME = "ARTIFACT is an id, a name, or the beginning of one; so is the ID of the conversation."
+
+
+def command_forms() -> dict[str, CommandForm]:
+    """What each command takes."""
+    return {
+        "chat": client_command(
+            "chat:chat",
+            _GO_ON,
+            _CONTEXT,
+            _THINKING,
+            more="A line is a message, or a command such as /show, /edit, /undo, /versions and /open: /help lists all.",
+            examples=("chat", "chat -c"),
+        ),
+        "tasks": client_command(
+            "tasks:tasks",
+            option("--state", type=click.Choice(STATES), metavar="STATE", help="only those"),
+            option("--context", default="", metavar="ID", help="only those of this conversation"),
+            _LIMIT,
+            more=f"STATE is {', '.join(STATES[:-1])} or {STATES[-1]}.",
+            examples=("tasks", "tasks --state working", "tasks --context 7c8d --json"),
+        ),
+        "contexts": client_command("tasks:contexts", _LIMIT, examples=("contexts", "contexts --json")),
+        "watch": client_command(
+            "tasks:watch",
+            click.Argument(["typed"], metavar="TASK|CONTEXT"),
+            _THINKING,
+            more=f"{_ID} Of a conversation, the task that works, or the newest one.",
+            examples=("watch 7c8d",),
+        ),
+        "cancel": client_command(
+            "tasks:cancel", click.Argument(["typed"], metavar="TASK"), more=_ID, examples=("cancel 7c8d",)
+        ),
+        "send": client_command(
+            "send:send",
+            click.Argument(["words"], nargs=-1, metavar="TEXT…"),
+            _GO_ON,
+            _CONTEXT,
+            option("--task", default="", metavar="ID", help="answer a task that asked, or add to one that works"),
+            option(
+                "--attach",
+                multiple=True,
+                type=_FILE,
+                metavar="FILE",
+                help="send a file, too: an image, a PDF or text; repeatable",
+            ),
+            option(
+                "-o",
+                "--output",
+                default="",
+                type=_FILE,
+                metavar="FILE",
+                help="write the artifact to this file, or the artifacts to this folder",
+            ),
+            _THINKING,
+            option("--quiet", is_flag=True, help="print only the artifacts, or the reply if there is none"),
+            more="TEXT needs no quotation marks. - is the standard input; what is piped in is sent below TEXT.",
+            examples=(
+                "send write a haiku about tea",
+                'send -c "make it longer, please"',
+                "send review this --attach report.pdf -o review.md",
+                "send --quiet explain this < notes.txt > explained.md",
+            ),
+        ),
+        "artifacts": client_command("artifacts:artifacts", _LAST, examples=("artifacts", "artifacts --context ID")),
+        "show": _form(
+            "artifacts:show",
+            option("--version", type=_NUMBER, metavar="N", help="this version of it, not the current one"),
+            examples=("show report", "show report --version 2 > old.md"),
+        ),
+        "versions": _form("artifacts:versions", examples=("versions report",)),
+        "diff": _form(
+            "artifacts:diff",
+            click.Argument(["numbers"], nargs=-1, type=typed(version_or_nothing), metavar="[[OLD] NEW]"),
+            more="Without versions, what the current one changed; with one, what that changed; 0 is the empty text.",
+            examples=("diff report", "diff report 3", "diff report 1 4"),
+        ),
+        "edit": _form(
+            "edit:edit",
+            click.Argument(["words"], nargs=-1, required=True, metavar="INSTRUCTION"),
+            option("--lines", type=typed(lines), metavar="N[-M]", help="the passage: these lines"),
+            option("--match", type=typed(given), metavar="TEXT", help="the passage: this text, which occurs once"),
+            option("--before", is_flag=True, help="write something new before the passage and leave it as it is"),
+            option("--after", is_flag=True, help="write something new after the passage and leave it as it is"),
+            option(
+                "--base", type=_NUMBER, metavar="N", help="the version you have seen, if others may have changed it"
+            ),
+            _THINKING,
+            examples=('edit report make it shorter --lines 3-5', 'edit report "add a date" --match "# Report"'),
+        ),
+        "open": _form(
+            "files:open_artifact", more="The editor is that of $VISUAL or $EDITOR.", examples=("open report",)
+        ),
+        "put": client_command(
+            "files:put",
+            _ARTIFACT,
+            click.Argument(["file"], required=False),
+            option("--base", type=_NUMBER, metavar="N", help="save only if this is still the current version"),
+            option("--follow", is_flag=True, help="save FILE again whenever it changes, until Ctrl+C"),
+            _LAST,
+            more="ARTIFACT is an id or a name; it is made if it is not there. FILE is - for the standard input, and "
+            "may be left out if its name is the artifact's.",
+            examples=("put notes.md", "put report draft.txt", "put --follow notes.md", "put log < today.txt"),
+        ),
+        "pull": _form(
+            "files:pull",
+            click.Argument(["file"], required=False),
+            option("--version", type=_NUMBER, metavar="N", help="this version, not the current one"),
+            option("--follow", is_flag=True, help="write FILE again at every new version, until Ctrl+C"),
+            option("--force", is_flag=True, help="overwrite FILE, even if its text is no version of the artifact"),
+            more="FILE is the artifact's name if it is left out.",
+            examples=("pull report", "pull report draft.md --follow"),
+        ),
+        "undo": _form("edit:undo", _STEP, examples=("undo report", "undo report --step")),
+        "redo": _form("edit:redo", _STEP, examples=("redo report",)),
+        "restore": _form("edit:restore", click.Argument(["version"], type=_NUMBER), examples=("restore report 2",)),
+    }
+
+
+def _form(place: str, *params: click.Parameter, more: str = "", examples: tuple[str, ...]) -> CommandForm:
+    """A command for one artifact."""
+    return client_command(place, _ARTIFACT, *params, _LAST, more=f"{more} {_NAME}".strip(), examples=examples)
