@@ -114,7 +114,7 @@ def command_forms() -> dict[str, CommandForm]:
                 "--base", type=_NUMBER, metavar="N", help="the version you have seen, if others may have changed it"
             ),
             _THINKING,
-            examples=('edit report make it shorter --lines 3-5', 'edit report "add a date" --match "# Report"'),
+            examples=("edit report make it shorter --lines 3-5", 'edit report "add a date" --match "# Report"'),
         ),
         "open": _form(
             "files:open_artifact", more="The editor is that of $VISUAL or $EDITOR.", examples=("open report",)
