@@ -102,7 +102,12 @@ class Canvas:
 
     def find(self, typed: str) -> str:
         """The id of the artifact that the user means."""
-        return chosen(typed, {str(each["artifactId"]): str(each.get("name", "")) for each in self.listed}, "artifact")
+        known = {str(each["artifactId"]): str(each.get("name", "")) for each in self.listed}
+        try:
+            return chosen(typed, known, "artifact")
+        except CannotBeDone as error:
+            others = f"Those of another conversation: give --context; to list them: {self.invocation.line('contexts')}"
+            raise CannotBeDone(str(error), others) from None
 
     def version(self, artifact: str) -> int:
         """The number of the artifact's current version, when it was looked at; 0 if there is none."""

@@ -42,11 +42,11 @@ def chat(invocation: Invocation, context: str, go_on: bool) -> int:
     """Talk until the user has enough."""
     if go_on and not (context := context or last_context(invocation.url)):
         raise CannotBeDone(f"There is no last conversation with {invocation.url}: chat without -c begins one")
-    if code := invoke(_greeting, invocation, {"context": context}):
+    chat = _Chat(context)
+    if code := invoke(_greeting, invocation, {"chat": chat}):
         return code
     group = click.get_current_context().find_root().command
     assert isinstance(group, click.Group)
-    chat = _Chat(context)
     for line in _lines():
         match line.split(maxsplit=1):
             case ["/quit" | "/exit"]:
@@ -70,9 +70,10 @@ def _help(invocation: Invocation, group: click.Group) -> None:
     invocation.say("ARTIFACT may be left out: it is the newest one of the conversation.")
 
 
-async def _greeting(invocation: Invocation, context: str) -> None:
+async def _greeting(invocation: Invocation, chat: _Chat) -> None:
+    chat.context = await connection.meant(invocation.url, invocation.headers, chat.context, "context_id")
     async with connection.connected(invocation.url, invocation.headers) as (_, card):
-        goes_on = f" You go on with the conversation {context}." if context else ""
+        goes_on = f" You go on with the conversation {chat.context}." if chat.context else ""
         invocation.note(f"{card.name} at {invocation.url}.{goes_on} /help lists the commands, Ctrl+D ends.")
 
 
@@ -91,7 +92,8 @@ def _slash(invocation: Invocation, group: click.Group, chat: _Chat, line: str) -
         name, *words = shlex.split(line[1:]) or [""]
         command = group.get_command(click.Context(group), name) if name in SLASH else None
         if command is None:
-            raise click.exceptions.NoSuchCommand(name, f"There is no /{name}.", [*SLASH, "new", "help", "quit"])
+            said = f"There is no /{name}; /help lists the commands."
+            raise click.exceptions.NoSuchCommand(name, said, [*SLASH, "new", "help", "quit"])
         words = _with_artifact(command, words, chat.seen)
         if chat.context and "--context" not in words and any(param.name == "context" for param in command.params):
             words += ["--context", chat.context]

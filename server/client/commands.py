@@ -105,7 +105,7 @@ def command_forms() -> dict[str, CommandForm]:
         ),
         "edit": _form(
             "edit:edit",
-            click.Argument(["instruction"]),
+            click.Argument(["words"], nargs=-1, required=True, metavar="INSTRUCTION"),
             option("--lines", type=typed(lines), metavar="N[-M]", help="the passage: these lines"),
             option("--match", type=typed(given), metavar="TEXT", help="the passage: this text, which occurs once"),
             option("--before", is_flag=True, help="write something new before the passage and leave it as it is"),
@@ -114,7 +114,7 @@ def command_forms() -> dict[str, CommandForm]:
                 "--base", type=_NUMBER, metavar="N", help="the version you have seen, if others may have changed it"
             ),
             _THINKING,
-            examples=('edit report "make it shorter" --lines 3-5', 'edit report "add a date" --match "# Report"'),
+            examples=("edit report make it shorter --lines 3-5", 'edit report "add a date" --match "# Report"'),
         ),
         "open": _form(
             "files:open_artifact", more="The editor is that of $VISUAL or $EDITOR.", examples=("open report",)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Literal
 
 import grpc
 import httpx
@@ -25,6 +26,7 @@ from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperation
 
 from a2a_canvas.server.client.address import RequestHeaders, agent_addresses
 from a2a_canvas.server.client.errors import ClientError
+from a2a_canvas.server.client.names import chosen
 from a2a_canvas.server.client.timestamps import zoned_answer
 
 CONNECT_SECONDS = 10.0
@@ -32,6 +34,8 @@ CONNECT_SECONDS = 10.0
 SEARCHED = 1000
 """Of so many tasks, the newest ones, an id or a conversation is looked for."""
 _PAGE = 100
+_BEGINNING = re.compile("[0-9a-f-]{4,31}")
+"""Of an id that a server made, a UUID."""
 
 
 class ConnectionLost(ClientError):
@@ -139,6 +143,19 @@ async def newest_tasks(client: Client, call: ClientCallContext, limit: int = SEA
     except (UnsupportedOperationError, MethodNotFoundError, NotImplementedError) as error:
         raise ClientError("The server does not list its tasks") from error
     return found
+
+
+async def meant(url: str, headers: RequestHeaders, typed: str, field: Literal["id", "context_id"]) -> str:
+    """The id of the task or conversation of which the beginning was typed; what begins none is an id of its own."""
+    if not _BEGINNING.fullmatch(typed):
+        return typed
+    try:
+        async with connected(url, headers) as (http, card), client(http, card) as agent:
+            tasks = await newest_tasks(agent, call_context(card, (), headers), history_length=0)
+    except (ClientError, A2AError):
+        return typed
+    known = {id_: "" for task in tasks if (id_ := str(getattr(task, field))).startswith(typed)}
+    return chosen(typed, known, "task" if field == "id" else "context") if known else typed
 
 
 def lost(error: Exception) -> bool:

@@ -27,6 +27,11 @@ def fit(text: str, columns: int) -> str:
     return text if cell_len(text) <= columns else f"{set_cell_size(text, columns - 1).rstrip()}…"
 
 
+def short(id_: str) -> str:
+    """The beginning of an id that a server made, which is enough to name it; an id that a person chose as it is."""
+    return id_[:8] if len(id_) >= 32 else id_
+
+
 def size_of(size: int) -> str:
     if size < 1024:
         return f"{size} B"

@@ -25,7 +25,7 @@ from a2a_canvas.server.client.passage import LineRange, match_selection
 async def edit(
     invocation: Invocation,
     artifact: str,
-    instruction: str,
+    words: tuple[str, ...],
     lines: LineRange | None,
     match: str | None,
     before: bool,
@@ -34,8 +34,10 @@ async def edit(
     context: str | None,
 ) -> None:
     """Have a passage rewritten, or something written beside it."""
+    instruction = " ".join(words)
     if (lines is None) == (match is None):
-        raise CannotBeDone("Give --lines or --match, to say which passage")
+        whole = f"All of it: {invocation.line('send', '-c', instruction)}"
+        raise CannotBeDone("Give --lines or --match, to say which passage", whole)
     if before and after:
         raise CannotBeDone("Give --before or --after, not both")
     async with opened(invocation, context) as canvas:

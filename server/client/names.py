@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 
-from a2a_canvas.server.client.display import one_line
+from a2a_canvas.server.client.display import one_line, short
 from a2a_canvas.server.client.errors import CannotBeDone
 
 MAX_CANDIDATES = 6
@@ -43,5 +43,5 @@ def _nearest(typed: str, known: Mapping[str, str]) -> str:
 
 
 def _listed(ids: list[str], known: Mapping[str, str]) -> str:
-    named = [one_line(f"{id_} ({known[id_]})" if known[id_] not in ("", id_) else id_) for id_ in ids]
+    named = [one_line(f"{id_} ({known[id_]})" if known[id_] not in ("", id_) else short(id_)) for id_ in ids]
     return ", ".join(named[:MAX_CANDIDATES] + ["…"] * (len(named) > MAX_CANDIDATES))

@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -43,7 +44,10 @@ async def send(
         raise CannotBeDone("Give -c or --context, not both")
     if go_on and not (context := last_context(invocation.url)):
         raise CannotBeDone(f"There is no last conversation with {invocation.url}: send without -c begins one")
-    message = new_message(typed_text(words, sys.stdin), context, task, attachments(attach))
+    text = typed_text(words, sys.stdin)
+    context = await connection.meant(invocation.url, invocation.headers, context, "context_id")
+    task = await connection.meant(invocation.url, invocation.headers, task, "id")
+    message = new_message(text, context, task, attachments(attach))
     await say(invocation, message, output)
 
 
@@ -102,6 +106,9 @@ def _write(invocation: Invocation, output: Path, made: Sequence[pb.Artifact]) ->
     names = {artifact.artifact_id: Path(artifact.name).name or artifact.artifact_id for artifact in made}
     if not made:
         raise ClientError(f"The task made no artifact: there is nothing to write to {output}")
+    if len(made) > 1 and not (output.exists() or output.suffix):
+        with suppress(OSError):
+            output.mkdir()
     if len(made) > 1 and not output.is_dir():
         raise ClientError(f"The task made {', '.join(names.values())}: give -o a folder, such as -o .")
     for artifact in made:

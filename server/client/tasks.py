@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 import httpx
 from a2a.client import Client, ClientCallContext
 from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import TaskNotCancelableError
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.client import connection
-from a2a_canvas.server.client.display import local_time, one_line
+from a2a_canvas.server.client.display import local_time, one_line, short
 from a2a_canvas.server.client.errors import ClientError
 from a2a_canvas.server.client.exchange import check_outcome, converse
 from a2a_canvas.server.client.fold import OVER
@@ -22,8 +23,6 @@ from a2a_canvas.server.wire import CANVAS, TURN
 
 MESSAGES = 20
 """Of each task, among which its request is."""
-SHORT = 8
-"""Characters of an id on a terminal, where its beginning is as good."""
 
 
 async def tasks(invocation: Invocation, state: str | None, context: str, limit: int) -> None:
@@ -71,7 +70,11 @@ async def cancel(invocation: Invocation, typed: str) -> None:
     """Cancel a task."""
     async with _opened(invocation) as listing:
         task_id = await listing.task(typed)
-        task = await listing.client.cancel_task(pb.CancelTaskRequest(id=task_id), context=listing.call)
+        try:
+            task = await listing.client.cancel_task(pb.CancelTaskRequest(id=task_id), context=listing.call)
+        except TaskNotCancelableError:
+            over = f"The task has ended: {task_id}"
+            raise ClientError(over, f"How it ended: {invocation.line('watch', task_id)}") from None
     if invocation.json:
         invocation.print_json(MessageToDict(task))
     elif task.status.state == pb.TASK_STATE_CANCELED:
@@ -124,8 +127,8 @@ def _row(task: pb.Task) -> tuple[str, str]:
 
 
 def _id(invocation: Invocation, id_: str) -> str:
-    """On a terminal the beginning of an id as long as servers make them; an id that a person chose as it is."""
-    return id_[:SHORT] if invocation.console.is_terminal and len(id_) >= 32 else id_
+    """On a terminal the beginning is as good."""
+    return short(id_) if invocation.console.is_terminal else id_
 
 
 def state_of(task: pb.Task) -> str:

@@ -29,9 +29,9 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["send", "write", "a haiku", "--task", "t"], {"words": ("write", "a haiku"), "task": "t"}),
         (["send", "--", "-x"], {"words": ("-x",)}),
-        (["edit", "--lines", "3-5", "doc", "shorter"], {"lines": LineRange(3, 5), "instruction": "shorter"}),
+        (["edit", "--lines", "3-5", "doc", "shorter"], {"lines": LineRange(3, 5), "words": ("shorter",)}),
         (["edit", "doc", "--match=-x", "more", "--after"], {"match": "-x", "after": True, "before": False}),
-        (["edit", "doc", "--lines", "3", "--", "-"], {"instruction": "-"}),
+        (["edit", "doc", "--lines", "3", "--", "-"], {"words": ("-",)}),
         (["undo", "--step", "doc"], {"artifact": "doc", "step": True}),
         (["put", "doc"], {"file": None, "base": None, "follow": False}),
         (["put", "doc", "new.md", "--base", "2"], {"file": "new.md", "base": 2}),
@@ -105,7 +105,6 @@ def test_headers_that_cannot_be_sent_are_refused_without_repeating_them(
     ("arguments", "line"),
     [
         (["edit", "doc", *C, "--lines", "1"], "Missing argument 'INSTRUCTION'."),
-        (["edit", "doc", "x", *C], "Give --lines or --match, to say which passage"),
         (["edit", "doc", "x", *C, "--lines", "5-3"], "Invalid value for '--lines': ends before it begins: '5-3'."),
         (["edit", "doc", "x", *C, "--lines", "0"], "Invalid value for '--lines': must be a line, as 3, or a range"),
         (["edit", "doc", "x", *C, "--match", ""], "Invalid value for '--match': must not be empty."),

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from a2a_canvas.server.client.artifacts import artifacts, diff, line_breaks_marked, show, versions
 from a2a_canvas.server.client.canvas import resource_path
+from a2a_canvas.server.client.display import short
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.state_file import remember
 from a2a_canvas.server.protocols.artifacts.paths import (
@@ -172,9 +173,11 @@ async def test_beginnings_of_artifact_and_conversation_are_enough(doc: Doc) -> N
 
 async def test_what_is_not_there_is_told_with_what_is_near(doc: Doc) -> None:
     artifact = await do(versions, doc, artifact="dok")
-    assert artifact == Result(2, "", "a2a-canvas: There is no artifact 'dok'. Did you mean doc (doc.txt)?\n")
+    told, others = artifact.err.splitlines()
+    assert (artifact.code, told) == (2, "a2a-canvas: There is no artifact 'dok'. Did you mean doc (doc.txt)?")
+    assert others.startswith("Those of another conversation: give --context; to list them: a2a-canvas contexts ")
     context = await do(versions, doc, context="zzz")
-    assert context == Result(2, "", f"a2a-canvas: There is no context 'zzz'. There are: {doc.context}\n")
+    assert context == Result(2, "", f"a2a-canvas: There is no context 'zzz'. There are: {short(doc.context)}\n")
     version = await do(show, doc, version=9)
     assert (version.code, "no version 9" in version.err) == (1, True)
 

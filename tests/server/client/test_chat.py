@@ -38,7 +38,7 @@ async def test_a_question_is_answered_by_the_next_line(tmp_path: Path) -> None:
 async def test_what_is_no_command_is_one_line_and_the_conversation_goes_on(tmp_path: Path) -> None:
     got = await chat(tmp_path, "/shwo", "/show nothing", "/edit 'open", "/help", "hello")
     assert got.err.splitlines()[:2] == [
-        "a2a-canvas: There is no /shwo. Did you mean 'show'?",
+        "a2a-canvas: There is no /shwo; /help lists the commands. Did you mean 'show'?",
         "a2a-canvas: Which conversation? Give --context ID",
     ]
     assert "No closing quotation" in got.err

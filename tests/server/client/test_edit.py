@@ -45,7 +45,7 @@ async def doc(served: Served) -> Doc:
 
 
 async def edited(doc: Doc, instruction: str, **values: Any) -> Result:
-    return await do(edit, doc, instruction=instruction, **NO_PLACE | values)
+    return await do(edit, doc, words=(instruction,), **NO_PLACE | values)
 
 
 # ------------------------------------------------------------------------------- edits
@@ -75,7 +75,7 @@ async def test_something_new_is_written_before_or_after_the_passage(doc: Doc) ->
     [
         ({"match": "two"}, '"two" occurs 2 times in version 1, on lines 2, 4. Match more of the text, or give --lines'),
         ({"match": "2"}, '"2" does not occur in version 1'),
-        ({}, "Give --lines or --match, to say which passage"),
+        ({}, "Give --lines or --match, to say which passage\nAll of it: a2a-canvas send -c 'say 2' --url {url}"),
         ({"match": "one", "before": True, "after": True}, "Give --before or --after, not both"),
     ],
 )
@@ -83,6 +83,7 @@ async def test_a_passage_that_is_not_clear_is_refused_and_nothing_is_sent(
     doc: Doc, values: dict[str, Any], said: str
 ) -> None:
     tasks = await doc.tasks()
+    said = said.replace("{url}", doc.served.url)
     assert await edited(doc, "say 2", **values) == Result(2, "", f"a2a-canvas: {said}\n")
     assert await doc.tasks() == tasks
 
@@ -101,7 +102,7 @@ async def test_on_a_terminal_the_passage_is_seen_while_it_is_written(doc: Doc) -
     doc.served.gate.close()
     invocation = Invocation(url=doc.served.url, color="always", out=out, err=StringIO())
     values = NO_PLACE | {"lines": LineRange(1, 1)}
-    command = edit(invocation, "doc", "slowly say long and", context=doc.context, **values)
+    command = edit(invocation, "doc", ("slowly say long and",), context=doc.context, **values)
     editing = asyncio.create_task(carried_out(invocation, command))
     await out.written.wait()
     assert (await doc.read())[0] == 1
@@ -222,7 +223,7 @@ async def test_a_stream_that_breaks_is_taken_up_where_the_passage_is_by_then() -
     )
     values = NO_PLACE | {"lines": LineRange(1, 1), "after": True}
     async with serving_app(lambda url: with_listing(script, url)) as url:
-        got = await run(edit, url, steps=[None], artifact="doc", context="c", instruction="more", **values)
+        got = await run(edit, url, steps=[None], artifact="doc", context="c", words=("more",), **values)
     assert got == Result(0, "abcd\n", "Connection lost, trying again (1 of 6)…\nEdited.\n")
 
 

@@ -114,7 +114,8 @@ async def test_put_does_not_take_the_beginning_of_another_name(doc: Doc, file: P
     ],
 )
 async def test_what_cannot_be_put_is_refused(doc: Doc, file: Path, values: dict[str, Any], said: str) -> None:
-    assert await saved(doc, file, **values) == Result(2, "", f"a2a-canvas: {said}\n")
+    got = await saved(doc, file, **values)
+    assert (got.code, got.out, got.err.splitlines()[0]) == (2, "", f"a2a-canvas: {said}")
 
 
 # ------------------------------------------------------------------------ put --follow

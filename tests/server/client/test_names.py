@@ -45,6 +45,11 @@ def test_what_fits_several_or_nothing_is_told_with_candidates(typed: str, said: 
     assert str(refused.value).startswith(said)
 
 
+def test_ids_that_servers_make_are_listed_by_their_beginnings() -> None:
+    with pytest.raises(CannotBeDone, match=r"There are: d5320258, garden$"):
+        chosen("x", {"d5320258-f258-4a86-9eee-60f5c1aaff33": "", "garden": ""}, "context")
+
+
 def test_where_there_is_nothing_nothing_is_suggested() -> None:
     with pytest.raises(CannotBeDone, match=r"^There is no context 'x'$"):
         chosen("x", {}, "context")

@@ -118,6 +118,23 @@ async def test_an_id_that_is_none_is_answered_with_those_that_there_are(served: 
     assert got.err == "a2a-canvas: There is no task or context 'gardem'. Did you mean garden?\n"
 
 
+async def test_a_message_goes_to_the_conversation_and_task_whose_ids_begin_as_typed(served: Served) -> None:
+    first = json.loads((await at(served, "send", "ask", "--json")).out.splitlines()[0])["task"]
+    context, task = first["contextId"], first["id"]
+    await at(served, "send", "red", "--context", context[:8], "--task", task[:8])
+    await at(served, "send", "more", "--context", context[:8])
+    await at(served, "send", "more", "--context", "garden")
+    told = json.loads((await at(served, "contexts", "--json")).out)
+    assert [(each["contextId"], len(each["tasks"])) for each in told["contexts"]] == [("garden", 1), (context, 2)]
+
+
+async def test_a_task_that_has_ended_is_not_canceled(served: Served) -> None:
+    task = await ask(served, "write", "one")
+    got = await at(served, "cancel", task)
+    over = f"a2a-canvas: The task has ended: {task}\nHow it ended: a2a-canvas watch {task} --url {served.url}\n"
+    assert got == Result(1, "", over)
+
+
 async def test_a_server_that_lists_no_tasks_is_one_line() -> None:
     unknown = {"error": {"code": -32601, "message": "Method not found"}}
     async with serving_app(Script([unknown]).app) as url:
