@@ -26,7 +26,7 @@ from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.artifacts import show_diff
 from a2a_canvas.server.client.canvas import Canvas, OperationFailed, opened, text_of
 from a2a_canvas.server.client.display import size_of
-from a2a_canvas.server.client.errors import CannotBeDone, ClientError
+from a2a_canvas.server.client.errors import CannotBeDone, ClientError, Interrupted
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.send import is_piped
 
@@ -68,6 +68,8 @@ class _Following:
         """Whether the step is done."""
         try:
             done = await step
+        except Interrupted:
+            raise
         except Exception as error:
             reason = connection.explain(error, self._invocation.url)
             if reason != self._told:
