@@ -27,8 +27,7 @@ from a2a_canvas.server.client.artifacts import show_diff
 from a2a_canvas.server.client.canvas import Canvas, OperationFailed, opened, text_of
 from a2a_canvas.server.client.display import size_of
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError, Interrupted
-from a2a_canvas.server.client.invocation import Invocation
-from a2a_canvas.server.client.send import is_piped
+from a2a_canvas.server.client.invocation import Invocation, is_piped
 
 INTERVAL = 0.25
 """Seconds between two looks at a file that is followed."""
