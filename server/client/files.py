@@ -26,8 +26,8 @@ from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.artifacts import show_diff
 from a2a_canvas.server.client.canvas import Canvas, OperationFailed, opened, text_of
 from a2a_canvas.server.client.display import size_of
-from a2a_canvas.server.client.errors import CannotBeDone, ClientError
-from a2a_canvas.server.client.invocation import Invocation
+from a2a_canvas.server.client.errors import CannotBeDone, ClientError, Interrupted
+from a2a_canvas.server.client.invocation import Invocation, is_piped
 
 INTERVAL = 0.25
 """Seconds between two looks at a file that is followed."""
@@ -42,7 +42,7 @@ async def put(
     invocation: Invocation, artifact: str, file: str | None, base: int | None, context: str | None, follow: bool
 ) -> None:
     """Make the text of a file a new version; make the artifact if it is not there. `follow`: at each save."""
-    if file is None and (follow or sys.stdin.isatty()):
+    if file is None and (follow or not (sys.stdin and is_piped(sys.stdin))):
         artifact, file = PurePath(artifact).name, artifact
     if follow and (file == "-" or base):
         raise CannotBeDone("--follow needs a FILE, and no --base")
@@ -67,6 +67,8 @@ class _Following:
         """Whether the step is done."""
         try:
             done = await step
+        except Interrupted:
+            raise
         except Exception as error:
             reason = connection.explain(error, self._invocation.url)
             if reason != self._told:

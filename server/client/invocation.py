@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shlex
+import stat
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -148,6 +149,16 @@ def _console(stream: TextIO, color: str) -> Console:
     force = True if color == "always" else None
     styles: Literal["auto"] | None = None if color == "never" else "auto"
     return Console(file=stream, force_terminal=force, color_system=styles, highlight=False, markup=False, emoji=False)
+
+
+def is_piped(stdin: TextIO) -> bool:
+    """Whether a pipe or a file was given as the standard input."""
+    try:
+        mode = os.fstat(stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    # Not a terminal, nor /dev/null, nor a socket, of which a service that started us may never send the end.
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
 def invoke(

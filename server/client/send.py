@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import mimetypes
-import os
-import stat
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,7 +17,7 @@ from a2a_canvas.server.client.display import one_line, size_of
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import check_outcome, converse, new_message
 from a2a_canvas.server.client.fold import ENDED_BADLY, PAUSED, SeenTask, contents
-from a2a_canvas.server.client.invocation import Invocation
+from a2a_canvas.server.client.invocation import Invocation, is_piped
 from a2a_canvas.server.client.state_file import last_context
 from a2a_canvas.server.wire import TURN
 
@@ -135,7 +133,7 @@ def typed_text(words: Sequence[str], stdin: TextIO | None) -> str:
     Raises:
         CannotBeDone: there is nothing, or what is piped is no text.
     """
-    piped = stdin is not None and (list(words) == ["-"] or _is_piped(stdin))
+    piped = stdin is not None and (list(words) == ["-"] or is_piped(stdin))
     said = "" if list(words) == ["-"] else " ".join(words)
     try:
         read = stdin.buffer.read().decode().strip() if stdin is not None and piped else ""
@@ -145,15 +143,6 @@ def typed_text(words: Sequence[str], stdin: TextIO | None) -> str:
     if not text.strip():
         raise CannotBeDone("There is nothing to send: type what you want, or pipe it, or use chat")
     return text
-
-
-def _is_piped(stdin: TextIO) -> bool:
-    try:
-        mode = os.fstat(stdin.fileno()).st_mode
-    except (OSError, ValueError):
-        return False
-    # Not a terminal, nor /dev/null, nor a socket, of which a service that started us may never send the end.
-    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
 def attachments(files: Sequence[str]) -> list[pb.Part]:

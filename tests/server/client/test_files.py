@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from a2a_canvas.server.client.canvas import Canvas
+from a2a_canvas.server.client.errors import Interrupted
 from a2a_canvas.server.client.files import EMPTY_LOOKS, open_artifact, pull, put
 from a2a_canvas.server.client.state_file import last_context
 from tests.server.app_server import Served, serving
@@ -82,10 +84,22 @@ async def test_put_without_a_conversation_begins_one_which_is_the_last_then(serv
     assert await Doc(served, context, artifact_id="doc.md").read() == (1, "one\n")
 
 
-async def test_put_takes_what_is_piped_in(doc: Doc, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("zwei é\n".encode())))
-    assert (await saved(doc, None)).out == "Saved doc.md as version 2.\n"
+async def test_put_takes_what_is_piped_in(doc: Doc, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(file, "zwei é\n")
+    with io.TextIOWrapper(io.FileIO(file)) as given:
+        monkeypatch.setattr(sys, "stdin", given)
+        assert (await saved(doc, None)).out == "Saved doc.md as version 2.\n"
     assert await doc.read() == (2, "zwei é\n")
+
+
+async def test_put_reads_the_file_of_that_name_where_nothing_is_piped_in(
+    served: Served, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Such as the standard input of a service: no terminal, and nobody ever writes to it.
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    new = Doc(served, "notes", artifact_id=file.name)
+    assert (await saved(new, None, artifact=str(file))).out == f"Saved {file.name} as version 1.\n"
+    assert await new.read() == (1, "one\n")
 
 
 async def test_put_does_not_take_the_beginning_of_another_name(doc: Doc, file: Path) -> None:
@@ -156,6 +170,16 @@ async def test_what_cannot_be_saved_now_is_told_and_tried_again(doc: Doc, file: 
     got = await saved(doc, file, follow=True, steps=steps)
     assert "is not text in UTF-8: byte 1 is wrong. Trying again…" in got.err
     assert got.out == "Saved doc.md as version 2.\n"
+
+
+async def test_an_interrupt_while_it_saves_ends_it(doc: Doc, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def interrupted(*_: object, **__: object) -> int:
+        raise Interrupted("Interrupted before the server named a task")
+
+    monkeypatch.setattr(Canvas, "put", interrupted)
+    got = await saved(doc, file, follow=True, steps=[LOOK, writing(file, "two\n"), *[LOOK] * 9])
+    assert (got.code, got.out) == (130, "")
+    assert got.err.endswith("a2a-canvas: Interrupted before the server named a task\n")
 
 
 # -------------------------------------------------------------------------------- pull
