@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from a2a_canvas.server.client import connection
-from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeaders
+from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeaders, server_url
 from a2a_canvas.server.client.display import one_line
 from a2a_canvas.server.client.errors import ClientError
 from a2a_canvas.server.client.fold import SeenTask
@@ -87,7 +87,7 @@ class Invocation:
 
     def line(self, *words: str) -> str:
         """A command for the same server, to be copied into a shell. `…` stands for what the user would say."""
-        named = os.environ.get(URL_VARIABLE) or DEFAULT_URL
+        named = server_url(os.environ.get(URL_VARIABLE, "")) or DEFAULT_URL
         url = [] if self.url == named else ["--url", self.url]
         typed = [word if word == "…" else shlex.quote(word) for word in (*words, *url)]
         return " ".join([self.program, *typed, *(header.option for header in self.headers if header.option)])

@@ -128,6 +128,12 @@ def test_a_suggested_command_names_the_headers_that_were_typed_without_their_val
         assert Invocation(headers=headers).line("watch", "a b") == f"a2a-canvas watch 'a b'{options}"
 
 
+def test_a_suggested_command_leaves_the_address_out_that_the_environment_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    for named, option in (("", " --url http://localhost:9"), ("localhost:9", ""), ("http://localhost:9", "")):
+        monkeypatch.setenv("A2A_CANVAS_URL", named)
+        assert Invocation(url="http://localhost:9").line("contexts") == f"a2a-canvas contexts{option}"
+
+
 # ----------------------------------------------------------------------- the address
 
 
