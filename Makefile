@@ -34,7 +34,7 @@ SERVER := $(if $(wildcard .venv/.done),.venv/.done,.venv/.server)
 define install
 	@$(PYTHON) -c 'import sys; sys.exit("a2a-canvas needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(VENV)
-	$(PIP) install -c constraints.txt
+	$(PIP) install --quiet -c constraints.txt
 endef
 
 setup-node:  ## what the tests of the AG-UI stream need (node and npm must be there)

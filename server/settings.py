@@ -41,6 +41,9 @@ POSTGRESQL_FORM = "postgresql://USER:PASSWORD@HOST/DATABASE"
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
+UNITS = ("days", "bytes", "seconds", "milliseconds", "tokens")
+
+
 class SettingsError(Exception):
     """A setting is unknown, wrong or contradicts another; `str()` is one line that says what to do."""
 
@@ -324,9 +327,15 @@ def _option(group: str, field: str) -> click.Option:
         group=group,
         default=None,
         multiple=field == "cors_origin",
-        metavar=None if switch else field.rsplit("_", 1)[-1].upper(),
+        metavar=None if switch else _metavar(field),
         help=f"{info.description}{numbers}{default}",
     )
+
+
+def _metavar(field: str) -> str:
+    """What stands for the value: the unit if the description begins with one, else the last word of the name."""
+    unit = str(Settings.model_fields[field].description).partition(" ")[0]
+    return (unit if unit in UNITS else field.rsplit("_", 1)[-1]).upper()
 
 
 # ------------------------------------------------------------------------ loading

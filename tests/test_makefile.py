@@ -35,13 +35,13 @@ def would_run(checkout: Path, target: str, path: str = os.defpath) -> str:
 
 def test_serve_installs_the_server_and_nothing_else(checkout: Path) -> None:
     lines = would_run(checkout, "serve")
-    assert "pip --disable-pip-version-check install -c constraints.txt -e .\n" in lines
+    assert "pip --disable-pip-version-check install --quiet -c constraints.txt -e .\n" in lines
     assert "[dev]" not in lines
 
 
 @pytest.mark.parametrize("target", ["test", "test-all", "check", "bench"])
 def test_the_other_targets_install_the_checks_and_the_tests(checkout: Path, target: str) -> None:
-    assert "install -c constraints.txt -e '.[dev]'\n" in would_run(checkout, target)
+    assert "install --quiet -c constraints.txt -e '.[dev]'\n" in would_run(checkout, target)
 
 
 def test_serve_installs_nothing_where_the_checks_and_the_tests_are(checkout: Path) -> None:
@@ -56,7 +56,7 @@ def test_uv_is_used_if_it_is_there(checkout: Path) -> None:
     uv.touch(mode=0o755)
     lines = would_run(checkout, "serve", f"{uv.parent}:{os.defpath}")
     assert "uv venv" in lines
-    assert "uv pip install -c constraints.txt -e ." in lines
+    assert "uv pip install --quiet -c constraints.txt -e ." in lines
     assert "-m pip" not in lines
 
 

@@ -91,8 +91,9 @@ def test_commits_are_counted_from_outside_by_what_has_changed_something(tmp_path
     [
         ("sqlite", {4000: 0.5, 64000: 8.0}, []),
         ("sqlite", {4000: 0.6, 64000: 9.0}, ["theirs / ours, sqlite, 4000"]),
-        ("postgresql", {4000: 0.6, 64000: 9.0}, []),
-        ("postgresql", {4000: 0.6, 64000: 13.0}, ["64000 / 4000, postgresql"]),
+        ("postgresql", {4000: 0.5, 64000: 8.0}, []),
+        ("postgresql", {4000: 0.6, 64000: 9.0}, ["theirs / ours, postgresql, 4000"]),
+        ("postgresql", {4000: 0.5, 64000: 13.0}, ["64000 / 4000, postgresql"]),
     ],
 )
 def test_each_kind_of_database_has_its_targets(kind: Kind, times: Mapping[int, float], missed: list[str]) -> None:
