@@ -45,7 +45,7 @@ from a2a_canvas.server.protocols.agui.stream import OpenedRun, run_response
 from a2a_canvas.server.protocols.edge.http_requests import owner_of
 from a2a_canvas.server.protocols.edge.shutdown import final_event_of
 from a2a_canvas.server.protocols.edge.sse_response import begun
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json, invalid
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
@@ -253,8 +253,6 @@ def _interrupt_error(error: TaskNotFound | TaskFinished | ContextMismatch) -> A2
 
 
 def _refusal(error: Exception) -> Refusal:
-    if isinstance(error, InvalidOperation):
-        return invalid([(error.field, error.reason)])
     known = to_a2a_error(error)
     fields = (known.data or {}).get("errors", ())
     at_fault = tuple((field["field"], field["message"].removesuffix(".")) for field in fields)
