@@ -26,6 +26,7 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.server.agent.models.playback import AssistantBlock, NewId, Sleep, answer, fresh_tool_id, paced
 from a2a_canvas.server.agent.models.rehearsal import NOTICE
+from a2a_canvas.server.agent.models.script.change_turn import say_failed
 from a2a_canvas.server.agent.models.script.scripted_model import ScriptedModel
 from a2a_canvas.server.agent.models.script.values import fill
 
@@ -65,7 +66,7 @@ class Rehearsal(ScriptedModel):
     def _blocks(self, request: ModelRequest) -> tuple[AssistantBlock, ...]:
         failures = [each for each in request.messages[-1].content if isinstance(each, ToolResult) and each.is_error]
         if failures:
-            return (ModelText(f"That did not work: {failures[0].content[:300]}"),)
+            return say_failed(failures[0].content)
         planned = self.plan(request)
         rule = planned.turn.rule
         if request.edit and rule and not rule.change:

@@ -61,7 +61,7 @@ def change_blocks(rule: ScriptRule, turn: ScriptTurn, messages: Sequence[ModelMe
         return _call("artifact_list")
     last = steps[-1]
     if last.is_error:
-        return say(f"That did not work: {last.content[:300]}")
+        return say_failed(last.content)
     change = _DocumentChange(rule, turn, steps)
     match last.call.name:
         case "artifact_list" | "ask_user":
@@ -192,6 +192,11 @@ def _steps(messages: Iterable[ModelMessage]) -> tuple[_Step, ...]:
 def say(text: str) -> tuple[Block, ...]:
     """The last words of a turn."""
     return (ModelText(text),)
+
+
+def say_failed(reason: str) -> tuple[Block, ...]:
+    """The end of a turn in which a call has failed."""
+    return say(f"That did not work: {reason[:300]}")
 
 
 def _call(name: str, **given: Any) -> tuple[Block, ...]:
