@@ -21,7 +21,7 @@ from typing import Any
 
 import click
 
-from a2a_canvas.server.client.errors import ClientError
+from a2a_canvas.server.client.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.command_form import CommandForm
 
 NAME = "a2a-canvas"
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.ClickException, ClientError) as error:
         return refused(str(error))
     except (click.Abort, KeyboardInterrupt):
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader of the output is gone; Python would complain once more when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -30,10 +30,10 @@ from rich.table import Table
 from rich.text import Text
 
 from a2a_canvas.server.client import connection
-from a2a_canvas.server.client.errors import ClientError
+from a2a_canvas.server.client.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.client.exchange import converse, new_message
 from a2a_canvas.server.client.fold import SeenTask, fold
-from a2a_canvas.server.client.invocation import INTERRUPTED, Invocation
+from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.command_form import CommandForm
 from a2a_canvas.server.wire import CANVAS
 

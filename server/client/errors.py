@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+INTERRUPTED = 130
+"""The exit code of a program that was stopped by Ctrl+C, as shells have it."""
+
 
 class ClientError(Exception):
     """A request failed.
@@ -36,4 +39,4 @@ class CannotBeDone(ClientError):
 class Interrupted(ClientError):
     """The user pressed Ctrl+C; what had been sent goes on."""
 
-    exit_code = 130
+    exit_code = INTERRUPTED

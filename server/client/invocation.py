@@ -22,16 +22,13 @@ from rich.text import Text
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeaders, server_url
 from a2a_canvas.server.client.display import one_line
-from a2a_canvas.server.client.errors import ClientError
+from a2a_canvas.server.client.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.client.fold import SeenTask
 from a2a_canvas.server.client.screen import Screen
 from a2a_canvas.server.wire import URL_VARIABLE
 
 Sleep = Callable[[float], Awaitable[object]]
 """Waits that many seconds, between tries."""
-
-INTERRUPTED = 130
-"""The exit code of a program that was stopped by Ctrl+C, as shells have it."""
 
 WIDE = 100_000
 """Columns of an output that is no terminal: nothing is cut."""
