@@ -27,7 +27,7 @@ from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import Take, converse, new_message
 from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask
 from a2a_canvas.server.client.invocation import Invocation
-from a2a_canvas.server.client.names import chosen
+from a2a_canvas.server.client.names import resolve
 from a2a_canvas.server.client.state_file import last_context
 from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
 
@@ -104,7 +104,7 @@ class Canvas:
         """The id of the artifact that the user means."""
         known = {str(each["artifactId"]): str(each.get("name", "")) for each in self.listed}
         try:
-            return chosen(typed, known, "artifact")
+            return resolve(typed, known, "artifact")
         except CannotBeDone as error:
             others = f"Those of another conversation: give --context; to list them: {self.invocation.line('contexts')}"
             raise CannotBeDone(str(error), others) from None
@@ -148,7 +148,7 @@ class Canvas:
                 raise
             known = await _contexts(self)
             if not (may_begin and not any(each.startswith(self.context) for each in known)):
-                self.context = chosen(self.context, dict.fromkeys(known, ""), "context")
+                self.context = resolve(self.context, dict.fromkeys(known, ""), "context")
                 self.listed = await self._listing()
         return True
 

@@ -71,7 +71,7 @@ def _help(invocation: Invocation, group: click.Group) -> None:
 
 
 async def _greeting(invocation: Invocation, chat: _Chat) -> None:
-    chat.context = await connection.meant(invocation.url, invocation.headers, chat.context, "context_id")
+    chat.context = await connection.resolve_id(invocation.url, invocation.headers, chat.context, "context_id")
     async with connection.connected(invocation.url, invocation.headers) as (_, card):
         goes_on = f" You go on with the conversation {chat.context}." if chat.context else ""
         invocation.note(f"{card.name} at {invocation.url}.{goes_on} /help lists the commands, Ctrl+D ends.")

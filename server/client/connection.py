@@ -26,7 +26,7 @@ from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperation
 
 from a2a_canvas.server.client.address import RequestHeaders, agent_addresses
 from a2a_canvas.server.client.errors import ClientError
-from a2a_canvas.server.client.names import chosen
+from a2a_canvas.server.client.names import resolve
 from a2a_canvas.server.client.timestamps import zoned_answer
 
 CONNECT_SECONDS = 10.0
@@ -145,7 +145,7 @@ async def newest_tasks(client: Client, call: ClientCallContext, limit: int = SEA
     return found
 
 
-async def meant(url: str, headers: RequestHeaders, typed: str, field: Literal["id", "context_id"]) -> str:
+async def resolve_id(url: str, headers: RequestHeaders, typed: str, field: Literal["id", "context_id"]) -> str:
     """The id of the task or conversation of which the beginning was typed; what begins none is an id of its own."""
     if not _BEGINNING.fullmatch(typed):
         return typed
@@ -155,7 +155,7 @@ async def meant(url: str, headers: RequestHeaders, typed: str, field: Literal["i
     except (ClientError, A2AError):
         return typed
     known = {id_: "" for task in tasks if (id_ := str(getattr(task, field))).startswith(typed)}
-    return chosen(typed, known, "task" if field == "id" else "context") if known else typed
+    return resolve(typed, known, "task" if field == "id" else "context") if known else typed
 
 
 def lost(error: Exception) -> bool:

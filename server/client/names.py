@@ -11,7 +11,7 @@ from a2a_canvas.server.client.errors import CannotBeDone
 MAX_CANDIDATES = 6
 
 
-def chosen(typed: str, known: Mapping[str, str], what: str) -> str:
+def resolve(typed: str, known: Mapping[str, str], what: str) -> str:
     """The id of the one thing that has this id, else this name, else an id or a name that begins so.
 
     Args:

@@ -43,8 +43,8 @@ async def send(
     if go_on and not (context := last_context(invocation.url)):
         raise CannotBeDone(f"There is no last conversation with {invocation.url}: send without -c begins one")
     text = typed_text(words, sys.stdin)
-    context = await connection.meant(invocation.url, invocation.headers, context, "context_id")
-    task = await connection.meant(invocation.url, invocation.headers, task, "id")
+    context = await connection.resolve_id(invocation.url, invocation.headers, context, "context_id")
+    task = await connection.resolve_id(invocation.url, invocation.headers, task, "id")
     message = new_message(text, context, task, attachments(attach))
     await say(invocation, message, output)
 

@@ -17,7 +17,7 @@ from a2a_canvas.server.client.errors import ClientError
 from a2a_canvas.server.client.exchange import check_outcome, converse
 from a2a_canvas.server.client.fold import OVER
 from a2a_canvas.server.client.invocation import Invocation
-from a2a_canvas.server.client.names import chosen
+from a2a_canvas.server.client.names import resolve
 from a2a_canvas.server.client.send import conclude
 from a2a_canvas.server.wire import CANVAS, TURN
 
@@ -97,17 +97,17 @@ class _Listing:
 
     async def context(self, typed: str) -> str:
         """The id of the conversation that the user means."""
-        return chosen(typed, {task.context_id: "" for task in await self.tasks()}, "context")
+        return resolve(typed, {task.context_id: "" for task in await self.tasks()}, "context")
 
     async def task(self, typed: str) -> str:
         """The id of the task that the user means."""
-        return chosen(typed, {task.id: "" for task in await self.tasks()}, "task")
+        return resolve(typed, {task.id: "" for task in await self.tasks()}, "task")
 
     async def task_or_newest_of(self, typed: str) -> str:
         """The id of a task; a conversation stands for the one that works, else for its newest one."""
         known = await self.tasks()
         ids = {id_: "" for task in known for id_ in (task.id, task.context_id)}
-        found = chosen(typed, ids, "task or context")
+        found = resolve(typed, ids, "task or context")
         of = [task for task in known if found in (task.id, task.context_id)]
         return next((task for task in of if task.status.state not in OVER), of[0]).id
 

@@ -3,7 +3,7 @@
 import pytest
 
 from a2a_canvas.server.client.errors import CannotBeDone
-from a2a_canvas.server.client.names import chosen
+from a2a_canvas.server.client.names import resolve
 
 KNOWN = {
     "tide-pools": "Tide pools.md",
@@ -27,7 +27,7 @@ KNOWN = {
     ],
 )
 def test_an_id_a_name_or_the_beginning_of_one_is_enough(typed: str, id_: str) -> None:
-    assert chosen(typed, KNOWN, "artifact") == id_
+    assert resolve(typed, KNOWN, "artifact") == id_
 
 
 @pytest.mark.parametrize(
@@ -41,15 +41,15 @@ def test_an_id_a_name_or_the_beginning_of_one_is_enough(typed: str, id_: str) ->
 )
 def test_what_fits_several_or_nothing_is_told_with_candidates(typed: str, said: str) -> None:
     with pytest.raises(CannotBeDone) as refused:
-        chosen(typed, KNOWN, "artifact")
+        resolve(typed, KNOWN, "artifact")
     assert str(refused.value).startswith(said)
 
 
 def test_ids_that_servers_make_are_listed_by_their_beginnings() -> None:
     with pytest.raises(CannotBeDone, match=r"There are: d5320258, garden$"):
-        chosen("x", {"d5320258-f258-4a86-9eee-60f5c1aaff33": "", "garden": ""}, "context")
+        resolve("x", {"d5320258-f258-4a86-9eee-60f5c1aaff33": "", "garden": ""}, "context")
 
 
 def test_where_there_is_nothing_nothing_is_suggested() -> None:
     with pytest.raises(CannotBeDone, match=r"^There is no context 'x'$"):
-        chosen("x", {}, "context")
+        resolve("x", {}, "context")
