@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from ipaddress import ip_address
 from pathlib import Path
+from textwrap import fill
 from typing import Final
 
 import httpx
@@ -60,7 +61,13 @@ def banner(settings: Settings, model: str, count: DataCount | None, program: str
         yield NOTICE
     yield from _reachable(settings)
     yield f"Tasks and artifacts are stored {_place(settings.database, count)}."
-    yield f'Next, in a second terminal: {program} send "write an outline about tide pools"{_url_option(settings)}'
+    yield f'Next, in a second terminal:\n{program} send "write an outline about tide pools"{_url_option(settings)}'
+
+
+def folded(text: str, columns: int) -> str:
+    """`text` with its first line broken between words. A second line is a command, and stays whole to be copied."""
+    said, *command = text.split("\n")
+    return "\n".join([fill(said, columns, break_long_words=False, break_on_hyphens=False), *command])
 
 
 def _reachable(settings: Settings) -> Iterator[str]:
@@ -124,4 +131,4 @@ async def ollama_hint(program: str, port: int = OLLAMA_PORT, seconds: float = OL
     if not usable:
         return ""
     use = f"ANTHROPIC_BASE_URL=http://127.0.0.1:{port} {program} serve --model {usable[0].removesuffix(':latest')}"
-    return f"Hint: an Ollama answers on port {port}. To use it: {use}"
+    return f"Hint: an Ollama answers on port {port}. To use it:\n{use}"

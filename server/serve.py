@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from math import ceil
+from shutil import get_terminal_size
 from types import FrameType
 from typing import Any
 
@@ -18,7 +19,7 @@ import uvicorn
 from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.app import choose_llm, create_app
-from a2a_canvas.server.banner import DataCount, banner, hints, ollama_hint
+from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
 from a2a_canvas.server.protocols.a2a_v1.card import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
@@ -118,10 +119,10 @@ class ForegroundServer(GracefulServer):
 
     def _say(self, line: str) -> None:
         if self._settings.log_format == "json":
-            logger.info(line)
+            logger.info(line.replace("\n", " "))
             return
         try:
-            print(line, flush=True)
+            print(folded(line, get_terminal_size().columns) if sys.stdout.isatty() else line, flush=True)
         except BrokenPipeError:  # nobody reads it; Python would complain once more when it flushes
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from a2a_canvas.server.agent.models.rehearsal import NOTICE
-from a2a_canvas.server.banner import DataCount, banner, hints, ollama_hint
+from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
 from a2a_canvas.server.settings import Settings
 from tests.free_port import free_port
 
 VERSION = f"a2a-canvas {version('a2a-canvas')}"
 OPEN = "There is no authentication: anyone who reaches it can use it."
-SEND = 'Next, in a second terminal: canvas send "write an outline about tide pools"'
+SEND = 'Next, in a second terminal:\ncanvas send "write an outline about tide pools"'
 
 
 def lines(model: str = "script:app.yaml", count: DataCount | None = None, **settings: Any) -> list[str]:
@@ -92,6 +92,17 @@ def test_the_rehearsal_says_that_it_is_one() -> None:
     assert NOTICE not in lines("claude-sonnet-5-5")
 
 
+def test_a_terminal_breaks_lines_between_words_and_no_command() -> None:
+    said = [
+        folded(line, 80) for line in lines("rehearsal", DataCount(), host="0.0.0.0", database=f"/{'data/' * 30}my.db")
+    ]
+    assert " ".join(said[1].split("\n")) == NOTICE
+    folds = [line for text in said[:-1] for line in text.split("\n")]
+    assert [line for line in folds if len(line) > 80] == [f"/{'data/' * 30}my.db"]
+    assert said[-1] == SEND
+    assert folded(f"To use it:\n{'word ' * 20}", 80) == f"To use it:\n{'word ' * 20}"
+
+
 # ------------------------------------------------------------------------------ hints
 
 OPENAI = {"OPENAI_API_KEY": "sk-hunter2"}
@@ -146,7 +157,7 @@ async def test_an_ollama_is_told_with_one_of_its_models() -> None:
     models = {"models": [{"name": "qwen3-coder:latest"}, {"name": "llama4:8b"}]}
     async with answering(json_answer(models)) as port:
         assert await ollama_hint("canvas", port) == (
-            f"Hint: an Ollama answers on port {port}. To use it: ANTHROPIC_BASE_URL=http://127.0.0.1:{port} "
+            f"Hint: an Ollama answers on port {port}. To use it:\nANTHROPIC_BASE_URL=http://127.0.0.1:{port} "
             "canvas serve --model qwen3-coder"
         )
 

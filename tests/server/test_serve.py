@@ -100,7 +100,7 @@ async def test_each_line_is_said_once_and_counts_what_is_there(tmp_path: Path) -
         assert (await first.ended())[:2] == (
             0,
             f"Tasks and artifacts are stored in {tmp_path}/my.db (no tasks yet).\n"
-            "Next, in a second terminal: python -m a2a_canvas send "
+            "Next, in a second terminal:\npython -m a2a_canvas send "
             f'"write an outline about tide pools" --url http://127.0.0.1:{first.port}\n',
         )
     async with serving("--database", "./my.db", "--grpc-port", str(free_port()), cwd=tmp_path) as second:
@@ -137,7 +137,9 @@ async def test_an_ollama_of_this_machine_is_a_hint() -> None:
     async with ollama, serving("--database", "memory", SOME="variable") as server:
         while not (line := await server.line()).startswith("Hint: "):
             assert line
-    assert line.startswith("Hint: an Ollama answers on port 11434. To use it: ANTHROPIC_BASE_URL=")
+    assert line == "Hint: an Ollama answers on port 11434. To use it:"
+    line = await server.line()
+    assert line.startswith("ANTHROPIC_BASE_URL=")
     assert line.endswith(" serve --model qwen3-coder")
     assert len(asked) == 1
 

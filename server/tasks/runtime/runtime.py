@@ -137,6 +137,7 @@ class Runtime:
         subscription = await self.journal.follow(task_id)
         if subscription.snapshot.owner != owner:
             raise TaskNotFound(task_id)
+        set_task(task_id, subscription.snapshot.context_id)
         return subscription
 
     # --------------------------------------------------------------- accepting

@@ -1,6 +1,7 @@
 """Starts, continues and cancels turns: the life of a task."""
 
 import asyncio
+import logging
 from datetime import timedelta
 
 import pytest
@@ -20,6 +21,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import ModelMessage, ModelText, ToolResult
 from a2a_canvas.server.agent.turn.turn import INTERNAL_ERROR
+from a2a_canvas.server.log_output import LineFormatter, set_task
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
@@ -72,6 +74,21 @@ async def test_the_snapshot_comes_before_the_model_is_asked() -> None:
     assert following.snapshot.history == (said("m-Hi", "Hi"),)
     assert harness.llm.requests == []
     await rest(following)
+
+
+@pytest.mark.parametrize("read", ["get", "follow"])
+async def test_whoever_reads_a_task_writes_its_ids_to_the_log(read: str) -> None:
+    harness = RuntimeHarness(HELLO)
+    task_id = (await harness.settled("Hi")).task_id
+    line = logging.makeLogRecord({"msg": "Sent"})
+    set_task()
+
+    await getattr(harness.runtime, read)(task_id, "")
+    assert LineFormatter("text").format(line).endswith(f"Sent task={task_id} context=c")
+
+    with pytest.raises(TaskNotFound):
+        await getattr(harness.runtime, read)(task_id, "somebody else")
+    assert LineFormatter("text").format(line).endswith(f"Sent task={task_id}")
 
 
 async def test_a_task_without_a_context_gets_one_of_its_own() -> None:
