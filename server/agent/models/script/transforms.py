@@ -145,7 +145,7 @@ def _fits(text: str, language: str) -> bool:
 
 
 def _begin(passage: Passage) -> str | None:
-    """The first text of `with` that is not there yet, below the title; a title above everything, unless there is one."""
+    """The first text of `with` that is not there yet, below the title; a title above everything, if there is none."""
     new = next(passage.choices, None)
     title = re.match(HEADING, passage.text, re.MULTILINE)
     if new is None or not is_prose(passage.language) or (title and new.startswith("# ")):
