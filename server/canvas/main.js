@@ -1,0 +1,3 @@
+// @ts-check
+/** The entry of the page. */
+export {};
