@@ -30,6 +30,7 @@ from rich.table import Table
 from rich.text import Text
 
 from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.arguments import typed
 from a2a_canvas.server.client.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.client.exchange import converse, new_message
 from a2a_canvas.server.client.fold import SeenTask, fold
@@ -55,9 +56,21 @@ What to do next:
 def command_forms() -> dict[str, CommandForm]:
     """What the command takes."""
     speed = click.Option(
-        ["--speed"], type=click.FloatRange(0.1, 100), default=1.0, help="how many times faster (default: 1)"
+        ["--speed"],
+        type=typed(speed_of),
+        default=1.0,
+        metavar="N",
+        help="so many times faster, 0.1 to 100 (default: 1)",
     )
     return {"demo": CommandForm(run, (speed,), examples=("demo", "demo --speed 3"))}
+
+
+def speed_of(text: str) -> float:
+    """A speed as it is typed."""
+    with suppress(ValueError):
+        if 0.1 <= float(text) <= 100:
+            return float(text)
+    raise ValueError(f"must be a number from 0.1 to 100: {text!r}")
 
 
 def run(speed: float) -> int:

@@ -7,6 +7,7 @@ import click
 from a2a_canvas.server.client.arguments import (
     client_command,
     given,
+    limit,
     lines,
     option,
     typed,
@@ -21,7 +22,7 @@ _NUMBER = typed(version)
 _THINKING = option("--thinking", is_flag=True, help="on a terminal, show the model's thinking in the status line")
 _GO_ON = option("-c", "--continue", "go_on", is_flag=True, help="go on with the last conversation")
 _CONTEXT = option("--context", default="", metavar="ID", help="go on with this conversation")
-_LIMIT = option("--limit", type=click.IntRange(1, 1000), default=20, metavar="N", help="at most so many (default: 20)")
+_LIMIT = option("--limit", type=typed(limit), default=20, metavar="N", help="at most so many, up to 1000 (default: 20)")
 _ARTIFACT = click.Argument(["artifact"], type=typed(given))
 _LAST = option("--context", type=typed(given), metavar="ID", help="the conversation (default: the last one)")
 _STEP = option("--step", is_flag=True, help="by one version, not by all that one task made")

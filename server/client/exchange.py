@@ -78,6 +78,7 @@ class _Conversation:
         self._call = connection.call_context(card, extensions, invocation.headers)
         self._updates = 0
         self._stale = False
+        self._sent = False
 
     async def run(self, http: httpx.AsyncClient, request: pb.Message | str) -> SeenTask:
         try:
@@ -107,7 +108,7 @@ class _Conversation:
 
     async def _send(self, client: Client, message: pb.Message) -> None:
         # A stream that answers a question may begin with the task as it was: still asking.
-        self._stale = self._card.capabilities.streaming and bool(message.task_id)
+        self._sent, self._stale = True, self._card.capabilities.streaming and bool(message.task_id)
         try:
             await self._read(client.send_message(pb.SendMessageRequest(message=message), context=self._call))
         except (A2AClientError, InternalError) as error:
@@ -166,7 +167,7 @@ class _Conversation:
         before, self.seen = self.seen, fold(self.seen, response)
         self._updates += not response.HasField("task")
         self._stale = self._stale and response.task.status.state in PAUSED
-        if self.seen.context_id != before.context_id:
+        if self._sent and self.seen.context_id != before.context_id:
             remember(self._invocation.url, self.seen.context_id)
         if asked_again(before, self.seen, response):
             self._say(BROKE_OFF)

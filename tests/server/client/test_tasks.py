@@ -92,6 +92,15 @@ async def test_a_task_is_watched_to_its_end_by_its_id_or_its_context(served: Ser
     assert "# T\n" in got.out
 
 
+async def test_a_conversation_that_is_watched_is_not_the_last_one(served: Served) -> None:
+    await ask(served, "write", "old")
+    await at(served, "send", "hello", "--context", "new")
+    await at(served, "watch", "old")
+    await at(served, "send", "-c", "more")
+    told = json.loads((await at(served, "contexts", "--json")).out)
+    assert [(each["contextId"], len(each["tasks"])) for each in told["contexts"]] == [("new", 2), ("old", 1)]
+
+
 async def test_a_task_that_runs_is_followed_over_breaks_of_the_connection() -> None:
     task = {"id": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_WORKING"}}
     listed = {"result": {"tasks": [task], "totalSize": 1, "pageSize": 1}}
