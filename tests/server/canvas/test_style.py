@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-STYLE = Path(__file__).parents[2] / "server" / "canvas" / "style"
+STYLE = Path(__file__).parents[3] / "server" / "canvas" / "style"
 LIGHT, DARK = re.search(
     r":root \{(.*?)\n\}.*?@media \(prefers-color-scheme: dark\) \{\n  :root \{(.*?)\n  \}",
     (STYLE / "tokens.css").read_text(),
