@@ -86,7 +86,9 @@ def changed_selection(rule: ScriptRule, turn: ScriptTurn, edit: EditPrompt) -> s
     passage = Passage(text, edit.language, False, turn.groups or {}, rule.table, around)
     new = None if rule.change in STEPS else transformed(rule.change or "", passage)
     if new is None:
-        raise ModelError(f"That does not apply to this passage of “{edit.name}”. {UNCHANGED}", retryable=False)
+        raise ModelError(
+            f"That does not apply to this passage of “{edit.name}”, so nothing is changed.", retryable=False
+        )
     ends = edit.selected[len(text) :] if replaces else ""
     return new + ends if new else edit.deletion_mark
 
@@ -151,7 +153,7 @@ class _DocumentChange:
         if span is None or new is None:
             title = name_of(document)
             missing = f"“{title}” has no {name.name}" if name and span is None else f"That does not apply to “{title}”"
-            return say(f"{missing}. {UNCHANGED}")
+            return say(f"{missing}, so nothing is changed.")
         if name:
             old, edited = _quoted(text, span if new else without(text, span), new)
             return _call("artifact_edit", artifact_id=document["artifact_id"], old_text=old, new_text=edited)

@@ -54,7 +54,9 @@ def transformed(change: str, passage: Passage) -> str | None:
 
 def facts_of(text: str) -> dict[str, str]:
     """What can be said of a document: its `title`, its `first` sentence, its `sections` and how many `words`."""
-    headings = [hit[0].lstrip("# ").strip() for hit in outside_fences(text, HEADING)] or [text.strip()[:60]]
+    headings = [hit[0].lstrip("# ").strip() for hit in outside_fences(text, HEADING)] or [
+        text.strip().partition("\n")[0][:60].rstrip(" ,.;:?!")
+    ]
     prose = [block for block in _BLOCKS.split(text) if block.strip() and not _NO_PROSE.match(block)]
     sections = ", ".join(headings[1:]) or "all of the above"
     first = " ".join(_first_sentence(prose[0].strip()).split()) if prose else f"{headings[0]}."
@@ -63,8 +65,11 @@ def facts_of(text: str) -> dict[str, str]:
 
 _BLOCKS: Final = re.compile(r"(\n[ \t]*\n\s*)")
 _NO_PROSE: Final = re.compile(rf"\s*(?:#{{1,6}}[ \t]|[>|]|```|~~~|---|{ITEM.pattern.replace('(?P<number>', '(?:')})")
-_FIRST: Final = re.compile(r".{15,}?(?:[.!?…][\"”’')*]*(?=\s)|[。！？])", re.DOTALL)
-"""A sentence, or as many as make 16 characters."""
+_FIRST: Final = re.compile(
+    r"(?:[\[(][^\[\]()]*[\])]|[^\[(]|[\[(](?![^\[\]()]*[\])]))+?(?<=.{15})(?:[.!?…][\"”’')*]*(?=\s)|[。！？])",
+    re.DOTALL,
+)
+"""A sentence, or as many as make 16 characters; brackets are kept whole."""
 
 
 def _first_sentence(text: str) -> str:
@@ -139,6 +144,16 @@ def _fits(text: str, language: str) -> bool:
         return False
 
 
+def _begin(passage: Passage) -> str | None:
+    """The first text of `with` that is not there yet, below the title; a title above everything, if there is none."""
+    new = next(passage.choices, None)
+    title = re.match(HEADING, passage.text, re.MULTILINE)
+    if new is None or not is_prose(passage.language) or (title and new.startswith("# ")):
+        return None
+    blocks = (title[0], new, passage.text[title.end() :].lstrip("\n")) if title else (new, passage.text)
+    return "\n\n".join(blocks)
+
+
 def _items(passage: Passage) -> str | None:
     """As many lines of `with` as `count` says, in the form of the last list."""
     lines = passage.text.split("\n")
@@ -184,7 +199,8 @@ def _rewrite(passage: Passage) -> str | None:
     for pattern, new in passage.table.items():
 
         def put(found: re.Match[str], new: str = new) -> str:
-            return capital(found.expand(new)) if found[0][:1].isupper() else found.expand(new)
+            filled = fill(found.expand(new), {**passage.groups, **found.groupdict("")})
+            return capital(filled) if found[0][:1].isupper() else filled
 
         text = re.sub(pattern, put, text)
     return text
@@ -213,11 +229,12 @@ def _sort(passage: Passage) -> str | None:
 def _title(passage: Passage) -> str | None:
     if not is_prose(passage.language):
         return None
-    new = f"# {capital(passage.groups['new'])}"
+    new = capital(passage.groups["new"])
     first = next(outside_fences(passage.text, HEADING), None)
     if first is None:
-        return f"{new}\n\n{passage.text}"
-    return passage.text[: first.start()] + new + passage.text[first.end() :]
+        return f"# {new}\n\n{passage.text}"
+    level = "#" * (len(first[0]) - len(first[0].lstrip("#")))
+    return f"{passage.text[: first.start()]}{level} {new}{passage.text[first.end() :]}"
 
 
 def _numbered(passage: Passage) -> str | None:
@@ -237,9 +254,11 @@ TRANSFORMS: Final[Mapping[str, Callable[[Passage], str | None]]] = {
     "shorter": _shorter,
     "extend": _extend,
     "add": _add,
+    "begin": _begin,
     "items": _items,
     "replace": _replace,
-    "rewrite": _rewrite,
+    "rewrite": lambda passage: _rewrite(passage) if is_prose(passage.language) else None,
+    "code": lambda passage: None if is_prose(passage.language) else _rewrite(passage),
     "put": lambda passage: None if passage.whole else passage.groups["new"],
     "delete": lambda passage: None if passage.whole else "",
     "upper": _cased(str.upper),
@@ -249,7 +268,7 @@ TRANSFORMS: Final[Mapping[str, Callable[[Passage], str | None]]] = {
     "title": _title,
     "number": _numbered,
 }
-OF_PASSAGES: Final = TRANSFORMS.keys() - {"add", "items", "title", "number"}
+OF_PASSAGES: Final = TRANSFORMS.keys() - {"add", "begin", "items", "title", "number"}
 """Changes that a selection confines to itself."""
 STEPS: Final = ("undo", "redo", "restore", "compare")
 CHANGES: Final = (*TRANSFORMS, *STEPS)

@@ -151,7 +151,7 @@ def test_what_is_selected_is_changed_alone(talk) -> None:
     conversation = talk(tea=text)
     assert conversation.say(SELECTED, "make this shorter").startswith("The selected passage of “tea.md”")
     assert conversation.texts["tea"] == text.replace('It stops. "Enough," it says.', 'It stops. "Enough,"')
-    assert conversation.say(SELECTED, "make this shorter") == "“tea.md” has no selected passage. Nothing is changed."
+    assert conversation.say(SELECTED, "make this shorter") == "“tea.md” has no selected passage, so nothing is changed."
     conversation.say(SELECTED, "add a conclusion")
     assert conversation.texts["tea"].endswith("\n\nThe end.\n")
 
@@ -182,9 +182,9 @@ def test_it_says_what_the_newest_version_changed(talk) -> None:
     ("texts", "message", "told"),
     [
         ({}, "make it shorter", "There is no document yet"),
-        ({"tea": "Tea"}, "make it shorter", "That does not apply to “tea.md”. Nothing is changed."),
-        ({"tea": "Tea"}, "delete the last section", "“tea.md” has no last section. Nothing is changed."),
-        ({"tea": "Tea"}, "delete it", "That does not apply to “tea.md”. Nothing is changed."),
+        ({"tea": "Tea"}, "make it shorter", "That does not apply to “tea.md”, so nothing is changed."),
+        ({"tea": "Tea"}, "delete the last section", "“tea.md” has no last section, so nothing is changed."),
+        ({"tea": "Tea"}, "delete it", "That does not apply to “tea.md”, so nothing is changed."),
     ],
 )
 def test_what_cannot_be_done_is_said_and_changes_nothing(talk, texts, message, told) -> None:
