@@ -1,4 +1,4 @@
-"""The modules of the page that need no browser: their tests are `*.test.mjs` beside this file, for node's own runner."""
+"""The modules of the page that need no browser: their tests are `*.test.mjs` beside this file, run by node itself."""
 
 from __future__ import annotations
 
