@@ -3,7 +3,7 @@
 Rules:
 1. A page has done nothing wrong when its test ends: no error on its console, no exception, no violation of its policy,
    and no request to another host. A test names what it expects of these (`OpenPage.expects`).
-2. Where there is no Chromium a test is skipped, or fails if `TESTS_NEED_CHROMIUM` is set. `CHROMIUM` may name the program.
+2. Where there is no Chromium a test is skipped, or fails if `TESTS_NEED_CHROMIUM` is set. `CHROMIUM` may name it.
 3. Playwright waits for what a test expects (`expect`); nothing sleeps.
 """
 
