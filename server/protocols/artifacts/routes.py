@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.artifacts.contexts import context_query, contexts_json
+from a2a_canvas.server.protocols.artifacts.context_forms import context_query, contexts_json
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
 from a2a_canvas.server.protocols.artifacts.json_forms import (
