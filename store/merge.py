@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 
 from a2a_canvas.store.text.hunks import Hunk, applied, hunks
 from a2a_canvas.store.text.spans import Span
@@ -18,7 +17,7 @@ from a2a_canvas.store.text.spans import Span
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A place that both sides have changed: what each of the three texts says there; `start` is its offset in `base`."""
+    """A place that both sides have changed: its offset in the base, and what each of the three texts says there."""
 
     start: int
     base: str
@@ -42,8 +41,10 @@ class Conflicts:
 
 def merge(base: str, current: str, yours: str) -> Merged | Conflicts:
     """The changes that `current` and `yours` have each made of `base`, together."""
-    if yours == base or current == base or current == yours:
-        return Merged(current if yours == base else yours)
+    if yours == base:
+        return Merged(current)
+    if current in (base, yours):
+        return Merged(yours)
     merged, conflicts = [], []
     for place in _places(hunks(base, current), hunks(base, yours)):
         span = place.span

@@ -49,7 +49,8 @@ def hunks(old: str, new: str) -> tuple[Hunk, ...]:
 def applied(old: str, changes: Sequence[Hunk], within: Span | None = None) -> str:
     """The text that `changes` make of `old`, or of the range `within`, which contains them."""
     within = within or Span(0, len(old))
-    pieces, at = [], within.start
+    pieces: list[str] = []
+    at = within.start
     for hunk in changes:
         pieces += (old[at : hunk.span.start], hunk.text)
         at = hunk.span.end
@@ -202,7 +203,8 @@ def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         before.append(last[length - 1] if length else -1)
         lowest[length : length + 1] = [place]
         last[length : length + 1] = [number]
-    rising, number = [], last[-1]
+    rising: list[tuple[int, int]] = []
+    number = last[-1]
     while number >= 0:
         rising.append(pairs[number])
         number = before[number]
