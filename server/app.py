@@ -15,15 +15,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from a2a_canvas.server.agent.model import LLM, SCRIPT_PREFIX, close_llm
 from a2a_canvas.server.agent.models.claude_params import available, unused_keys
@@ -46,6 +49,7 @@ from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, no
 from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_options
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
+from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
@@ -98,7 +102,7 @@ def _no_provider(name: str, environ: Mapping[str, str]) -> str:
 
 
 def _rehearsal() -> LLM:
-    from a2a_canvas.server.agent.models.rehearsal import Rehearsal
+    from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 
     return Rehearsal()
 
@@ -166,6 +170,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             *artifact_routes(backend.store, runtime.journal),
             *agui_routes(_agui(settings, runtime, backend.store, clock)),
             rest_route(handler, REST_PREFIX),
+            *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
         ],
         middleware=[
             *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
@@ -182,6 +187,12 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     return app
 
 
+def _about(settings: Settings, card: pb.AgentCard) -> dict[str, Any]:
+    """What `GET /` says of a server to programs."""
+    about = {"name": card.name, "version": card.version, "agentCard": settings.url + AGENT_CARD_WELL_KNOWN_PATH}
+    return about | ({"page": f"{settings.url}/", "servers": settings.page_origins} if settings.page else {})
+
+
 BINDINGS = {"/": " (JSON-RPC)", f"{REST_PREFIX}/…": " (HTTP+JSON)", "/canvas/stream": " (AG-UI)"}
 """What a message says of a path."""
 
@@ -189,14 +200,22 @@ BINDINGS = {"/": " (JSON-RPC)", f"{REST_PREFIX}/…": " (HTTP+JSON)", "/canvas/s
 async def _router_error(request: Request, error: Exception) -> Response:
     """What the router refuses, in REST's form, with what there is; the guard knows JSON-RPC's."""
     assert isinstance(error, HTTPException)
-    path, allow = request.url.path, Headers(error.headers).get("allow")
-    if allow:
-        if path == "/" and request.method not in ("GET", "HEAD"):
-            return Response(status_code=405, headers=error.headers)
-        return rest_response(method_not_allowed(request.method, path, sorted(allow.split(", "))), error.headers)
+    path = request.url.path
+    if error.status_code == 405:
+        allowed = _allowed(request)
+        headers = {"Allow": ", ".join(allowed)}
+        if path == "/":
+            return Response(status_code=405, headers=headers)
+        return rest_response(method_not_allowed(request.method, path, allowed), headers)
     known = [re.sub("{.*}", "…", route.path) for route in request.app.routes]
     paths = {each: BINDINGS.get(each, "") for each in known if f"{each}/…" not in known}
     return rest_response(no_such_path(path, paths, more=[f"{REST_PREFIX}/{below}" for below in REST_PATHS]))
+
+
+def _allowed(request: Request) -> list[str]:
+    """The methods of all routes of a path: the router names those of the first one."""
+    routes = [route for route in request.app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
+    return sorted({method for route in routes for method in route.methods})
 
 
 def hosts_of(settings: Settings) -> Hosts:

@@ -61,7 +61,9 @@ def banner(settings: Settings, model: str, count: DataCount | None, program: str
         yield NOTICE
     yield from _reachable(settings)
     yield f"Tasks and artifacts are stored {_place(settings.database, count)}."
-    yield f'Next, in a second terminal:\n{program} send "write an outline about tide pools"{_url_option(settings)}'
+    browser = f"open {_page_url(settings)} in a browser, or " if settings.page else ""
+    command = f'{program} send "write an outline about tide pools"{_url_option(settings)}'
+    yield f"Next, {browser}in a second terminal:\n{command}"
 
 
 def folded(text: str, columns: int) -> str:
@@ -98,12 +100,20 @@ def _place(database: str, count: DataCount | None) -> str:
     return f"in {where}" + (f" ({count})" if count else "")
 
 
+def _page_url(settings: Settings) -> str:
+    return f"{settings.public_url or _local_url(settings)}/"
+
+
+def _local_url(settings: Settings) -> str:
+    local = "localhost" if settings.host in ALL_ADDRESSES else settings.host
+    return f"http://{authority(local, settings.port)}"
+
+
 def _url_option(settings: Settings) -> str:
     """` --url …`, unless the client finds the server without it."""
-    local = "localhost" if settings.host in ALL_ADDRESSES else settings.host
-    if settings.port == DEFAULT_PORT and local in ("localhost", "127.0.0.1"):
-        return ""
-    return f" --url http://{authority(local, settings.port)}"
+    url = _local_url(settings)
+    defaults = [f"http://{host}:{DEFAULT_PORT}" for host in ("localhost", "127.0.0.1")]
+    return "" if url in defaults else f" --url {url}"
 
 
 # ------------------------------------------------------------------------------ hints

@@ -107,6 +107,12 @@ class Settings(BaseSettings):
         description="an origin such as 'https://app.example.com' whose pages may use the server from a browser (CORS); "
         "repeatable, or several separated by commas; none unless given",
     )
+    page: bool = Field(True, description="serve the page for people at '/'")
+    page_servers: str | None = Field(
+        None,
+        description="origins of other A2A servers that the page may talk to, such as 'https://agent.example.com', "
+        "separated by commas; each of them must allow this server's origin",
+    )
     frame_ms: float = Field(
         25, ge=0, le=1000, description="milliseconds in which pieces of text are joined into one event; 0: none"
     )
@@ -189,6 +195,16 @@ class Settings(BaseSettings):
             raise ValueError("must be origins such as https://app.example.com, without a path, separated by commas")
         return value
 
+    @field_validator("page_servers")
+    @classmethod
+    def _http_origins(cls, value: str | None) -> str | None:
+        # They become part of a header: no character may end the directive that they stand in.
+        if value and not all(
+            re.fullmatch(r"https?://(\[[0-9A-Fa-f:]+\]|[\w.-]+)(:\d+)?", name) for name in _split_names(value)
+        ):
+            raise ValueError("must be origins such as https://agent.example.com, without a path, separated by commas")
+        return value
+
     @model_validator(mode="after")
     def _ports_differ(self) -> Self:
         if self.grpc_port == self.port:
@@ -204,6 +220,11 @@ class Settings(BaseSettings):
     def cors_origins(self) -> tuple[str, ...]:
         """The origins in `cors_origin`, in lower case as browsers send them."""
         return _split_names((self.cors_origin or "").lower())
+
+    @property
+    def page_origins(self) -> tuple[str, ...]:
+        """The origins in `page_servers`."""
+        return _split_names((self.page_servers or "").lower())
 
     @property
     def url(self) -> str:
@@ -300,6 +321,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Data": ("database", "keep_journals", "keep_versions", "keep_contexts"),
     "Agent card": ("agent_card", "advertise_0_3", "advertise_grpc"),
+    "Page": ("page", "page_servers"),
     "Streams": ("frame_ms", "on_disconnect", "shutdown_grace"),
     "Limits": (
         *("max_turns", "max_queued", "max_artifact_bytes", "max_parts", "max_body_bytes", "max_bodies_bytes"),

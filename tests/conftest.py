@@ -9,6 +9,7 @@ Rule 3: a test that is not marked `postgres` cannot start PostgreSQL: a quick ru
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="a2a-canvas-state-")
+    state = tempfile.mkdtemp(prefix="a2a-canvas-state-")
+    os.environ["XDG_STATE_HOME"] = state
+    config.add_cleanup(lambda: shutil.rmtree(state, ignore_errors=True))
     property_examples.quick = config.getoption("--quick")
     # On a busy machine an example may take any time.
     settings.register_profile(

@@ -95,6 +95,13 @@ def version_or_nothing(text: str) -> int:
     return int(text)
 
 
+def limit(text: str) -> int:
+    """How many things are listed at most."""
+    if not re.fullmatch("[0-9]{1,4}", text, re.ASCII) or not 1 <= int(text) <= 1000:
+        raise ValueError(f"must be a whole number from 1 to 1000: {text!r}")
+    return int(text)
+
+
 _SERVER, _OUTPUT = partial(option, group="Server"), partial(option, group="Output")
 _URL = f"the server's address, or that of its agent card (default: ${URL_VARIABLE}, else {DEFAULT_URL})"
 _TOKEN = f"send 'Authorization: Bearer TOKEN'; ${TOKEN_VARIABLE} does so, too, and is not seen in the list of processes"

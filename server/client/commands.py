@@ -7,6 +7,7 @@ import click
 from a2a_canvas.server.client.arguments import (
     client_command,
     given,
+    limit,
     lines,
     option,
     typed,
@@ -21,12 +22,15 @@ _NUMBER = typed(version)
 _THINKING = option("--thinking", is_flag=True, help="on a terminal, show the model's thinking in the status line")
 _GO_ON = option("-c", "--continue", "go_on", is_flag=True, help="go on with the last conversation")
 _CONTEXT = option("--context", default="", metavar="ID", help="go on with this conversation")
-_LIMIT = option("--limit", type=click.IntRange(1, 1000), default=20, metavar="N", help="at most so many (default: 20)")
+_LIMIT = option("--limit", type=typed(limit), default=20, metavar="N", help="at most so many, up to 1000 (default: 20)")
 _ARTIFACT = click.Argument(["artifact"], type=typed(given))
+_ONLY = click.Argument(["artifact"], type=typed(given), required=False)
 _LAST = option("--context", type=typed(given), metavar="ID", help="the conversation (default: the last one)")
 _STEP = option("--step", is_flag=True, help="by one version, not by all that one task made")
 _ID = "The beginning of an id is enough."
 _NAME = "ARTIFACT is an id, a name, or the beginning of one; so is the ID of the conversation."
+
+_LEFT_OUT = "It may be left out if the conversation has only one."
 
 
 def command_forms() -> dict[str, CommandForm]:
@@ -93,18 +97,21 @@ def command_forms() -> dict[str, CommandForm]:
         "artifacts": client_command("artifacts:artifacts", _LAST, examples=("artifacts", "artifacts --context ID")),
         "show": _form(
             "artifacts:show",
+            _ONLY,
             option("--version", type=_NUMBER, metavar="N", help="this version of it, not the current one"),
             examples=("show report", "show report --version 2 > old.md"),
         ),
-        "versions": _form("artifacts:versions", examples=("versions report",)),
+        "versions": _form("artifacts:versions", _ONLY, examples=("versions report",)),
         "diff": _form(
             "artifacts:diff",
+            _ONLY,
             click.Argument(["numbers"], nargs=-1, type=typed(version_or_nothing), metavar="[[OLD] NEW]"),
             more="Without versions, what the current one changed; with one, what that changed; 0 is the empty text.",
             examples=("diff report", "diff report 3", "diff report 1 4"),
         ),
         "edit": _form(
             "edit:edit",
+            _ARTIFACT,
             click.Argument(["words"], nargs=-1, required=True, metavar="INSTRUCTION"),
             option("--lines", type=typed(lines), metavar="N[-M]", help="the passage: these lines"),
             option("--match", type=typed(given), metavar="TEXT", help="the passage: this text, which occurs once"),
@@ -117,7 +124,7 @@ def command_forms() -> dict[str, CommandForm]:
             examples=("edit report make it shorter --lines 3-5", 'edit report "add a date" --match "# Report"'),
         ),
         "open": _form(
-            "files:open_artifact", more="The editor is that of $VISUAL or $EDITOR.", examples=("open report",)
+            "files:open_artifact", _ONLY, more="The editor is that of $VISUAL or $EDITOR.", examples=("open report",)
         ),
         "put": client_command(
             "files:put",
@@ -132,6 +139,7 @@ def command_forms() -> dict[str, CommandForm]:
         ),
         "pull": _form(
             "files:pull",
+            _ARTIFACT,
             click.Argument(["file"], required=False),
             option("--version", type=_NUMBER, metavar="N", help="this version, not the current one"),
             option("--follow", is_flag=True, help="write FILE again at every new version, until Ctrl+C"),
@@ -139,12 +147,17 @@ def command_forms() -> dict[str, CommandForm]:
             more="FILE is the artifact's name if it is left out.",
             examples=("pull report", "pull report draft.md --follow"),
         ),
-        "undo": _form("edit:undo", _STEP, examples=("undo report", "undo report --step")),
-        "redo": _form("edit:redo", _STEP, examples=("redo report",)),
-        "restore": _form("edit:restore", click.Argument(["version"], type=_NUMBER), examples=("restore report 2",)),
+        "undo": _form("edit:undo", _ONLY, _STEP, examples=("undo report", "undo report --step")),
+        "redo": _form("edit:redo", _ONLY, _STEP, examples=("redo report",)),
+        "restore": _form(
+            "edit:restore", _ARTIFACT, click.Argument(["version"], type=_NUMBER), examples=("restore report 2",)
+        ),
     }
 
 
-def _form(place: str, *params: click.Parameter, more: str = "", examples: tuple[str, ...]) -> CommandForm:
+def _form(
+    place: str, artifact: click.Argument, *params: click.Parameter, more: str = "", examples: tuple[str, ...]
+) -> CommandForm:
     """A command for one artifact."""
-    return client_command(place, _ARTIFACT, *params, _LAST, more=f"{more} {_NAME}".strip(), examples=examples)
+    said = [more, _NAME, "" if artifact.required else _LEFT_OUT]
+    return client_command(place, artifact, *params, _LAST, more=" ".join(filter(None, said)), examples=examples)

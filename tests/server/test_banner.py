@@ -20,7 +20,7 @@ from tests.free_port import free_port
 
 VERSION = f"a2a-canvas {version('a2a-canvas')}"
 OPEN = "There is no authentication: anyone who reaches it can use it."
-SEND = 'Next, in a second terminal:\ncanvas send "write an outline about tide pools"'
+SEND = 'in a second terminal:\ncanvas send "write an outline about tide pools"'
 
 
 def lines(model: str = "script:app.yaml", count: DataCount | None = None, **settings: Any) -> list[str]:
@@ -70,21 +70,26 @@ def test_it_says_where_its_data_is_how_much_and_no_password(database: str, count
 
 
 @pytest.mark.parametrize(
-    ("settings", "option"),
+    ("settings", "page", "option"),
     [
-        ({}, ""),
-        ({"host": "localhost"}, ""),
-        ({"host": "0.0.0.0"}, ""),
-        ({"port": 9000}, " --url http://127.0.0.1:9000"),
-        ({"host": "0.0.0.0", "port": 9000}, " --url http://localhost:9000"),
-        ({"host": "::1"}, " --url http://[::1]:8000"),
-        ({"host": "192.0.2.1"}, " --url http://192.0.2.1:8000"),
+        ({}, "http://127.0.0.1:8000/", ""),
+        ({"host": "localhost"}, "http://localhost:8000/", ""),
+        ({"host": "0.0.0.0"}, "http://localhost:8000/", ""),
+        ({"port": 9000}, "http://127.0.0.1:9000/", " --url http://127.0.0.1:9000"),
+        ({"host": "0.0.0.0", "port": 9000}, "http://localhost:9000/", " --url http://localhost:9000"),
+        ({"host": "::1"}, "http://[::1]:8000/", " --url http://[::1]:8000"),
+        ({"host": "192.0.2.1"}, "http://192.0.2.1:8000/", " --url http://192.0.2.1:8000"),
+        ({"public_url": "https://a.example.com/canvas"}, "https://a.example.com/canvas/", ""),
     ],
 )
 def test_it_says_what_to_do_next_with_its_address_unless_that_is_the_clients_own(
-    settings: dict[str, Any], option: str
+    settings: dict[str, Any], page: str, option: str
 ) -> None:
-    assert lines(**settings)[-1] == SEND + option
+    assert lines(**settings)[-1] == f"Next, open {page} in a browser, or {SEND}{option}"
+
+
+def test_without_a_page_the_terminal_is_what_to_do_next() -> None:
+    assert lines(page=False)[-1] == f"Next, {SEND}"
 
 
 def test_the_rehearsal_says_that_it_is_one() -> None:
@@ -99,7 +104,7 @@ def test_a_terminal_breaks_lines_between_words_and_no_command() -> None:
     assert " ".join(said[1].split("\n")) == NOTICE
     folds = [line for text in said[:-1] for line in text.split("\n")]
     assert [line for line in folds if len(line) > 80] == [f"/{'data/' * 30}my.db"]
-    assert said[-1] == SEND
+    assert said[-1].endswith(SEND)
     assert folded(f"To use it:\n{'word ' * 20}", 80) == f"To use it:\n{'word ' * 20}"
 
 

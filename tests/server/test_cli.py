@@ -60,6 +60,11 @@ def taken() -> Iterator[int]:
     [
         (["sevre"], "a2a-canvas: No such command 'sevre'. Did you mean 'serve'? See a2a-canvas --help."),
         (["serve", "--prot", "9"], "a2a-canvas: No such option '--prot'. (Did you mean one of: '--host', '--port'?)"),
+        (
+            ["tasks", "--limit", "0"],
+            "a2a-canvas: Invalid value for '--limit': must be a whole number from 1 to 1000: '0'.",
+        ),
+        (["demo", "--speed", "x"], "a2a-canvas: Invalid value for '--speed': must be a number from 0.1 to 100: 'x'."),
         (["serve", "--port", "x"], "a2a-canvas: --port=x: must be a whole number"),
         (["serve", "--grpc-port", "8000"], "a2a-canvas: port and grpc_port are both 8000"),
         (["serve", "--model", "claude-x"], "a2a-canvas: The model claude-x has no provider. "),
@@ -185,6 +190,7 @@ def test_the_help_of_every_command_has_an_example_that_can_be_typed(
     assert main([*name.split(), "--help"]) == 0
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 80
+    assert not re.search("x[<>]|[<>]=?x", said)
     examples = said.partition("Examples:\n")[2].splitlines()
     assert examples
     for example in examples:

@@ -5,6 +5,7 @@ Beside each request stands the check that decides whether it got what it asks fo
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sqlite3
@@ -19,7 +20,8 @@ from xml.etree import ElementTree
 import pytest
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
+from a2a_canvas.server.agent.models.rehearsal import NOTICE
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from tests.server.app_server import Served, asking, said
 from tests.server.canvas_client import Doc
 
@@ -267,3 +269,169 @@ async def test_forty_first_requests_get_what_they_ask_for(
     record_property("summary", f"First requests: {score} of {len(FIRST_REQUESTS)} get what they ask for.")
     assert len(FIRST_REQUESTS) == 40
     assert failed == []
+
+
+# ----------------------------------------------------------------- what is asked next
+
+PYTHON = "write a python function that reverses a string"
+BEES = "write an article about bees"
+MAIL = "write an email to my boss asking for a raise"
+
+
+def bash_accepts(got: Outcome) -> bool:
+    checked = subprocess.run(["bash", "-n"], input=got.new.encode(), capture_output=True)
+    return got.written[0].endswith(".sh") and got.new.startswith("#!") and checked.returncode == 0
+
+
+def planets(got: Outcome) -> bool:
+    head, *rows = csv.DictReader(got.texts["planets.csv"].splitlines())
+    return got.written == ["planets.csv"] and head["planet"] == "Mercury" and len(rows) == 7
+
+
+def without(*patterns: str) -> Check:
+    """One document was changed, and none of these occurs in it."""
+    return lambda got: got.old != got.new and not any(re.search(pattern, got.new) for pattern in patterns)
+
+
+def grown(pattern: str) -> Check:
+    """A document says what it did and, once more than before, this."""
+    return lambda got: len(re.findall(pattern, got.new)) == len(re.findall(pattern, got.old)) + 1
+
+
+NEXT_REQUESTS: list[tuple[str, Check] | tuple[str, Check, list[str]]] = [
+    ("summarize it", lambda got: got.new.count("[") == got.new.count("]") and words(got.new) < words(got.old), [MAIL]),
+    ("write a bash script that renames files", bash_accepts),
+    ("write a bash script to back up a folder", bash_accepts),
+    ("write a bash script that waters the plants", bash_accepts),
+    ("a csv of the planets", planets),
+    ("add an introduction", has(r"\A# [^\n]+\n\nIn this order: There is no server, "), [BLOG]),
+    ("add an introduction", has(r"\A# Rain\n\n\[.+\]\n\nThe gutter"), [HAIKU]),
+    ("add a title", has(r"\A# Subject: Can we talk about my salary\n\nSubject: "), [MAIL]),
+    ("add a title", one_sentence("rain.md"), [HAIKU]),
+    ("add the title “Wet Shoes”", has(r"\A# Wet Shoes\n\nThe gutter"), [HAIKU]),
+    ("add a conclusion", has(r"\n## Conclusion\n\n.{60}"), [BEES]),
+    ("add milk", grown(r"\n- \[ \] Milk\n"), ["write a checklist"]),
+    ("add honey to the list", grown(r"\n- \[ \] Honey\n"), [LIST]),
+    ("add an item: maple syrup", grown(r"\n- \[ \] Maple syrup\n"), [LIST]),
+    ("add an item", grown(r"\n- \[ \] "), [LIST]),
+    ("delete the last paragraph", without("For everything else"), [BLOG]),
+    ("please remove the last paragraph", without("The first pancake"), [LIST]),
+    ("make the second heading Why bother", grown("\n## Why bother\n"), [BLOG]),
+    ("change the first heading to Hello", grown("^# Hello\n"), [BLOG]),
+    # Invented later, from here on.
+    ("make the title shorter", one_sentence("rename the title to"), [BLOG]),
+    ("make it simpler", without("quite possibly", "; "), [BLOG]),
+    ("make it more friendly", has(r"\AHi "), ["write a thank you letter"]),
+    ("fix the grammar", one_sentence("sqlite.md"), [BLOG]),
+    ("fix the typos", without("and and", "  "), [MAIL, "replace corridor by hall and and  floor"]),
+    ("check off the first item", grown(r"- \[x\] 250 g flour"), [LIST]),
+    ("make it a numbered list", has(r"\n1\. 250 g flour\n1\. 500 ml"), [LIST]),
+    ("turn it into bullet points", has(r"\n- Whisk the eggs"), ["write a recipe"]),
+    ("remove all exclamation marks", without("!"), ["write a thank you letter", "replace letter by hug! letter"]),
+    ("make the headings bold", has(r"\n## \*\*There is no server\*\*\n"), [BLOG]),
+    ("sign it as Anna", has(r"\nAnna\n"), [MAIL]),
+    ("add a table of contents", has(r"\A# [^\n]+\n\n\*\*Contents:\*\* There is no server, "), [BLOG]),
+    ("add a P.S.", grown(r"\nP\.S\. "), [MAIL]),
+    ("continue", keeps, [BLOG]),
+    ("revert", lambda got: "Rain\n" in got.new, [HAIKU, "upper case"]),
+    ("write another haiku", lambda got: got.written != ["rain.md"] and len(lines(got.new)) == 3, [HAIKU]),
+    ("write another one", one_sentence("write a haiku about snow"), [HAIKU]),
+    ("make a copy of it", one_sentence(), [HAIKU]),
+    ("swap the first two paragraphs", one_sentence(), [BLOG]),
+    ("mark eggs as done", one_sentence("no rule"), [LIST]),
+    ("stop", one_sentence(), [HAIKU]),
+    ("add docstrings", grown('"""\\[What'), [PYTHON]),
+    ("write a javascript function that sorts an array", one_sentence("Python")),
+    ("write a dockerfile for a python app", has("^FROM python", "\nCOPY ", "\nCMD ")),
+    ("write a gitignore for python", has("__pycache__", r"\.venv")),
+    ("write a regex for email addresses", lambda got: re.fullmatch(got.new.split("\n")[-2], "ann@example.com")),
+    ("write a resignation letter", has("resignation", r"\[")),
+    ("write a birthday card for my mum", has("birthday", r"\[")),
+    ("write a recipe for banana bread", has("banana bread", r"\n1\. \[")),
+    ("pros and cons of remote work", has("remote work", r"\| *for *\|")),
+    ("compare cats and dogs", has(r"\| cats \| dogs \|")),
+    ("5 ideas for a birthday party", has("birthday party", r"\n5\. ")),
+    ("draw a mermaid diagram of a login flow", has("```mermaid\n", "-->")),
+    ("a list of countries in Europe", has("countries in Europe", r"\n- \[")),
+]
+
+
+@pytest.mark.parametrize(
+    ("request_", "check", "earlier"),
+    [(each[0], each[1], each[2] if len(each) == 3 else []) for each in NEXT_REQUESTS],
+    ids=[f"{each[0]} ({number})" for number, each in enumerate(NEXT_REQUESTS)],
+)
+async def test_a_request_gets_a_result_or_a_template_or_one_sentence(
+    served: Served, request_: str, check: Check, earlier: list[str]
+) -> None:
+    assert await why_not(served, request_, check, earlier) == ""
+
+
+# ----------------------------------------------------- quick actions on a selection
+
+TEA = "Tea is  hot and and good. it has been so for ages, and we utilize it in order to wake up. It isn't new , though."
+AREA = """\
+def area(radius, unit="m"):
+    result = math.pi * radius ** 2
+    if unit == "cm":
+        return result * 10000
+    return result
+"""
+QUICK_ACTIONS = [
+    (TEA, "make this passage shorter", "Tea is  hot and and good."),
+    (TEA, "make this passage longer", f"{TEA} An example helps here: one place, one day, one person."),
+    (TEA, "make this passage simpler", TEA.replace("ages, and we utilize it in order", "ages. And we use it")),
+    (TEA, "make this passage more formal", TEA.replace("isn't", "is not")),
+    (TEA, "make it friendlier", TEA.replace("it has", "it's")),
+    (
+        TEA,
+        "fix the grammar",
+        "Tea is hot and good. It has been so for ages, and we utilize it in order to wake up. It isn't new, though.",
+    ),
+    (TEA, "turn this into a list", "- " + TEA.replace(". ", ".\n- ")),
+    (TEA, "translate to German", None),
+    (TEA, "explain it", None),
+    (TEA, "rewrite this", None),
+    (TEA, "improve this", None),
+    (TEA, "add comments", None),
+    (
+        AREA,
+        "add comments",
+        """\
+# `area`: [what it is for].
+def area(radius, unit="m"):
+    result = math.pi * radius ** 2
+    # Only if `unit == "cm"`.
+    if unit == "cm":
+        return result * 10000
+    return result
+""",
+    ),
+    (AREA, "make it async", f"async {AREA}"),
+    (AREA, "add a docstring", AREA.replace(":\n", ':\n    """[What `area` is for.]"""\n', 1)),
+    (AREA, "add types", None),
+    (AREA, "explain it", None),
+    (AREA, "fix the grammar", None),
+    (AREA, "make this passage simpler", None),
+    (AREA, "make this passage more formal", None),
+    (AREA, "fix the bug", None),
+    (AREA, "add error handling", None),
+    (AREA, "write a test", None),
+]
+
+
+@pytest.mark.parametrize(("passage", "instruction", "expected"), QUICK_ACTIONS)
+async def test_a_quick_action_edits_the_selection_or_fails_in_one_sentence(
+    served: Served, passage: str, instruction: str, expected: str | None
+) -> None:
+    name = "area.py" if passage is AREA else "tea.md"
+    text = f"import math\n\n\n{passage}\n\nprint(area(2))\n" if passage is AREA else f"# Tea\n\n{passage}\n\nMore.\n"
+    doc = Doc(served, str(uuid4()), text)
+    await doc.run(doc.operation("put", text=text, name=name))
+    task = await doc.run(doc.edit(instruction, passage))
+    if expected is not None:
+        assert (await doc.read())[1] == text.replace(passage, expected)
+    else:
+        assert task.status.state == pb.TASK_STATE_FAILED
+        assert await doc.read() == (1, text)
+        assert len(re.findall(r"\.(?:\s|$)", said(task.status))) == 1, said(task.status)

@@ -100,7 +100,8 @@ async def test_each_line_is_said_once_and_counts_what_is_there(tmp_path: Path) -
         assert (await first.ended())[:2] == (
             0,
             f"Tasks and artifacts are stored in {tmp_path}/my.db (no tasks yet).\n"
-            "Next, in a second terminal:\npython -m a2a_canvas send "
+            f"Next, open http://127.0.0.1:{first.port}/ in a browser, or in a second terminal:\n"
+            "python -m a2a_canvas send "
             f'"write an outline about tide pools" --url http://127.0.0.1:{first.port}\n',
         )
     async with serving("--database", "./my.db", "--grpc-port", str(free_port()), cwd=tmp_path) as second:

@@ -34,6 +34,8 @@ VALUES: dict[str, tuple[str, Any]] = {
     "advertise_0_3": ("false", False),
     "advertise_grpc": ("false", False),
     "cors_origin": ("https://a.example.com,http://localhost:3000", "https://a.example.com,http://localhost:3000"),
+    "page": ("false", False),
+    "page_servers": ("https://a.example.com, http://[::1]:9000", "https://a.example.com, http://[::1]:9000"),
     "frame_ms": ("12.5", 12.5),
     "max_turns": ("2", 2),
     "max_queued": ("0", 0),
@@ -61,6 +63,7 @@ SWITCHES = {
     "advertise_0_3": "--no-advertise-0.3",
     "advertise_grpc": "--no-advertise-grpc",
     "expose_thinking": "--no-expose-thinking",
+    "page": "--no-page",
 }
 """The options that take no value, as they must be given for what `VALUES` expects."""
 
@@ -104,6 +107,14 @@ def test_origins_are_given_one_by_one_or_in_a_list() -> None:
     )
     assert settings.cors_origins == ("https://a.example.com", "http://localhost:3000", "tauri://localhost")
     assert loaded().cors_origins == ()
+
+
+def test_the_servers_of_the_page_are_origins_in_lower_case() -> None:
+    assert loaded("--page-servers", "https://A.example.com, http://[::1]:9000").page_origins == (
+        "https://a.example.com",
+        "http://[::1]:9000",
+    )
+    assert loaded().page_origins == ()
 
 
 def test_the_command_line_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +207,9 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--database", "postgresql+psycopg://db/x"], f"must be memory, {FILE} or postgresql://"),
         (["--database", "postgresql://db/x?a=b"], "?a= is unknown; there are ?sslmode= and ?host="),
         (["--database", "postgresql://db/x?sslmode=on"], "sslmode must be one of disable, allow, prefer"),
+        (["--page-servers", "https://a.example.com/a2a"], "--page-servers=https://a.example.com/a2a: must be origins"),
+        (["--page-servers", "https://a.example.com; script-src *"], "must be origins such as"),
+        (["--page-servers", "tauri://localhost"], "must be origins such as"),
         (["--cors-origin", "*"], "--cors-origin=*: must be origins such as https://app.example.com, without a path"),
         (["--cors-origin", "https://a.example.com/"], "must be origins such as"),
         (["--cors-origin", "a.example.com"], "must be origins such as"),

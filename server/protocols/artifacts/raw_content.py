@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_of
@@ -25,7 +24,6 @@ SANDBOXED = {**NO_SNIFF, "Content-Security-Policy": "sandbox; default-src 'none'
 _TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,127}"
 _TYPE = re.compile(f"{_TOKEN}/{_TOKEN}")
 _FULL = re.compile(rf'{_TYPE.pattern}(?: ?; ?{_TOKEN}=(?:{_TOKEN}|"[ !#-\[\]-~]*"))*')
-_QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +64,3 @@ def raw_content(content: Content) -> tuple[RawContent, ...] | NoRawContent:
 
 def _well_formed(media_type: str, otherwise: str) -> str:
     return media_type if _FULL.fullmatch(media_type) else otherwise
-
-
-def negotiate(accept: str, offers: Sequence[str]) -> str | None:
-    """The one of `offers`, in the server's order of preference, that an Accept header prefers; None for none."""
-    best = max(offers, key=lambda offer: _quality(accept, offer))
-    return best if _quality(accept, best) > 0 else None
-
-
-def _quality(accept: str, offer: str) -> float:
-    """The quality of the most specific range that includes `offer`; an empty header accepts everything."""
-    if not accept.strip():
-        return 1.0
-    wanted = offer.partition(";")[0].strip().lower()
-    ranges = (wanted, wanted.partition("/")[0] + "/*", "*/*")
-    found: dict[str, float] = {}
-    for entry in accept.split(","):
-        name, *parameters = entry.split(";")
-        qualities = [float(match[1]) for each in parameters if (match := _QUALITY.fullmatch(each))]
-        found[name.strip().lower()] = qualities[0] if qualities else 1.0
-    return next((found[name] for name in ranges if name in found), 0.0)

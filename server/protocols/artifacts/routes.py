@@ -57,11 +57,10 @@ from a2a_canvas.server.protocols.artifacts.raw_content import (
     SANDBOXED,
     NoRawContent,
     RawContent,
-    negotiate,
     raw_content,
 )
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
-from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, conditional_response, owner_of
+from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, conditional_response, negotiate, owner_of
 from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response

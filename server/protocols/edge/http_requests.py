@@ -8,7 +8,8 @@ Rules:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
@@ -18,6 +19,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
+_QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
 _CONTEXTS = DefaultServerCallContextBuilder()
 
 
@@ -54,6 +56,26 @@ def conditional_response(request: Request, body: bytes, media_type: str, headers
     if is_not_modified(request, tagged["ETag"]):
         return Response(status_code=304, headers=tagged)
     return Response(body, headers={**tagged, "Content-Type": media_type})
+
+
+def negotiate(accept: str, offers: Sequence[str]) -> str | None:
+    """The one of `offers`, in the server's order of preference, that an Accept header prefers; None for none."""
+    best = max(offers, key=lambda offer: _quality(accept, offer))
+    return best if _quality(accept, best) > 0 else None
+
+
+def _quality(accept: str, offer: str) -> float:
+    """The quality of the most specific range that includes `offer`; an empty header accepts everything."""
+    if not accept.strip():
+        return 1.0
+    wanted = offer.partition(";")[0].strip().lower()
+    ranges = (wanted, wanted.partition("/")[0] + "/*", "*/*")
+    found: dict[str, float] = {}
+    for entry in accept.split(","):
+        name, *parameters = entry.split(";")
+        qualities = [float(match[1]) for each in parameters if (match := _QUALITY.fullmatch(each))]
+        found[name.strip().lower()] = qualities[0] if qualities else 1.0
+    return next((found[name] for name in ranges if name in found), 0.0)
 
 
 ANYTHING = "anything"

@@ -31,7 +31,7 @@ from a2a_canvas.server.agent.models.script.scripted_model import ScriptedModel
 from a2a_canvas.server.agent.models.script.values import fill
 
 SCRIPT = Path(__file__).with_name("rehearsal.yaml")
-UNKNOWN_EDIT = "I know no rule for that. Nothing is changed."
+UNKNOWN_EDIT = "I know no rule for that, so nothing is changed."
 MAX_READ_CHARACTERS = 2_000
 """The rest of a message is not searched."""
 

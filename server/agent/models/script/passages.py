@@ -25,8 +25,8 @@ _WHICH: Final = {
     for word in words.split()
 } | {"last": -1}
 _NAMED: Final = re.compile(
-    rf"\b(?P<which>{'|'.join(_WHICH)})\s+(?P<unit>paragraph|line|sentence|section|item)\b"
-    r"|\b(?P<unit_2>paragraph|line|section|item)\s+(?P<number>\d{1,6})\b",
+    rf"\b(?P<which>{'|'.join(_WHICH)})\s+(?P<unit>paragraph|line|sentence|section|heading|item)\b"
+    r"|\b(?P<unit_2>paragraph|line|section|heading|item)\s+(?P<number>\d{1,6})\b",
     re.IGNORECASE,
 )
 _NO_PARAGRAPH: Final = r"(?!\s*$|#{1,6}\s|[>|]|```|[ \t]*(?:[-*+]|\d+[.)])[ \t])"
@@ -34,6 +34,7 @@ _UNITS: Final = {
     "paragraph": re.compile(rf"(?:^{_NO_PARAGRAPH}.+\n?)+", re.MULTILINE),
     "line": re.compile(r"[^\n]*\n|[^\n]+"),
     "sentence": re.compile(r"[^\s.!?#](?:[^.!?\n]|\n(?!\s*\n))*[.!?]+[\"”’)]*[ \t]*"),
+    "heading": re.compile(HEADING, re.MULTILINE),
     "item": re.compile(rf"^{ITEM.pattern}.*\n?", re.MULTILINE),
 }
 

@@ -193,7 +193,7 @@ class ScriptRule(Strict):
         group = NEEDED_GROUPS.get(self.change or "")
         if group and group not in self.match.names:
             raise BadValue(f"the change `{self.change}` needs a group `{group}` of the match")
-        for pattern, new in self.table.items() if self.change == "rewrite" else ():
+        for pattern, new in self.table.items() if self.change in ("rewrite", "code") else ():
             try:
                 re.sub(pattern, new, "")
             except re.error as error:

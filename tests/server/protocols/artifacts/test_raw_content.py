@@ -2,43 +2,11 @@
 
 import pytest
 
-from a2a_canvas.server.protocols.artifacts.raw_content import NoRawContent, negotiate, raw_content
+from a2a_canvas.server.protocols.artifacts.raw_content import NoRawContent, raw_content
 from a2a_canvas.store.models import Content, DataPart, FilePart, Parts, text_part
 
 MARKDOWN = "text/markdown; charset=utf-8"
 PLAIN = "text/plain; charset=utf-8"
-OFFERS = ("application/json", MARKDOWN, PLAIN)
-BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"
-
-
-@pytest.mark.parametrize(
-    ("accept", "chosen"),
-    [
-        ("", "application/json"),
-        ("*/*", "application/json"),
-        ("application/json", "application/json"),
-        ("application/*", "application/json"),
-        (BROWSER, "application/json"),
-        ("text/markdown", MARKDOWN),
-        ("TEXT/Markdown;variant=GFM", MARKDOWN),
-        ("text/plain", PLAIN),
-        ("text/*", MARKDOWN),
-        ("text/markdown, application/json", "application/json"),
-        ("text/markdown, application/json;q=0.9", MARKDOWN),
-        ("text/markdown, */*;q=0.1", MARKDOWN),
-        ("text/markdown;q=0.5, */*", "application/json"),
-        ("text/*;q=0.2, text/plain", PLAIN),
-        ("application/json;q=0, */*", MARKDOWN),
-        ("text/markdown; q = 0.9, application/json;Q=0.8", MARKDOWN),
-        ("text/markdown;q=nonsense", MARKDOWN),
-        ("image/png", None),
-        ("text/markdown;q=0", None),
-        ("*/*;q=0", None),
-        (",;,", None),
-    ],
-)
-def test_json_is_the_answer_unless_the_header_prefers_something_else(accept: str, chosen: str | None) -> None:
-    assert negotiate(accept, OFFERS) == chosen
 
 
 def types(*parts: object) -> list[tuple[bytes, str]]:

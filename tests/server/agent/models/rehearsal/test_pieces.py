@@ -5,6 +5,8 @@ import json
 import re
 import subprocess
 import sys
+import tarfile
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -39,6 +41,34 @@ def test_programs_run_and_their_tests_pass(name: str) -> None:
     assert tests
     if name != "skeleton.py":  # says itself that it is none
         subprocess.run([sys.executable, "-c", PIECES[name]], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("name", of_kind(".sh"))
+def test_bash_accepts_scripts_that_say_how_they_are_used(name: str) -> None:
+    subprocess.run(["bash", "-n"], input=PIECES[name].encode(), check=True)
+    assert f"# Usage: {name} " in PIECES[name]
+
+
+def test_the_backup_holds_the_folder_and_seven_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "my notes").mkdir()
+    (tmp_path / "my notes" / "a.txt").write_text("one")
+    old = [tmp_path / f"my notes-20{year}-01-01-000000.tar.gz" for year in range(10, 18)]
+    for archive in (*old, tmp_path / "my notes-of-mine.tar.gz"):
+        archive.touch()
+    command = ["bash", "-s", "--", str(tmp_path / "my notes"), str(tmp_path)]
+    done = subprocess.run(command, input=PIECES["backup.sh"].encode(), check=True, capture_output=True)
+    with tarfile.open(done.stdout.decode().strip()) as archive:
+        assert archive.getnames() == ["my notes", "my notes/a.txt"]
+    assert [each.exists() for each in old] == [False, False, *[True] * 6]
+    assert (tmp_path / "my notes-of-mine.tar.gz").exists()
+
+
+@pytest.mark.parametrize(("options", "name"), [([], "My Photo.JPG"), (["--yes"], "my-photo.jpg")])
+def test_renaming_does_nothing_without_yes(tmp_path: Path, options: list[str], name: str) -> None:
+    (tmp_path / "My Photo.JPG").touch()
+    command = ["bash", "-s", "--", *options, str(tmp_path / "My Photo.JPG")]
+    subprocess.run(command, input=PIECES["rename.sh"].encode(), check=True, capture_output=True)
+    assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
 @pytest.mark.parametrize("name", of_kind(".json"))
@@ -76,7 +106,8 @@ def test_every_group_that_a_piece_names_is_one_of_its_match() -> None:
     for rule in RULES:
         said = [rule.say, *rule.table.values(), *(one.text for one in rule.rounds)]
         written = [text for one in rule.rounds for each in one.write for text in (each.name, each.text)]
-        known = rule.match.names | {"title", "first", "sections", "words", "document", "answer", "what"}
+        replaced = {name for pattern in rule.table for name in re.compile(pattern).groupindex}
+        known = rule.match.names | replaced | {"title", "first", "sections", "words", "document", "answer", "what"}
         assert set(re.findall(r"\{([a-z]+)(?::[a-z]+)?\}", " ".join(map(str, [*said, *written])))) <= known
 
 

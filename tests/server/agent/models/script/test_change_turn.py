@@ -151,7 +151,7 @@ def test_what_is_selected_is_changed_alone(talk) -> None:
     conversation = talk(tea=text)
     assert conversation.say(SELECTED, "make this shorter").startswith("The selected passage of “tea.md”")
     assert conversation.texts["tea"] == text.replace('It stops. "Enough," it says.', 'It stops. "Enough,"')
-    assert conversation.say(SELECTED, "make this shorter") == "“tea.md” has no selected passage. Nothing is changed."
+    assert conversation.say(SELECTED, "make this shorter") == "“tea.md” has no selected passage, so nothing is changed."
     conversation.say(SELECTED, "add a conclusion")
     assert conversation.texts["tea"].endswith("\n\nThe end.\n")
 
@@ -175,16 +175,16 @@ def test_steps_are_those_of_artifact_restore(talk, text, given) -> None:
 
 def test_it_says_what_the_newest_version_changed(talk) -> None:
     told = talk(tea="It pours.\nIt rains.\n").say("what has changed?")
-    assert told == "Version 2 of “tea.md” against version 1: lines new 1, gone 0 · New: “It pours.”"
+    assert told == "Version 2 of “tea.md” against version 1:\n\n````diff\n@@ -0,0 +1 @@\n+It pours.\n````"
 
 
 @pytest.mark.parametrize(
     ("texts", "message", "told"),
     [
         ({}, "make it shorter", "There is no document yet"),
-        ({"tea": "Tea"}, "make it shorter", "That does not apply to “tea.md”. Nothing is changed."),
-        ({"tea": "Tea"}, "delete the last section", "“tea.md” has no last section. Nothing is changed."),
-        ({"tea": "Tea"}, "delete it", "That does not apply to “tea.md”. Nothing is changed."),
+        ({"tea": "Tea"}, "make it shorter", "That does not apply to “tea.md”, so nothing is changed."),
+        ({"tea": "Tea"}, "delete the last section", "“tea.md” has no last section, so nothing is changed."),
+        ({"tea": "Tea"}, "delete it", "That does not apply to “tea.md”, so nothing is changed."),
     ],
 )
 def test_what_cannot_be_done_is_said_and_changes_nothing(talk, texts, message, told) -> None:

@@ -28,6 +28,7 @@ Boil it well enough. Not twice.
     [
         ("the first paragraph", "Tea is hot and good. It has been so for ages.\n"),
         ("the second paragraph", "Boil it well enough. Not twice.\n"),
+        ("the second heading", "## Leaves"),
         ("the last section", "## Water\n\nBoil it well enough. Not twice.\n"),
         ("section 1", "## Leaves\n\n- green\n- black\n- white\n\n"),
         ("the 2nd item", "- black\n"),

@@ -1,0 +1,278 @@
+// @ts-check
+/** Follows a conversation: its artifacts, who works in it and who looks on, and the tasks that run. Reconnects by itself. */
+
+import { RequestFailed, TASK_NOT_FOUND, UNSUPPORTED } from "./client.js";
+import { createBackoff } from "./retry.js";
+import { isRunning, stateOf } from "../state/task.js";
+import { randomId } from "./ids.js";
+
+/** @typedef {import("./client.js").Client} Client */
+/** @typedef {import("../types.js").Action} Action */
+/** @typedef {import("../types.js").Message} Message */
+/** @typedef {import("../types.js").Json} Json */
+
+const POLL_MS = 3_000;
+const PAGE_SIZE = 100;
+const WHOLE_HISTORY = 10_000;
+const MAX_ATTEMPTS = 4;
+
+/**
+ * What became of a task, as its stream told it.
+ * @typedef {object} Outcome
+ * @property {string} taskId
+ * @property {string} state  as on the wire
+ * @property {Message|undefined} message  of its last status
+ * @property {Record<string, number>} versions  of the artifacts that it has changed
+ */
+
+/**
+ * @param {Client} client
+ * @param {(action: Action) => void} dispatch
+ * @param {string} contextId
+ * @param {{canvas: boolean, gone: () => void}} options  `canvas`: the server has the event stream of a context; `gone` is
+ *     called when the conversation was deleted
+ */
+export function followContext(client, dispatch, contextId, { canvas, gone }) {
+  const controller = new AbortController();
+  const { signal } = controller;
+  /** @type {Set<string>} */
+  const followed = new Set();
+  /** @type {string[]} */
+  let working = [];
+  let starting = 0;
+  let exists = false;
+  let following = false;
+
+  /** @param {import("../types.js").Connection} connection @param {number} [retryAt] */
+  const connected = (connection, retryAt = 0) => dispatch({ type: "connection", contextId, connection, retryAt });
+
+  async function loadTasks() {
+    const tasks = await allTasks(client, contextId);
+    exists ||= tasks.length > 0;
+    dispatch({ type: "tasks", contextId, tasks });
+    tasks.filter((task) => isRunning(stateOf(task.status?.state ?? ""))).forEach((task) => follow(task.id));
+  }
+
+  /** Reads the event stream of the context, again and again. */
+  async function run() {
+    const backoff = createBackoff((retryAt) => connected("reconnecting", retryAt));
+    /** @type {string|null} */
+    let last = null;
+    const opened = () => {
+      backoff.reset();
+      connected("online");
+      loadTasks().catch(() => {});
+    };
+    while (!signal.aborted) {
+      try {
+        for await (const { id, event, data } of client.contextEvents(contextId, last, opened, signal)) {
+          last = id ?? last;
+          take(event, JSON.parse(data));
+        }
+      } catch (error) {
+        if (error instanceof RequestFailed && error.code === 404 && !signal.aborted) {
+          return gone();
+        }
+      }
+      await backoff.wait(signal);
+    }
+  }
+
+  /** @param {string} kind @param {any} data */
+  function take(kind, data) {
+    if (kind === "activity") {
+      working = data.working;
+      dispatch({ type: "activity", contextId, watchers: data.watchers, working });
+      followWorking();
+    } else if (kind === "message") {
+      dispatch({ type: "artifact-event", contextId, event: data });
+    }
+  }
+
+  /** Without the event stream: asks for the tasks from time to time. */
+  async function poll() {
+    const backoff = createBackoff((retryAt) => connected("reconnecting", retryAt));
+    while (!signal.aborted) {
+      try {
+        await loadTasks();
+        backoff.reset();
+        connected("online");
+        await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      } catch {
+        await backoff.wait(signal);
+      }
+    }
+  }
+
+  // A message on its way will have a stream of its own.
+  const followWorking = () => starting || working.forEach(follow);
+
+  /** @param {string} taskId */
+  function follow(taskId) {
+    if (!followed.has(taskId)) {
+      followTask(taskId).catch(() => {});
+    }
+  }
+
+  /** @param {string} taskId @returns {Promise<Outcome|null>} */
+  async function followTask(taskId) {
+    const backoff = createBackoff();
+    followed.add(taskId);
+    try {
+      while (!signal.aborted) {
+        const outcome = await subscribe(taskId).catch((error) => endOf(taskId, error));
+        if (outcome && !isRunning(stateOf(outcome.state))) {
+          return outcome;
+        }
+        await backoff.wait(signal);
+      }
+      return null;
+    } finally {
+      followed.delete(taskId);
+    }
+  }
+
+  /** @param {string} taskId */
+  function subscribe(taskId) {
+    return play(client.subscribe(taskId, signal));
+  }
+
+  /** A task that has ended has no stream: it is read. @param {string} taskId @param {any} error */
+  async function endOf(taskId, error) {
+    if (error.code === TASK_NOT_FOUND) {
+      throw error;
+    }
+    return error.code === UNSUPPORTED ? play(only({ task: await client.getTask(taskId) })) : null;
+  }
+
+  /**
+   * Hands the events of a stream on.
+   * @param {AsyncIterable<Json>} events
+   * @param {(taskId: string) => void} [began]
+   * @returns {Promise<Outcome|null>}  null if it had no events
+   */
+  async function play(events, began = () => {}) {
+    const stream = randomId();
+    /** @type {Outcome|null} */
+    let outcome = null;
+    try {
+      for await (const event of events) {
+        dispatch({ type: "task-event", contextId, stream, event });
+        if (!outcome && event.task) {
+          began(event.task.id);
+        }
+        outcome = outcomeOf(outcome, event);
+      }
+    } catch (error) {
+      if (!outcome) {
+        throw error;
+      }
+    }
+    return outcome;
+  }
+
+  /**
+   * Sends a message, and follows its task to the end, over any number of connections.
+   * @param {Message} message
+   * @returns {Promise<Outcome|null>}  null if the conversation was left meanwhile
+   * @throws {RequestFailed} it was refused, or did not arrive
+   */
+  async function send(message) {
+    starting++;
+    let started = false;
+    const begins = () => {
+      if (!started) {
+        started = true;
+        starting--;
+        begin();
+        followWorking();
+      }
+    };
+    try {
+      const outcome = await deliver(message, (taskId) => {
+        followed.add(taskId);
+        begins();
+      });
+      if (!outcome) {
+        return null;
+      }
+      followed.delete(outcome.taskId);
+      return isRunning(stateOf(outcome.state)) ? await followTask(outcome.taskId) : outcome;
+    } finally {
+      begins();
+    }
+  }
+
+  /** A message that did not arrive is sent again: the server knows it by its id. @param {Message} message @param {(taskId: string) => void} began */
+  async function deliver(message, began) {
+    const backoff = createBackoff();
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const outcome = await play(client.sendStreaming(message, signal), began);
+        if (outcome || signal.aborted) {
+          return outcome;
+        }
+      } catch (error) {
+        const answered = error instanceof RequestFailed && error.code !== 0 && error.code < 500;
+        if (signal.aborted || answered || attempt === MAX_ATTEMPTS) {
+          throw error;
+        }
+      }
+      await backoff.wait(signal);
+    }
+  }
+
+  function begin() {
+    if (!following) {
+      following = true;
+      (canvas ? run() : poll()).catch(() => {});
+    }
+  }
+
+  return {
+    contextId,
+    send,
+    /** Begins to follow a conversation that is there; one that is new is followed from its first message on. */
+    begin() {
+      connected("connecting");
+      begin();
+    },
+    stop: () => controller.abort(),
+  };
+}
+
+/** @param {Client} client @param {string} contextId @returns {Promise<Json[]>} oldest first */
+async function allTasks(client, contextId) {
+  const tasks = [];
+  let pageToken = "";
+  do {
+    const page = await client.listTasks({ contextId, pageSize: PAGE_SIZE, pageToken, historyLength: WHOLE_HISTORY });
+    tasks.push(...page.tasks);
+    pageToken = page.nextPageToken;
+  } while (pageToken);
+  return tasks.reverse();
+}
+
+/** @param {Outcome|null} before @param {Json} event @returns {Outcome|null} */
+function outcomeOf(before, event) {
+  if (event.task) {
+    const { id, status } = event.task;
+    return { taskId: id, state: status.state, message: status.message, versions: {} };
+  }
+  if (!before) {
+    return null;
+  }
+  if (event.artifactUpdate) {
+    const { artifact, metadata } = event.artifactUpdate;
+    const told = metadata?.["urn:a2a-canvas:canvas:v1"]?.artifactVersion;
+    return { ...before, versions: { ...before.versions, [artifact.artifactId]: told } };
+  }
+  const { status, metadata } = event.statusUpdate;
+  const extra = metadata?.["urn:a2a-canvas:turn:v1"]?.event_type || metadata?.["urn:a2a-canvas:canvas:v1"]?.edit;
+  return extra ? before : { ...before, state: status.state, message: status.message };
+}
+
+/** @param {Json} event */
+async function* only(event) {
+  yield event;
+}

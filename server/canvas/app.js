@@ -1,0 +1,315 @@
+// @ts-check
+/** What a user can do with the page. All input and output is started here; what it brings is dispatched to the store. */
+
+import { formatPlace } from "./address.js";
+import { RequestFailed } from "./a2a/client.js";
+import { followContext } from "./a2a/follow.js";
+import { randomId } from "./a2a/ids.js";
+import { CANVAS, isPaused, textOf } from "./state/task.js";
+
+/** @typedef {import("./types.js").State} State */
+/** @typedef {import("./types.js").Action} Action */
+/** @typedef {import("./types.js").Message} Message */
+/** @typedef {import("./types.js").Part} Part */
+/** @typedef {import("./types.js").Json} Json */
+/** @typedef {import("./state/store.js").Store<State, Action>} Store */
+/** @typedef {import("./a2a/client.js").Client} Client */
+
+/**
+ * What came of an operation.
+ * @typedef {object} Result
+ * @property {boolean} ok
+ * @property {string} said  a sentence for the user
+ * @property {number|undefined} version  that is current now
+ * @property {{base: string, current: string, yours: string}[]} conflicts  of a put that could not be merged
+ */
+
+/** @typedef {ReturnType<typeof createApp>} App */
+
+const TEXT_TYPES = /^(text\/|application\/(json|xml|yaml|toml|javascript|x-sh))|\+(json|xml)$/;
+const FIRST_PAGE = "";
+
+/**
+ * @param {Store} store
+ * @param {Client} client
+ * @param {{navigate?: (hash: string, replace: boolean) => void}} [options]  `navigate` changes the address bar
+ */
+export function createApp(store, client, { navigate = () => {} } = {}) {
+  const { dispatch } = store;
+  /** @type {ReturnType<typeof followContext>|null} */
+  let following = null;
+
+  /** @param {"error"|"info"} kind @param {string} text */
+  const notify = (kind, text) => dispatch({ type: "notice", kind, text });
+
+  /** @param {boolean} [replace] */
+  function showAddress(replace = false) {
+    const { contextId, artifactId, version } = store.state;
+    navigate(formatPlace({ contextId, artifactId, version }), replace);
+  }
+
+  /**
+   * Follows a conversation. A new one gets an id with its first message.
+   * @param {string|null} contextId
+   * @param {boolean} [exists]
+   */
+  function openContext(contextId, exists = true) {
+    if (contextId === store.state.contextId && following?.contextId === contextId) {
+      return;
+    }
+    following?.stop();
+    following = null;
+    dispatch({ type: "context-opened", contextId });
+    showAddress();
+    if (contextId !== null) {
+      const canvas = store.state.server?.canvas ?? true;
+      following = followContext(client, dispatch, contextId, { canvas, gone: () => gone(contextId) });
+      exists && following.begin();
+    }
+  }
+
+  /** @param {string} contextId */
+  function gone(contextId) {
+    if (store.state.contextId === contextId) {
+      notify("error", "This conversation is not there any more.");
+      openContext(null);
+      refresh();
+    }
+  }
+
+  /**
+   * Sends a message to the open conversation, or begins one.
+   * @param {Part[]} parts
+   * @param {{metadata?: Record<string, any>, taskId?: string, messageId?: string}} [fields]
+   */
+  async function post(parts, { metadata, taskId, messageId = randomId() } = {}) {
+    if (store.state.contextId === null) {
+      openContext(randomId(), false);
+    }
+    const contextId = /** @type {string} */ (store.state.contextId);
+    const followed = /** @type {ReturnType<typeof followContext>} */ (following);
+    /** @type {Message} */
+    const message = { messageId, contextId, role: "ROLE_USER", parts, ...(taskId && { taskId }), ...(metadata && { metadata }) };
+    dispatch({ type: "sending", contextId, message });
+    try {
+      return await followed.send(message);
+    } catch (error) {
+      dispatch({ type: "not-sent", messageId, error: sentence(error) });
+      throw error;
+    } finally {
+      refresh();
+    }
+  }
+
+  /** @param {string} query */
+  async function search(query) {
+    try {
+      const page = await client.contexts(query, FIRST_PAGE);
+      dispatch({ type: "contexts", contexts: page.contexts, nextPage: page.nextPageToken ?? "", query });
+    } catch (error) {
+      await withoutList(error, query);
+    }
+  }
+
+  /** A server that does not list contexts has at least their tasks. @param {unknown} error @param {string} query */
+  async function withoutList(error, query) {
+    if (!(error instanceof RequestFailed) || error.code === 0) {
+      return;
+    }
+    const { tasks } = await client.listTasks({ pageSize: 100, historyLength: 1 });
+    const contexts = contextsOf(tasks).filter((each) => each.request.toLowerCase().includes(query.toLowerCase()));
+    dispatch({ type: "contexts", contexts, nextPage: "", query });
+  }
+
+  const refresh = () => search(store.state.query).catch(() => {});
+
+  /**
+   * @param {import("./types.js").Operation["op"]} op
+   * @param {string} artifactId
+   * @param {Record<string, any>} [fields]
+   * @param {Part[]} [parts]  what the message says: the instruction of an edit, the content of an upload
+   * @returns {Promise<Result>}
+   */
+  async function operate(op, artifactId, fields = {}, parts = [{ text: op }]) {
+    try {
+      const outcome = await post(parts, { metadata: { [CANVAS]: { op, artifactId, ...fields } } });
+      const refused = outcome?.message?.metadata?.[CANVAS];
+      return {
+        ok: outcome?.state === "TASK_STATE_COMPLETED",
+        said: textOf(outcome?.message),
+        version: outcome?.versions[artifactId] ?? refused?.artifactVersion,
+        conflicts: refused?.conflicts ?? [],
+      };
+    } catch (error) {
+      return { ok: false, said: sentence(error), version: undefined, conflicts: [] };
+    }
+  }
+
+  return {
+    store,
+    client,
+    openContext,
+    refresh,
+    search,
+    notify,
+
+    /** Reads the agent card, and the list of conversations. */
+    async start() {
+      const card = await client.card();
+      const uris = (card.capabilities?.extensions ?? []).map((/** @type {any} */ each) => each.uri);
+      const { name, description } = card;
+      dispatch({ type: "server", server: { name, description, canvas: uris.includes(CANVAS), card } });
+      await search("");
+    },
+
+    /** The next page of conversations. */
+    async more() {
+      const { query, nextPage } = store.state;
+      const page = await client.contexts(query, nextPage);
+      dispatch({ type: "contexts", contexts: page.contexts, nextPage: page.nextPageToken ?? "", query, more: true });
+    },
+
+    /**
+     * A message to the agent. While a task waits for an answer, it is the answer.
+     * @param {string} text
+     * @param {Part[]} [files]
+     */
+    async send(text, files = []) {
+      const waiting = Object.values(store.state.tasks).findLast((task) => isPaused(task.state));
+      const parts = [...(text ? [{ text }] : []), ...files];
+      await post(parts, { taskId: waiting?.taskId, metadata: lookingAt(store.state) }).catch(() => {});
+    },
+
+    /** @param {string} taskId @param {string} text */
+    answer: (taskId, text) => post([{ text }], { taskId }).catch(() => {}),
+
+    /** Sends a message that did not arrive once more. @param {string} messageId */
+    async resend(messageId) {
+      const { message } = store.state.outgoing[messageId];
+      await post(message.parts, message).catch(() => {});
+    },
+
+    /** @param {string} messageId */
+    discard: (messageId) => dispatch({ type: "discarded", messageId }),
+
+    /** Asks again for what a task failed to do. @param {string} taskId */
+    async retry(taskId) {
+      const message = store.state.tasks[taskId]?.messages.findLast((each) => each.role === "ROLE_USER");
+      if (message) {
+        await post(message.parts, { metadata: message.metadata }).catch(() => {});
+      }
+    },
+
+    /** @param {string} taskId */
+    async cancel(taskId) {
+      await client.cancelTask(taskId).catch((error) => notify("error", sentence(error)));
+    },
+
+    /**
+     * Has the agent rewrite a passage.
+     * @param {import("./types.js").Selection} selection
+     * @param {string} instruction
+     * @param {"replace"|"insert_before"|"insert_after"} [strategy]
+     */
+    edit({ artifactId, version, start, end, text }, instruction, strategy = "replace") {
+      const fields = { baseVersion: version, selection: { start, end, text }, strategy };
+      return operate("edit", artifactId, fields, [{ text: instruction }]);
+    },
+
+    operate,
+
+    /**
+     * Makes artifacts of files, or new versions of those that have their names.
+     * @param {File[]} files
+     */
+    async upload(files) {
+      for (const file of files) {
+        const text = TEXT_TYPES.test(file.type) || file.type === "" ? await textOfFile(file) : null;
+        const parts = text === null ? [await filePart(file)] : undefined;
+        const result = await operate("put", file.name, { name: file.name, ...(text !== null && { text }) }, parts);
+        result.ok ? openArtifact(file.name) : notify("error", result.said);
+      }
+    },
+
+    openArtifact,
+
+    /** @param {string} contextId @param {string|null} name */
+    async rename(contextId, name) {
+      const context = await client.rename(contextId, name);
+      dispatch({ type: "context-changed", context });
+    },
+
+    /** @param {string} contextId */
+    async remove(contextId) {
+      await client.remove(contextId);
+      dispatch({ type: "context-removed", contextId });
+      if (store.state.contextId === contextId) {
+        openContext(null);
+      }
+    },
+
+    /** @param {string} artifactId @returns {Promise<Json[]>} the oldest first */
+    versions: async (artifactId) => (await client.versions(contextOf(store.state), artifactId)).versions,
+
+    /** @param {string} artifactId @param {number} version @returns {Promise<Json>} with `parts` */
+    version: (artifactId, version) => client.version(contextOf(store.state), artifactId, version),
+  };
+
+  /** @param {string|null} artifactId @param {number|null} [version] */
+  function openArtifact(artifactId, version = null) {
+    dispatch({ type: "artifact-shown", artifactId, version });
+    showAddress();
+  }
+}
+
+/** @param {unknown} error @returns {string} */
+export function sentence(error) {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** @param {Blob & {name?: string}} file @returns {Promise<Part>} */
+export async function filePart(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  let binary = "";
+  for (let at = 0; at < bytes.length; at += 0x8000) {
+    binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
+  }
+  return { raw: btoa(binary), filename: file.name, mediaType: file.type || "application/octet-stream" };
+}
+
+/** The text of a file; null if it is not UTF-8. @param {Blob} file */
+async function textOfFile(file) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+  } catch {
+    return null;
+  }
+}
+
+/** @param {State} state */
+function contextOf({ contextId }) {
+  return contextId ?? "";
+}
+
+/** What the user looks at goes with a message: "this" and "here" then have a meaning. @param {State} state */
+function lookingAt({ selection, server }) {
+  if (!selection || !server?.canvas) {
+    return undefined;
+  }
+  const { artifactId, version, start, end, text } = selection;
+  return { [CANVAS]: { artifactId, baseVersion: version, selection: { start, end, text } } };
+}
+
+/** @param {Json[]} tasks  newest first @returns {import("./types.js").ContextSummary[]} */
+function contextsOf(tasks) {
+  /** @type {Map<string, import("./types.js").ContextSummary>} */
+  const contexts = new Map();
+  for (const task of tasks) {
+    const known = contexts.get(task.contextId);
+    const first = (task.history ?? []).find((/** @type {Message} */ each) => each.role === "ROLE_USER");
+    const request = textOf(first).slice(0, 200) || known?.request || "";
+    const updatedAt = known?.updatedAt ?? task.status?.timestamp ?? "";
+    contexts.set(task.contextId, { contextId: task.contextId, name: null, request, updatedAt, working: 0, artifacts: [] });
+  }
+  return [...contexts.values()];
+}

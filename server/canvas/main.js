@@ -1,0 +1,47 @@
+// @ts-check
+/** Puts the page together: the store, the client, the app and the panes; and keeps the address bar in step. */
+
+import { parsePlace } from "./address.js";
+import { createApp, sentence } from "./app.js";
+import { createClient } from "./a2a/client.js";
+import { INITIAL, reduce } from "./state/reducer.js";
+import { createStore } from "./state/store.js";
+
+const REFRESH_MS = 20_000;
+
+const asked = new URLSearchParams(location.search).get("server");
+const base = new URL(asked ?? ".", location.href.replace(/[?#].*/, "")).href.replace(/\/?$/, "/");
+/** @type {import("./a2a/client.js").LogEntry[]} */
+const log = [];
+const store = createStore(INITIAL, reduce);
+const client = createClient(base, { log: (entry) => log.push(entry) });
+const app = createApp(store, client, { navigate });
+
+/** @param {string} hash @param {boolean} replace */
+function navigate(hash, replace) {
+  if (hash !== location.hash) {
+    history[replace ? "replaceState" : "pushState"](null, "", hash === "#/" ? location.pathname + location.search : hash);
+  }
+}
+
+function goToAddress() {
+  const { contextId, artifactId, version } = parsePlace(location.hash);
+  app.openContext(contextId);
+  if (artifactId !== store.state.artifactId || version !== store.state.version) {
+    app.openArtifact(artifactId, version);
+  }
+}
+
+async function start() {
+  try {
+    await app.start();
+  } catch (error) {
+    app.notify("error", sentence(error));
+  }
+  goToAddress();
+  addEventListener("popstate", goToAddress);
+  document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && app.refresh());
+  setInterval(() => document.visibilityState === "visible" && app.refresh(), REFRESH_MS);
+}
+
+start();

@@ -1,0 +1,52 @@
+// @ts-check
+/** What the bar over a selected passage offers. Pure. */
+
+/**
+ * @typedef {object} Action
+ * @property {string} label
+ * @property {string} instruction  what the agent is told; one that ends in a blank is to be completed by the user
+ * @property {boolean} [chat]  asked in the conversation, and changes nothing
+ */
+
+/** @type {Action[]} */
+const PROSE = [
+  { label: "Shorter", instruction: "Make it shorter" },
+  { label: "Longer", instruction: "Make it longer" },
+  { label: "Simpler", instruction: "Make it simpler" },
+  { label: "More formal", instruction: "Make it more formal" },
+  { label: "Fix grammar", instruction: "Fix the grammar" },
+  { label: "Translate…", instruction: "Translate it to " },
+];
+
+/** @type {Action[]} */
+const CODE = [
+  { label: "Add comments", instruction: "Add comments" },
+  { label: "Add types", instruction: "Add types" },
+  { label: "Make async", instruction: "Make it async" },
+  { label: "Explain in chat", instruction: "Explain this passage", chat: true },
+];
+
+const PROSE_TYPES = /^text\/(plain|markdown|html)$|^$/;
+const PROSE_NAMES = /\.(md|markdown|txt|html?|rst|tex)$|^[^.]*$/i;
+
+/**
+ * The quick actions for a passage of an artifact.
+ * @param {{name: string, mediaType: string}} artifact
+ * @returns {Action[]}
+ */
+export function actionsFor(artifact) {
+  return isProse(artifact) ? PROSE : CODE;
+}
+
+/** @param {{name: string, mediaType: string}} artifact */
+export function isProse({ name, mediaType }) {
+  return PROSE_TYPES.test(mediaType.split(";")[0]) && PROSE_NAMES.test(name);
+}
+
+/**
+ * How a passage is named: by its lines.
+ * @param {{lineStart: number, lineEnd: number}} selection
+ */
+export function placeOf({ lineStart, lineEnd }) {
+  return lineStart === lineEnd ? `Line ${lineStart}` : `Lines ${lineStart}–${lineEnd}`;
+}

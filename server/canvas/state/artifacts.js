@@ -1,0 +1,209 @@
+// @ts-check
+/** Artifacts, folded from artifact updates, and the passages that are being rewritten. Pure. */
+
+import { changeOf, mapRange, utf16Offset } from "./text.js";
+import { CANVAS } from "./task.js";
+
+/** @typedef {import("../types.js").ArtifactView} ArtifactView */
+/** @typedef {import("../types.js").Edit} Edit */
+/** @typedef {import("../types.js").Part} Part */
+/** @typedef {import("../types.js").Json} Json */
+/** @typedef {{start: number, end: number}} Range */
+
+/**
+ * The artifact after an artifact update: without `append` all of it is replaced, with it the parts are added, and text is
+ * joined to the text.
+ * @param {ArtifactView|undefined} before
+ * @param {Json} update
+ * @returns {ArtifactView}
+ */
+export function artifactUpdated(before, update) {
+  const { artifact, append, lastChunk } = update;
+  const told = update.metadata?.[CANVAS] ?? {};
+  const parts = /** @type {any[]} */ (artifact.parts ?? []);
+  const texts = parts.filter((part) => "text" in part);
+  const others = parts.filter((part) => !("text" in part));
+  const added = texts.map((part) => part.text).join("");
+  const base = append ? before : undefined;
+  return {
+    artifactId: artifact.artifactId,
+    name: artifact.name || before?.name || artifact.artifactId,
+    text: base ? (texts.length ? (base.text ?? "") + added : base.text) : texts.length ? added : null,
+    mediaType: texts[0]?.mediaType || base?.mediaType || "",
+    others: base ? [...base.others, ...others] : others,
+    version: told.artifactVersion ?? before?.version ?? 1,
+    author: told.author ?? "agent",
+    open: !lastChunk,
+    taskId: update.taskId,
+  };
+}
+
+/**
+ * The range by which an update has changed the text; null if it has not, or only appended to it.
+ * @param {ArtifactView|undefined} before
+ * @param {ArtifactView} after
+ * @param {boolean} append
+ */
+export function textChange(before, after, append) {
+  if (!before || append || before.text === null || after.text === null) {
+    return null;
+  }
+  return changeOf(before.text, after.text);
+}
+
+/**
+ * The edits after an event of an edit.
+ * @param {Record<string, Edit>} edits
+ * @param {string} taskId
+ * @param {Json} edit  `metadata["urn:a2a-canvas:canvas:v1"].edit`
+ * @param {Record<string, ArtifactView>} artifacts
+ * @returns {Record<string, Edit>}
+ */
+export function editEvent(edits, taskId, edit, artifacts) {
+  const key = `${taskId}/${edit.id}`;
+  const known = edits[key];
+  switch (edit.phase) {
+    case "start":
+      return { ...edits, [key]: openEdit(key, edit, artifacts) };
+    case "chunk":
+      return known ? { ...edits, [key]: { ...known, text: known.text + edit.chunk } } : edits;
+    case "complete":
+      return known ? completed(edits, known, edit, artifacts) : edits;
+    default:
+      return without(edits, key);
+  }
+}
+
+/**
+ * An edit where it begins, or where a stream joins it.
+ * @param {string} key
+ * @param {Json} edit
+ * @param {Record<string, ArtifactView>} artifacts
+ * @returns {Edit}
+ */
+export function openEdit(key, edit, artifacts) {
+  const artifact = artifacts[edit.artifactId];
+  return {
+    key,
+    artifactId: edit.artifactId,
+    ...rangeOf(edit, artifact),
+    strategy: edit.strategy,
+    text: edit.text ?? "",
+    baseVersion: edit.baseVersion,
+    complete: false,
+    lost: Boolean(artifact) && artifact.version !== edit.baseVersion,
+  };
+}
+
+/**
+ * The edits of an artifact after it has changed: moved with their passages. Those that wait for this version are over.
+ * @param {Record<string, Edit>} edits
+ * @param {ArtifactView} artifact
+ * @param {import("./text.js").Change|null} change
+ * @returns {Record<string, Edit>}
+ */
+export function editsMoved(edits, artifact, change) {
+  const entries = Object.entries(edits);
+  if (!entries.some(([, edit]) => edit.artifactId === artifact.artifactId)) {
+    return edits;
+  }
+  return Object.fromEntries(
+    entries.flatMap(([key, edit]) => {
+      if (edit.artifactId !== artifact.artifactId) {
+        return [[key, edit]];
+      }
+      if (edit.complete && artifact.version > edit.baseVersion) {
+        return [];
+      }
+      const moved = change ? mapRange(edit, change) : edit;
+      return [[key, moved ?? { ...edit, lost: true }]];
+    }),
+  );
+}
+
+/**
+ * The text that is shown: the artifact's, with what its edits have written so far in their places; and the ranges that
+ * they have come to occupy in it.
+ * @param {ArtifactView} artifact
+ * @param {Edit[]} edits
+ * @returns {{text: string, ranges: (Range & {key: string})[]}}
+ */
+export function shownText(artifact, edits) {
+  const text = artifact.text ?? "";
+  const shown = edits
+    .filter((edit) => edit.artifactId === artifact.artifactId && !edit.lost)
+    .map((edit) => ({ ...replacedBy(edit), key: edit.key, text: edit.text }))
+    .sort((a, b) => a.start - b.start);
+  let result = "";
+  let at = 0;
+  const ranges = [];
+  for (const each of shown) {
+    if (each.start < at) {
+      continue; // two edits of one place: the second is shown when it is complete
+    }
+    result += text.slice(at, each.start);
+    ranges.push({ key: each.key, start: result.length, end: result.length + each.text.length });
+    result += each.text;
+    at = each.end;
+  }
+  return { text: ranges.length ? result + text.slice(at) : text, ranges };
+}
+
+/**
+ * What an edit replaces. Until it has written something its passage is shown as it was.
+ * @param {Edit} edit
+ * @returns {Range}
+ */
+function replacedBy({ start, end, strategy, text, complete }) {
+  if (strategy === "insert_before") {
+    return { start, end: start };
+  }
+  return strategy === "insert_after" || (!text && !complete) ? { start: end, end } : { start, end };
+}
+
+/**
+ * @param {Record<string, Edit>} edits
+ * @param {Edit} known
+ * @param {Json} edit
+ * @param {Record<string, ArtifactView>} artifacts
+ */
+function completed(edits, known, edit, artifacts) {
+  const artifact = artifacts[known.artifactId];
+  if (artifact && artifact.version > edit.baseVersion) {
+    return without(edits, known.key);
+  }
+  const lost = Boolean(artifact) && artifact.version !== edit.baseVersion;
+  /** @type {Edit} */
+  const whole = {
+    ...known,
+    ...rangeOf(edit, artifact, known),
+    strategy: "replace",
+    text: edit.updatedContent,
+    baseVersion: edit.baseVersion,
+    complete: true,
+    lost,
+  };
+  return { ...edits, [known.key]: whole };
+}
+
+/**
+ * The selection of an event in UTF-16 units. A `complete` counts in the unit of its `start`.
+ * @param {Json} edit
+ * @param {ArtifactView|undefined} artifact
+ * @param {any} [known]
+ * @returns {Range & {unit: string}}
+ */
+function rangeOf(edit, artifact, known) {
+  const { start, end } = edit.selection;
+  const unit = edit.unit ?? known?.unit ?? "utf16";
+  if (unit === "codepoint" && artifact?.text) {
+    return { unit, start: utf16Offset(artifact.text, start), end: utf16Offset(artifact.text, end) };
+  }
+  return { unit, start, end };
+}
+
+/** @template T @param {Record<string, T>} record @param {string} key @returns {Record<string, T>} */
+export function without(record, key) {
+  const { [key]: _, ...rest } = record;
+  return rest;
+}

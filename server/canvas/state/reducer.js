@@ -1,0 +1,277 @@
+// @ts-check
+/** The state of the page: a pure function of the actions. `reduce(state, action)` alters nothing that it is given. */
+
+import { artifactUpdated, editEvent, editsMoved, openEdit, textChange, without } from "./artifacts.js";
+import { CANVAS, TURN, isRunning, statusChanged, taskView, turnEvent } from "./task.js";
+import { mapRange, linesOf } from "./text.js";
+
+/** @typedef {import("../types.js").State} State */
+/** @typedef {import("../types.js").Action} Action */
+/** @typedef {import("../types.js").Json} Json */
+
+/** @type {State} */
+export const INITIAL = {
+  server: null,
+  contexts: [],
+  nextPage: "",
+  query: "",
+  contextId: null,
+  loaded: false,
+  connection: "none",
+  retryAt: 0,
+  watchers: 0,
+  working: [],
+  tasks: {},
+  outgoing: {},
+  artifacts: {},
+  edits: {},
+  artifactId: null,
+  lastChanged: null,
+  version: null,
+  selection: null,
+  notices: [],
+};
+
+/** What belongs to the open conversation. */
+const NOTHING_OPEN = {
+  connection: /** @type {const} */ ("none"),
+  retryAt: 0,
+  watchers: 0,
+  working: [],
+  tasks: {},
+  artifacts: {},
+  edits: {},
+  artifactId: null,
+  lastChanged: null,
+  version: null,
+  selection: null,
+};
+
+/**
+ * @param {State} state
+ * @param {Action} action
+ * @returns {State}
+ */
+export function reduce(state, action) {
+  // What a stream of another conversation still says is too late.
+  if (OF_CONTEXT.has(action.type) && "contextId" in action && action.contextId !== state.contextId) {
+    return state;
+  }
+  switch (action.type) {
+    case "server":
+      return { ...state, server: action.server };
+    case "contexts":
+      return {
+        ...state,
+        contexts: action.more ? [...state.contexts, ...action.contexts] : action.contexts,
+        nextPage: action.nextPage,
+        query: action.query,
+      };
+    case "context-changed":
+      return { ...state, contexts: state.contexts.map((each) => (isSame(each, action.context) ? action.context : each)) };
+    case "context-removed":
+      return { ...state, contexts: state.contexts.filter((each) => each.contextId !== action.contextId) };
+    case "context-opened":
+      return { ...state, ...NOTHING_OPEN, contextId: action.contextId, loaded: action.contextId === null };
+    case "tasks":
+      return withTasks({ ...state, loaded: true }, action.tasks);
+    case "task-event":
+      return taskEvent(state, action.stream, action.event);
+    case "artifact-event":
+      return artifactChanged(state, action.event.artifactUpdate);
+    case "activity":
+      return { ...state, watchers: action.watchers, working: action.working };
+    case "connection":
+      return { ...state, connection: action.connection, retryAt: action.retryAt };
+    case "sending":
+      return withOutgoing(state, { message: action.message, contextId: action.contextId, error: "" });
+    case "not-sent":
+      return notSent(state, action.messageId, action.error);
+    case "discarded":
+      return { ...state, outgoing: without(state.outgoing, action.messageId) };
+    case "artifact-shown":
+      return { ...state, artifactId: action.artifactId, version: action.version, selection: null };
+    case "selected":
+      return { ...state, selection: action.selection };
+    case "notice":
+      return { ...state, notices: [...state.notices, { id: nextId(state), kind: action.kind, text: action.text }] };
+    case "notice-dismissed":
+      return { ...state, notices: state.notices.filter((notice) => notice.id !== action.id) };
+    default:
+      return /** @type {never} */ (action);
+  }
+}
+
+const OF_CONTEXT = new Set(["tasks", "task-event", "artifact-event", "activity", "connection"]);
+
+/** @param {{contextId: string}} a @param {{contextId: string}} b */
+const isSame = (a, b) => a.contextId === b.contextId;
+
+/** @param {State} state */
+const nextId = (state) => 1 + Math.max(0, ...state.notices.map((notice) => notice.id));
+
+/**
+ * Tasks that were listed, oldest first. A running task that a stream feeds is newer than the list.
+ * @param {State} state
+ * @param {Json[]} listed
+ */
+function withTasks(state, listed) {
+  const views = listed.map((task) => {
+    const known = state.tasks[task.id];
+    const view = known && isRunning(known.state) ? known : taskView(task, known?.stream ?? "");
+    return known ? { ...view, artifacts: { ...known.artifacts, ...view.artifacts } } : view;
+  });
+  const ids = new Set(views.map((view) => view.taskId));
+  const newer = Object.values(state.tasks).filter((view) => !ids.has(view.taskId));
+  const tasks = Object.fromEntries([...views, ...newer].map((view) => [view.taskId, view]));
+  return withoutArrived({ ...state, tasks }, listed);
+}
+
+/** What stands in the history of a task is not on its way any more. @param {State} state @param {Json[]} tasks */
+function withoutArrived(state, tasks) {
+  const there = new Set(tasks.flatMap((task) => (task.history ?? []).map((/** @type {any} */ each) => each.messageId)));
+  const left = Object.entries(state.outgoing).filter(([id]) => !there.has(id));
+  return left.length === Object.keys(state.outgoing).length ? state : { ...state, outgoing: Object.fromEntries(left) };
+}
+
+/** @param {State} state @param {import("../types.js").Outgoing} outgoing */
+function withOutgoing(state, outgoing) {
+  return { ...state, outgoing: { ...state.outgoing, [outgoing.message.messageId]: outgoing } };
+}
+
+/** @param {State} state @param {string} messageId @param {string} error */
+function notSent(state, messageId, error) {
+  const outgoing = state.outgoing[messageId];
+  return outgoing ? withOutgoing(state, { ...outgoing, error }) : state;
+}
+
+/**
+ * An event of a task's stream. A task begins a stream, which then is the one that feeds it.
+ * @param {State} state
+ * @param {string} stream
+ * @param {Json} event
+ * @returns {State}
+ */
+function taskEvent(state, stream, event) {
+  if (event.task) {
+    return taskBegins(state, stream, event.task);
+  }
+  if (event.artifactUpdate) {
+    return taskArtifact(state, stream, event.artifactUpdate);
+  }
+  const update = event.statusUpdate;
+  const view = update && state.tasks[update.taskId];
+  if (!view || view.stream !== stream) {
+    return state;
+  }
+  const edit = update.metadata?.[CANVAS]?.edit;
+  if (edit) {
+    return { ...state, edits: editEvent(state.edits, update.taskId, edit, state.artifacts) };
+  }
+  const turn = update.metadata?.[TURN];
+  const next = turn?.event_type
+    ? turnEvent(view, turn.event_type, turn.data, `${turn.epoch}/${turn.generation}`)
+    : statusChanged(view, update);
+  const after = next === view ? state : { ...state, tasks: { ...state.tasks, [view.taskId]: next } };
+  return isRunning(next.state) ? after : { ...after, edits: editsOfOthers(after.edits, view.taskId, true) };
+}
+
+/** @param {State} state @param {string} stream @param {Json} task @returns {State} */
+function taskBegins(state, stream, task) {
+  const view = taskView(task, stream);
+  const open = (task.metadata?.[CANVAS]?.openEdits ?? []).map((/** @type {Json} */ edit) =>
+    openEdit(`${task.id}/${edit.id}`, edit, state.artifacts),
+  );
+  const edits = {
+    ...editsOfOthers(state.edits, task.id, false),
+    ...Object.fromEntries(open.map((/** @type {import("../types.js").Edit} */ edit) => [edit.key, edit])),
+  };
+  const known = state.tasks[task.id]?.artifacts;
+  const tasks = { ...state.tasks, [task.id]: { ...view, artifacts: { ...known, ...view.artifacts } } };
+  const next = withoutArrived({ ...state, tasks, edits }, [task]);
+  if (next.server?.canvas) {
+    return next;
+  }
+  // Without the event stream of the context, the tasks have the artifacts.
+  return (task.artifacts ?? []).reduce(
+    (/** @type {State} */ before, /** @type {any} */ artifact) =>
+      artifactChanged(before, { taskId: task.id, artifact, lastChunk: !isRunning(view.state) }),
+    next,
+  );
+}
+
+/**
+ * The edits without those of a task; `waiting`: those stay that wait for their version.
+ * @param {Record<string, import("../types.js").Edit>} edits
+ * @param {string} taskId
+ * @param {boolean} waiting
+ */
+function editsOfOthers(edits, taskId, waiting) {
+  const entries = Object.entries(edits);
+  const left = entries.filter(([key, edit]) => !key.startsWith(`${taskId}/`) || (waiting && edit.complete));
+  return left.length === entries.length ? edits : Object.fromEntries(left);
+}
+
+/** @param {State} state @param {string} stream @param {Json} update @returns {State} */
+function taskArtifact(state, stream, update) {
+  const view = state.tasks[update.taskId];
+  if (!view || view.stream !== stream) {
+    return state;
+  }
+  const { artifactId } = update.artifact;
+  const version = update.metadata?.[CANVAS]?.artifactVersion ?? 0;
+  const next =
+    view.artifacts[artifactId] === version
+      ? state
+      : {
+          ...state,
+          tasks: { ...state.tasks, [view.taskId]: { ...view, artifacts: { ...view.artifacts, [artifactId]: version } } },
+        };
+  return state.server?.canvas ? next : artifactChanged(next, update);
+}
+
+/**
+ * An artifact update: of the event stream of the context, which has every change once, or, if the server has none, of a
+ * task. A new artifact is shown while it is written, whatever the user has chosen before.
+ * @param {State} state
+ * @param {Json} update
+ * @returns {State}
+ */
+function artifactChanged(state, update) {
+  const id = update.artifact.artifactId;
+  const before = state.artifacts[id];
+  const artifact = artifactUpdated(before, update);
+  const change = textChange(before, artifact, update.append);
+  return {
+    ...state,
+    artifacts: { ...state.artifacts, [id]: artifact },
+    edits: editsMoved(state.edits, artifact, change),
+    selection: selectionMoved(state, artifact, change),
+    lastChanged: id,
+    ...(!before && artifact.open ? { artifactId: null, version: null } : {}),
+  };
+}
+
+/**
+ * The artifact that is shown: the one that the user chose, else the one that changed last; null if there is none.
+ * @param {State} state
+ */
+export function shownArtifact({ artifacts, artifactId, lastChanged }) {
+  return artifacts[artifactId ?? ""] ?? artifacts[lastChanged ?? ""] ?? null;
+}
+
+/**
+ * @param {State} state
+ * @param {import("../types.js").ArtifactView} artifact
+ * @param {import("./text.js").Change|null} change
+ */
+function selectionMoved({ selection, version }, artifact, change) {
+  if (!selection || selection.artifactId !== artifact.artifactId || version !== null) {
+    return selection;
+  }
+  const moved = change ? mapRange(selection, change) : selection;
+  if (!moved || artifact.text === null) {
+    return null;
+  }
+  return { ...moved, ...linesOf(artifact.text, moved.start, moved.end), version: artifact.version };
+}

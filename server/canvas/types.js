@@ -1,0 +1,148 @@
+// @ts-check
+/**
+ * The types that the modules of the page share. All values are frozen by convention: nobody alters what it is given.
+ *
+ * Offsets count UTF-16 code units from 0, `end` exclusive; lines count from 1, both ends inclusive.
+ *
+ * @typedef {"submitted"|"working"|"input-required"|"auth-required"|"completed"|"failed"|"canceled"|"rejected"} TaskState
+ *
+ * @typedef {{text: string, mediaType?: string, metadata?: Record<string, any>}} TextPart
+ * @typedef {{raw: string, filename?: string, mediaType?: string}} FilePart  `raw` is base64
+ * @typedef {{url: string, filename?: string, mediaType?: string}} LinkPart
+ * @typedef {{data: any, mediaType?: string}} DataPart
+ * @typedef {TextPart|FilePart|LinkPart|DataPart} Part  a part of A2A 1.0, as JSON
+ *
+ * @typedef {object} Message  a message of A2A 1.0, as JSON
+ * @property {string} messageId
+ * @property {"ROLE_USER"|"ROLE_AGENT"} role
+ * @property {Part[]} parts
+ * @property {string} [contextId]
+ * @property {string} [taskId]
+ * @property {Record<string, any>} [metadata]
+ *
+ * @typedef {object} TaskView  what is shown of a task
+ * @property {string} taskId
+ * @property {TaskState} state
+ * @property {string} timestamp  of the last status, ISO 8601
+ * @property {Message[]} messages  the conversation: what the user sent, and what the agent said for good
+ * @property {string} status  the status line, as "Writing report.md…"; "" for none
+ * @property {string} reply  the reply as far as it is written; "" when it stands in `messages`
+ * @property {Record<string, number>} artifacts  the versions of the artifacts that it has changed, as far as known
+ * @property {Operation|null} operation  what a message asked for, if the task is an operation
+ * @property {Record<string, any>|null} refused  of a rejected operation: `artifactVersion`, `busy`, `conflicts`
+ * @property {string} stream  the stream that feeds it; events of others are ignored
+ * @property {string|null} joinedAt  epoch and generation at which the stream repeats what `messages` has already
+ *
+ * @typedef {object} Operation  `metadata["urn:a2a-canvas:canvas:v1"]` of a message
+ * @property {"edit"|"undo"|"redo"|"restore"|"put"} op
+ * @property {string} artifactId
+ * @property {number} [baseVersion]
+ * @property {SelectionRequest} [selection]
+ * @property {string} [strategy]
+ * @property {number} [version]
+ * @property {string} [text]
+ * @property {string} [name]
+ * @property {boolean} [merge]
+ * @property {boolean} [group]
+ *
+ * @typedef {object} SelectionRequest
+ * @property {number} [start]
+ * @property {number} [end]
+ * @property {number} [lineStart]
+ * @property {number} [lineEnd]
+ * @property {string} [text]
+ *
+ * @typedef {object} ArtifactView  an artifact as it is now
+ * @property {string} artifactId
+ * @property {string} name
+ * @property {string|null} text  null if it has no text part
+ * @property {string} mediaType  of the text, "" if unknown
+ * @property {Part[]} others  its files and data, in order
+ * @property {number} version  while it is written: the number that the version will have
+ * @property {"agent"|"user"} author
+ * @property {boolean} open  it is being written, and changes from elsewhere are refused
+ * @property {string} taskId  that changed it last
+ *
+ * @typedef {object} Edit  a passage that is being rewritten
+ * @property {string} key  `taskId/id`
+ * @property {string} artifactId
+ * @property {number} start  the passage, in the artifact's text as it is now
+ * @property {number} end
+ * @property {"replace"|"insert_before"|"insert_after"} strategy
+ * @property {string} text  what has been written so far
+ * @property {number} baseVersion
+ * @property {boolean} complete  it waits only for its version
+ * @property {boolean} lost  the text under it has changed, so its place is not known
+ *
+ * @typedef {object} Selection  the passage that the user has selected
+ * @property {string} artifactId
+ * @property {number} version
+ * @property {number} start
+ * @property {number} end
+ * @property {number} lineStart
+ * @property {number} lineEnd
+ * @property {string} text
+ *
+ * @typedef {object} ContextSummary  a conversation in the list
+ * @property {string} contextId
+ * @property {string|null} name  that the user gave it
+ * @property {string} request  the first 200 characters of its first message
+ * @property {string} updatedAt
+ * @property {number} working  the number of its tasks that are not settled
+ * @property {{artifactId: string, name: string}[]} artifacts
+ *
+ * @typedef {object} Outgoing  a message on its way
+ * @property {Message} message
+ * @property {string} contextId
+ * @property {string} error  why it could not be sent; "" while it is on its way
+ *
+ * @typedef {object} Server  what the agent card says
+ * @property {string} name
+ * @property {string} description
+ * @property {boolean} canvas  it has urn:a2a-canvas:canvas:v1, and so `/artifacts`
+ * @property {any} card
+ *
+ * @typedef {"none"|"connecting"|"online"|"reconnecting"} Connection
+ *
+ * @typedef {object} State
+ * @property {Server|null} server
+ * @property {ContextSummary[]} contexts  newest first
+ * @property {string} nextPage  the token of the next page of contexts, "" at the end
+ * @property {string} query  what the contexts were searched for
+ * @property {string|null} contextId  the open conversation; null for a new one
+ * @property {boolean} loaded  the tasks of the open conversation are there
+ * @property {Connection} connection  of the open conversation
+ * @property {number} retryAt  when the next attempt is made, in ms since 1970; 0 if none is planned
+ * @property {number} watchers  how many look at the conversation; 0 if it is not known
+ * @property {string[]} working  the tasks that the server says are working
+ * @property {Record<string, TaskView>} tasks  by id, oldest first
+ * @property {Record<string, Outgoing>} outgoing  by message id
+ * @property {Record<string, ArtifactView>} artifacts  by id, in the order in which they came
+ * @property {Record<string, Edit>} edits  by key
+ * @property {string|null} artifactId  the artifact that the user has chosen; null for the one that changed last
+ * @property {string|null} lastChanged  the artifact that changed last
+ * @property {number|null} version  the old version that is shown; null for the current one
+ * @property {Selection|null} selection
+ * @property {{id: number, kind: "error"|"info", text: string}[]} notices
+ *
+ * @typedef {any} Json  what came from the server
+ *
+ * @typedef {{type: "server", server: Server}
+ *   | {type: "contexts", contexts: ContextSummary[], nextPage: string, query: string, more?: boolean}
+ *   | {type: "context-changed", context: ContextSummary}
+ *   | {type: "context-removed", contextId: string}
+ *   | {type: "context-opened", contextId: string|null}
+ *   | {type: "tasks", contextId: string, tasks: Json[]}
+ *   | {type: "task-event", contextId: string, stream: string, event: Json}
+ *   | {type: "artifact-event", contextId: string, event: Json}
+ *   | {type: "activity", contextId: string, watchers: number, working: string[]}
+ *   | {type: "connection", contextId: string|null, connection: Connection, retryAt: number}
+ *   | {type: "sending", contextId: string, message: Message}
+ *   | {type: "not-sent", messageId: string, error: string}
+ *   | {type: "discarded", messageId: string}
+ *   | {type: "artifact-shown", artifactId: string|null, version: number|null}
+ *   | {type: "selected", selection: Selection|null}
+ *   | {type: "notice", kind: "error"|"info", text: string}
+ *   | {type: "notice-dismissed", id: number}} Action
+ */
+export {};

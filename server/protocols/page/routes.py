@@ -1,0 +1,131 @@
+"""The page: `GET /` for a browser, and its files at `/page/{digest}/…`.
+
+Rules:
+1. `GET /` is the page if `Accept` prefers HTML, and otherwise a short JSON object that says where the agent card is.
+   A server without a page has the JSON for everyone. `POST /` is JSON-RPC (`a2a_v1/jsonrpc.py`).
+2. All addresses in the page are relative: it works behind a proxy that serves it below a path.
+3. A file's address has the digest of all files, so a browser keeps it for good. The page itself is revalidated.
+4. The page shows what a model and strangers have written. The policy lets it run its own modules only, frame nothing
+   but its own previews, and connect to this server and the origins that the operator names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from a2a.utils.errors import InvalidRequestError
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, conditional_response, negotiate
+from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.error_forms import rest_response
+from a2a_canvas.server.protocols.page.assets import IDENTITY, Asset, Assets, read_assets
+from a2a_canvas.store.text.wording import shown
+
+FOLDER: Final = Path(__file__).parents[2] / "canvas"
+"""What the page is made of."""
+
+JSON: Final = "application/json"
+HTML: Final = "text/html"
+
+REVALIDATED: Final = {"Cache-Control": "no-cache", "Vary": "Accept, Accept-Encoding"}
+IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+FEATURES: Final = (
+    *("accelerometer", "bluetooth", "camera", "display-capture", "geolocation", "gyroscope", "hid", "magnetometer"),
+    *("microphone", "midi", "payment", "screen-wake-lock", "serial", "usb", "xr-spatial-tracking"),
+)
+"""What the page never uses."""
+
+
+def page_routes(about: Mapping[str, Any], servers: Iterable[str], *, page: bool = True) -> list[Route]:
+    """The routes of the page.
+
+    Args:
+        about: the JSON object of `GET /`.
+        servers: origins of other servers that the page may connect to.
+        page: whether there is one; without it there is only the JSON object.
+    """
+    endpoint = _PageEndpoint(about, security_headers(servers))
+    if not page:
+        return [Route("/", endpoint.about, methods=["GET"])]
+    files = Route(f"/page/{{digest}}/{{name:{ANYTHING}}}", endpoint.file, methods=["GET"])
+    return [Route("/", endpoint.index, methods=["GET"]), files]
+
+
+def security_headers(servers: Iterable[str]) -> dict[str, str]:
+    """The headers of every answer of the page (rule 4)."""
+    return {
+        "Content-Security-Policy": content_security_policy(servers),
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Permissions-Policy": ", ".join(f"{feature}=()" for feature in FEATURES),
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+
+def content_security_policy(servers: Iterable[str]) -> str:
+    """The policy of the page. Styles may be inline: the editor makes rules of its own."""
+    sources = {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data: blob:",
+        "font-src": "'self'",
+        "connect-src": " ".join(("'self'", *servers)),
+        "frame-src": "'self' data: blob:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    return "; ".join(f"{name} {allowed}" for name, allowed in sources.items())
+
+
+@cache
+def _assets() -> Assets:
+    return read_assets(FOLDER)
+
+
+class _PageEndpoint:
+    def __init__(self, about: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+        self._about = json.dumps(about, ensure_ascii=False).encode()
+        self._headers = headers
+
+    async def about(self, request: Request) -> Response:
+        return conditional_response(request, self._about, JSON, {**REVALIDATED, **self._headers})
+
+    async def index(self, request: Request) -> Response:
+        if negotiate(_header(request, "accept"), (JSON, HTML)) != HTML:
+            return await self.about(request)
+        assets = await asyncio.to_thread(_assets)
+        return await self._send(request, assets.index, REVALIDATED)
+
+    async def file(self, request: Request) -> Response:
+        assets = await asyncio.to_thread(_assets)
+        digest, name = request.path_params["digest"], request.path_params["name"]
+        if digest != assets.digest:
+            return self._not_found("The page has changed since it was loaded. Reload it.")
+        asset = assets.files.get(name)
+        if asset is None:
+            return self._not_found(f"The page has no file {shown(name)}.")
+        return await self._send(request, asset, IMMUTABLE)
+
+    async def _send(self, request: Request, asset: Asset, caching: Mapping[str, str]) -> Response:
+        coding = negotiate(_header(request, "accept-encoding") or IDENTITY, asset.codings) or IDENTITY
+        body = await asyncio.to_thread(asset.encoded, coding)
+        encoding = {} if coding == IDENTITY else {"Content-Encoding": coding}
+        return conditional_response(request, body, asset.media_type, {**caching, **self._headers, **encoding})
+
+    def _not_found(self, text: str) -> Response:
+        headers = {**self._headers, "Cache-Control": "no-store"}
+        return rest_response(Refusal(InvalidRequestError, text, http_status=404), headers)
+
+
+def _header(request: Request, name: str) -> str:
+    return ",".join(request.headers.getlist(name))

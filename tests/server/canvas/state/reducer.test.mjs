@@ -1,0 +1,153 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { shownText } from "../../../../server/canvas/state/artifacts.js";
+import { INITIAL, reduce, shownArtifact } from "../../../../server/canvas/state/reducer.js";
+import { conversation, textOf } from "../../../../server/canvas/state/task.js";
+
+const TURN = "urn:a2a-canvas:turn:v1";
+const CANVAS = "urn:a2a-canvas:canvas:v1";
+const contextId = "c";
+const server = { name: "", description: "", canvas: true, card: {} };
+
+const start = [
+  { type: "server", server },
+  { type: "context-opened", contextId },
+];
+const said = (role, text, messageId = text) => ({ messageId, role, parts: [{ text }] });
+const task = (fields = {}, canvas = {}) => ({
+  task: {
+    id: "t",
+    contextId,
+    status: { state: "TASK_STATE_SUBMITTED" },
+    history: [said("ROLE_USER", "write", "m")],
+    metadata: { [CANVAS]: { artifacts: {}, openEdits: [], ...canvas }, [TURN]: { epoch: 1, generation: 1 } },
+    ...fields,
+  },
+});
+const status = (state, message, metadata = {}) => ({ statusUpdate: { taskId: "t", contextId, status: { state, message }, metadata } });
+const working = (metadata) => status("TASK_STATE_WORKING", undefined, metadata);
+const label = (text) => status("TASK_STATE_WORKING", said("ROLE_AGENT", text), { [TURN]: { label: true } });
+const turn = (event_type, data = {}) => working({ [TURN]: { event_type, data, epoch: 1, generation: 2 } });
+const edit = (phase, fields) => working({ [CANVAS]: { edit: { id: "e", artifactId: "a", phase, ...fields } } });
+const events = (...list) => list.map((event) => ({ type: "task-event", contextId, stream: "s", event }));
+const artifact = (text, version, { append = false, lastChunk = true, id = "a" } = {}) => ({
+  type: "artifact-event",
+  contextId,
+  event: {
+    artifactUpdate: {
+      taskId: "t",
+      contextId,
+      artifact: { artifactId: id, name: append ? "" : `${id}.md`, parts: [{ text, mediaType: append ? "" : "text/markdown" }] },
+      append,
+      lastChunk,
+      metadata: { [CANVAS]: { artifactVersion: version, author: "agent" } },
+    },
+  },
+});
+const fold = (...actions) => [...start, ...actions].reduce(reduce, INITIAL);
+const shown = (state) => shownText(shownArtifact(state), Object.values(state.edits)).text;
+
+test("the status line is overwritten, and cleared at the end", () => {
+  const before = [task(), label("Working…"), label("Writing a.md…")];
+  assert.equal(fold(...events(...before)).tasks.t.status, "Writing a.md…");
+  const state = fold(...events(...before, turn("completed"), status("TASK_STATE_COMPLETED", said("ROLE_AGENT", "Done."))));
+  assert.equal(state.tasks.t.status, "");
+  assert.deepEqual(conversation(state.tasks.t).map(textOf), ["write", "Done."]);
+});
+
+test("a reply grows, and its text of an earlier round is replaced", () => {
+  const round1 = [task(), turn("message_start"), turn("text_delta", { text: "First." })];
+  assert.equal(fold(...events(...round1)).tasks.t.reply, "First.");
+  const between = [...round1, status("TASK_STATE_WORKING", said("ROLE_AGENT", "First."))];
+  assert.deepEqual(conversation(fold(...events(...between)).tasks.t).map(textOf), ["write", "First."]);
+  const state = fold(...events(...between, turn("message_start"), turn("text_delta", { text: "Sec" })));
+  assert.deepEqual(conversation(state.tasks.t).map(textOf), ["write"]);
+  assert.equal(state.tasks.t.reply, "Sec");
+});
+
+test("thinking and tool calls leave nothing", () => {
+  const before = fold(...events(task()));
+  const after = fold(...events(task(), turn("thinking", { content: "hm" }), turn("tool_use_input_delta", { partial_json: "{" })));
+  assert.deepEqual(after, before);
+});
+
+test("events of a stream that another one has replaced are ignored", () => {
+  const late = { type: "task-event", contextId, stream: "old", event: turn("text_delta", { text: "twice" }) };
+  assert.equal(fold(...events(task()), late).tasks.t.reply, "");
+});
+
+test("events of another conversation are ignored", () => {
+  assert.deepEqual(fold({ ...artifact("x", 1), contextId: "other" }).artifacts, {});
+});
+
+test("a message is on its way until a task has it", () => {
+  const sending = { type: "sending", contextId, message: said("ROLE_USER", "write", "m") };
+  assert.deepEqual(Object.keys(fold(sending).outgoing), ["m"]);
+  assert.deepEqual(fold(sending, ...events(task())).outgoing, {});
+  assert.equal(fold(sending, { type: "not-sent", messageId: "m", error: "No." }).outgoing.m.error, "No.");
+});
+
+test("an artifact grows by what is appended", () => {
+  const state = fold(artifact("# A", 1, { lastChunk: false }), artifact("\n\nb", 1, { append: true }));
+  assert.deepEqual([state.artifacts.a.text, state.artifacts.a.name, state.artifacts.a.open], ["# A\n\nb", "a.md", false]);
+});
+
+test("the artifact that changed last is shown, until the user chooses one", () => {
+  const two = [artifact("1", 1), artifact("2", 1, { id: "b" })];
+  assert.equal(shownArtifact(fold(...two)).artifactId, "b");
+  const chosen = [...two, { type: "artifact-shown", artifactId: "a", version: null }, artifact("3", 2, { id: "b" })];
+  assert.equal(shownArtifact(fold(...chosen)).artifactId, "a");
+  assert.equal(shownArtifact(fold(...chosen, artifact("n", 1, { id: "new", lastChunk: false }))).artifactId, "new");
+});
+
+const begin = edit("start", { selection: { start: 4, end: 7 }, unit: "utf16", strategy: "replace", baseVersion: 1 });
+const chunk = (text) => edit("chunk", { selection: { start: 4, end: 7 }, chunk: text });
+const complete = edit("complete", { selection: { start: 4, end: 7 }, strategy: "replace", baseVersion: 1, updatedContent: "2nd" });
+
+test("an edit is shown in its place, chunk by chunk, and goes with its version", () => {
+  const text = artifact("one two three", 1);
+  assert.equal(shown(fold(text, ...events(task(), begin))), "one two three");
+  assert.equal(shown(fold(text, ...events(task(), begin, chunk("2")))), "one 2 three");
+  const whole = [text, ...events(task(), begin, chunk("2"), complete)];
+  assert.equal(shown(fold(...whole)), "one 2nd three");
+  const state = fold(...whole, artifact("one 2nd three", 2));
+  assert.equal(shown(state), "one 2nd three");
+  assert.deepEqual(state.edits, {});
+});
+
+test("an edit whose version has come before its end is over", () => {
+  const state = fold(artifact("one two three", 1), ...events(task(), begin), artifact("one 2nd three", 2), ...events(complete));
+  assert.equal(shown(state), "one 2nd three");
+  assert.deepEqual(state.edits, {});
+});
+
+test("an edit moves with a change before it", () => {
+  const state = fold(artifact("one two three", 1), ...events(task(), begin, chunk("2")), artifact("Zero, one two three", 2));
+  assert.equal(shown(state), "Zero, one 2 three");
+});
+
+test("an aborted edit, and one of a task that has ended, leave nothing", () => {
+  const before = [artifact("one two three", 1), ...events(task(), begin, chunk("2"))];
+  assert.deepEqual(fold(...before, ...events(edit("abort", {}))).edits, {});
+  assert.deepEqual(fold(...before, ...events(status("TASK_STATE_CANCELED"))).edits, {});
+});
+
+test("who joins an edit has its beginning", () => {
+  const open = { id: "e", artifactId: "a", selection: { start: 4, end: 7 }, unit: "utf16", strategy: "replace", baseVersion: 1, text: "2" };
+  const state = fold(artifact("one two three", 1), ...events(task({}, { openEdits: [open] }), chunk("nd")));
+  assert.equal(shown(state), "one 2nd three");
+});
+
+test("a selection moves with changes elsewhere, and is dropped where it is touched", () => {
+  const selection = { artifactId: "a", version: 1, start: 4, end: 7, lineStart: 1, lineEnd: 1, text: "two" };
+  const before = [artifact("one two three", 1), { type: "selected", selection }];
+  const moved = fold(...before, artifact("0\none two three", 2)).selection;
+  assert.deepEqual(moved, { ...selection, version: 2, start: 6, end: 9, lineStart: 2, lineEnd: 2 });
+  assert.equal(fold(...before, artifact("one 2 three", 2)).selection, null);
+});
+
+test("a rejected operation tells why", () => {
+  const message = { ...said("ROLE_AGENT", "Busy."), metadata: { [CANVAS]: { artifactId: "a", artifactVersion: 3, busy: true } } };
+  const state = fold(...events(task(), status("TASK_STATE_REJECTED", message)));
+  assert.equal(state.tasks.t.refused.busy, true);
+});
