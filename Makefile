@@ -11,7 +11,9 @@ VENV = uv venv --allow-existing --python $(PYTHON) .venv
 PIP = VIRTUAL_ENV=.venv uv pip
 endif
 
-.PHONY: help setup setup-node serve demo test test-all conversations check bench fuzz docs lock clean
+.PHONY: help setup setup-node vendor serve demo test test-all conversations check bench fuzz docs lock clean
+
+TSC := node_modules/.bin/tsc
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,8 +39,12 @@ define install
 	$(PIP) install --quiet -c constraints.txt
 endef
 
-setup-node:  ## what the tests of the AG-UI stream need (node and npm must be there)
+setup-node:  ## what checks and tests of the page and of the AG-UI stream need (node and npm must be there)
+	npm ci
 	cd tests/server/protocols/agui && npm ci
+
+vendor:  ## bundle the libraries of the page into server/canvas/vendor (after make setup-node)
+	node vendor.mjs server/canvas/vendor
 
 serve: $(SERVER)  ## start the server on 127.0.0.1:8000 (ARGS="--port 9000")
 	$(BIN)/a2a-canvas serve $(ARGS)
@@ -55,11 +61,14 @@ test-all: setup  ## every test with every example, as in CI
 conversations: setup  ## 2,000 model calls against a strict Messages API (CALLS=20000)
 	MODEL_CALLS=$(or $(CALLS),2000) $(BIN)/python -m pytest tests/server/agent/turn/test_conversations.py -q -s
 
-check: setup  ## format, lint, types, import rules
+check: setup  ## format, lint, types (of Python, and of the page after make setup-node), import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@if [ -x $(TSC) ]; then echo $(TSC); $(TSC); \
+	elif [ -n "$$TESTS_NEED_NODE" ]; then echo "$(TSC) is missing, and TESTS_NEED_NODE is set"; exit 1; \
+	else echo "The types of the page are not checked: make setup-node installs what it needs."; fi
 
 bench: setup  ## benchmarks; they print ratios
 	$(BIN)/python -m bench $(ARGS)
@@ -74,4 +83,4 @@ lock: setup  ## write the installed versions to constraints.txt
 	$(PIP) freeze --exclude-editable | grep -v '^pip==' > constraints.txt
 
 clean:  ## remove everything that was made
-	rm -rf .venv tests/server/protocols/agui/node_modules build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv node_modules tests/server/protocols/agui/node_modules build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -102,7 +102,7 @@ def _no_provider(name: str, environ: Mapping[str, str]) -> str:
 
 
 def _rehearsal() -> LLM:
-    from a2a_canvas.server.agent.models.rehearsal import Rehearsal
+    from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 
     return Rehearsal()
 

@@ -29,8 +29,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.arguments import typed
+from a2a_canvas.server.client.connection import connected
 from a2a_canvas.server.client.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.client.exchange import converse, new_message
 from a2a_canvas.server.client.fold import SeenTask, fold
@@ -309,8 +309,8 @@ class Demo:
         message = new_message(text, CONTEXT)
         if operation:
             message.metadata.update({CANVAS: {"artifactId": ARTIFACT, **operation}})
-        async with connection.connected(self._url) as (http, card), connection.client(http, card) as client:
-            answer: Any = client.send_message(pb.SendMessageRequest(message=message))
+        async with connected(self._url) as session:
+            answer: Any = session.client.send_message(pb.SendMessageRequest(message=message))
             async with aclosing(answer) as responses:
                 return fold(SeenTask(), await anext(responses)).task_id
 
@@ -324,5 +324,5 @@ class Demo:
             await self._answering.wait()
 
         invocation = Invocation(url=self._url, quiet=True, pause=reconnect)
-        async with connection.connected(self._url) as (http, card):
-            await converse(invocation, http, card, task_id, (CANVAS,), lambda each, _: watcher.take(each))
+        async with connected(self._url) as session:
+            await converse(invocation, session, task_id, (CANVAS,), lambda each, _: watcher.take(each))

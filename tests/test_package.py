@@ -19,6 +19,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from a2a_canvas.server.protocols.page.assets import media_type_of
 from a2a_canvas.server.settings import PREFIX
 from tests.dockerfile_steps import BUILD, ROOT, command, copied, variables, words_of
 from tests.free_port import free_port
@@ -58,6 +59,9 @@ def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(sources, tmp_path_factory.mktemp("wheel"))
 
 
+CANVAS = ROOT / "server/canvas"
+
+
 def names_in(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
@@ -72,7 +76,7 @@ def test_the_wheel_has_every_module_the_revisions_the_page_and_the_agent_card(wh
     folders = ("server", "store", "tools")
     modules = {f"a2a_canvas/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.py")}
     surface = {f"a2a_canvas/{name}" for name in ("__init__.py", "__main__.py", "agent_card.json", "py.typed")}
-    page = {f"a2a_canvas/{path.relative_to(ROOT)}" for path in (ROOT / "server/canvas").rglob("*") if path.is_file()}
+    page = {f"a2a_canvas/{path.relative_to(ROOT)}" for path in CANVAS.rglob("*") if media_type_of(path.name)}
     scripts = {f"a2a_canvas/server/{name}.yaml" for name in ("agent/models/rehearsal/rehearsal", "demo")}
     wanted = surface | modules | scripts | page
     assert {name for name in names_in(wheel) if ".dist-info/" not in name} == wanted

@@ -21,7 +21,7 @@ from a2a.utils.constants import TransportProtocol
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.struct_pb2 import Struct
 
-from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.connection import CONNECT_SECONDS, Session, card_place
 from a2a_canvas.server.client.display import one_line
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import Take, converse, new_message
@@ -31,7 +31,7 @@ from a2a_canvas.server.client.names import resolve
 from a2a_canvas.server.client.state_file import last_context
 from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
 
-_TIMEOUT = httpx.Timeout(connection.CONNECT_SECONDS, read=60)
+_TIMEOUT = httpx.Timeout(CONNECT_SECONDS, read=60)
 
 
 class NotServed(ClientError):
@@ -66,8 +66,8 @@ async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool =
         CannotBeDone: it is not clear which conversation is meant.
     """
     context = typed or last_context(invocation.url)
-    async with connection.connected(invocation.url, invocation.headers) as (http, card):
-        canvas = Canvas(invocation, http, card, context)
+    async with invocation.connected() as session:
+        canvas = Canvas(invocation, session, context)
         if not context and not may_begin:
             raise CannotBeDone("Which conversation? Give --context ID", f"To list them: {invocation.line('contexts')}")
         if context and not typed:
@@ -86,17 +86,16 @@ class Canvas:
     """
 
     invocation: Invocation
-    http: httpx.AsyncClient
-    card: pb.AgentCard
+    session: Session
     context: str
     listed: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def base(self) -> str:
         """Where the artifacts are: at the agent's JSON-RPC address, as messages; else at the address that was typed."""
-        offered = self.card.supported_interfaces
+        offered = self.session.card.supported_interfaces
         of = (each.url for each in offered if each.protocol_binding == TransportProtocol.JSONRPC)
-        return next(of, connection.card_place(self.invocation.url)[0]).rstrip("/")
+        return next(of, card_place(self.invocation.url)[0]).rstrip("/")
 
     # ------------------------------------------------------------------------ reading
 
@@ -146,9 +145,9 @@ class Canvas:
         except NotServed as error:
             if error.status != httpx.codes.NOT_FOUND:
                 raise
-            known = await _contexts(self)
+            known = await self.session.contexts()
             if not (may_begin and not any(each.startswith(self.context) for each in known)):
-                self.context = resolve(self.context, dict.fromkeys(known, ""), "context")
+                self.context = resolve(self.context, known, "context")
                 self.listed = await self._listing()
         return True
 
@@ -169,7 +168,9 @@ class Canvas:
     async def _get(self, path: str, headers: dict[str, str], query: dict[str, Any]) -> bytes:
         url = f"{self.base}/artifacts/{path}"
         try:
-            answer = await self.http.get(url, params=query, headers=headers, timeout=_TIMEOUT, follow_redirects=True)
+            answer = await self.session.http.get(
+                url, params=query, headers=headers, timeout=_TIMEOUT, follow_redirects=True
+            )
         except httpx.TimeoutException as error:
             raise ClientError(f"No answer from {self.base} in time") from error
         except httpx.RequestError as error:
@@ -195,7 +196,7 @@ class Canvas:
         Raises:
             OperationFailed: it has changed nothing.
         """
-        if not connection.offers(self.card, CANVAS):
+        if not self.session.offers(CANVAS):
             raise ClientError(f"The agent at {self.invocation.url} takes no edits: its card does not list {CANVAS}")
         told: dict[str, Any] = {}
 
@@ -208,7 +209,7 @@ class Canvas:
         message = new_message(request, self.context)
         given = {name: value for name, value in fields.items() if value is not None}
         message.metadata.update({CANVAS: {"artifactId": artifact, **given}})
-        seen = await converse(self.invocation, self.http, self.card, message, (TURN, CANVAS), fold)
+        seen = await converse(self.invocation, self.session, message, (TURN, CANVAS), fold)
         version = int(told.get("artifactVersion", 0))
         if seen.state in ENDED_BADLY:
             raise OperationFailed(seen.message or f"{ENDED_BADLY[seen.state]}.", version, told.get("busy") is True)
@@ -235,14 +236,6 @@ def _told(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
     status = response.task.status if response.HasField("task") else response.status_update.status
     versions = canvas_metadata(response.task.metadata).get("artifacts", {})
     return canvas_metadata(status.message.metadata) or versions.get(artifact, {})
-
-
-async def _contexts(canvas: Canvas) -> list[str]:
-    """The ids of the conversations that the newest tasks belong to, the newest first."""
-    call = connection.call_context(canvas.card, (), canvas.invocation.headers)
-    async with connection.client(canvas.http, canvas.card) as client:
-        tasks = await connection.newest_tasks(client, call, history_length=0)
-    return list(dict.fromkeys(task.context_id for task in tasks))
 
 
 def canvas_metadata(metadata: Struct) -> dict[str, Any]:

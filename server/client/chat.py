@@ -14,17 +14,16 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import new_message
 from a2a_canvas.server.client.fold import PAUSED, SeenTask
 from a2a_canvas.server.client.invocation import Invocation, invoke
-from a2a_canvas.server.client.send import say
+from a2a_canvas.server.client.send import known_context, say, wait_for_last_task
 from a2a_canvas.server.client.state_file import last_context, state_file
 
 SLASH = (
     *("show", "edit", "undo", "redo", "versions", "diff", "restore", "open", "put", "pull", "artifacts"),
-    *("tasks", "contexts"),
+    *("tasks", "contexts", "watch", "cancel"),
 )
 """The commands that can be typed after a `/`."""
 OWN = {"/new": "begin a new conversation", "/help": "see this list", "/quit": "end; so does Ctrl+D"}
@@ -71,10 +70,10 @@ def _help(invocation: Invocation, group: click.Group) -> None:
 
 
 async def _greeting(invocation: Invocation, chat: _Chat) -> None:
-    chat.context = await connection.resolve_id(invocation.url, invocation.headers, chat.context, "context_id")
-    async with connection.connected(invocation.url, invocation.headers) as (_, card):
+    async with invocation.connected() as session:
+        chat.context = await known_context(invocation, session, chat.context)
         goes_on = f" You go on with the conversation {chat.context}." if chat.context else ""
-        invocation.note(f"{card.name} at {invocation.url}.{goes_on} /help lists the commands, Ctrl+D ends.")
+        invocation.note(f"{session.card.name} at {invocation.url}.{goes_on} /help lists the commands, Ctrl+D ends.")
 
 
 async def _turn(invocation: Invocation, chat: _Chat, text: str) -> None:
@@ -84,7 +83,10 @@ async def _turn(invocation: Invocation, chat: _Chat, text: str) -> None:
     def keep(seen: SeenTask) -> None:
         chat.seen, chat.context = seen, seen.context_id or chat.context
 
-    await say(invocation, new_message(text, chat.context, asked), keep=keep, brief=True)
+    async with invocation.connected() as session:
+        if chat.context and not asked:
+            await wait_for_last_task(invocation, session, chat.context)
+        await say(invocation, session, new_message(text, chat.context, asked), keep=keep, brief=True)
 
 
 def _slash(invocation: Invocation, group: click.Group, chat: _Chat, line: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import grpc
 import httpx
@@ -26,7 +26,6 @@ from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperation
 
 from a2a_canvas.server.client.address import RequestHeaders, agent_addresses
 from a2a_canvas.server.client.errors import ClientError
-from a2a_canvas.server.client.names import resolve
 from a2a_canvas.server.client.timestamps import zoned_answer
 
 CONNECT_SECONDS = 10.0
@@ -34,8 +33,6 @@ CONNECT_SECONDS = 10.0
 SEARCHED = 1000
 """Of so many tasks, the newest ones, an id or a conversation is looked for."""
 _PAGE = 100
-_BEGINNING = re.compile("[0-9a-f-]{4,31}")
-"""Of an id that a server made, a UUID."""
 
 
 class ConnectionLost(ClientError):
@@ -45,16 +42,68 @@ class ConnectionLost(ClientError):
         super().__init__(f"The connection to {url} was lost; the task may go on there")
 
 
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A connection to an agent.
+
+    Attributes:
+        card: what the agent offers.
+        client: for a transport that both speak.
+        http: sends the headers, too.
+    """
+
+    card: pb.AgentCard
+    client: Client
+    http: httpx.AsyncClient
+    headers: RequestHeaders
+
+    def offers(self, extension: str) -> bool:
+        """Whether the card lists an extension."""
+        return find_extension_by_uri(self.card, extension) is not None
+
+    def call(self, *extensions: str) -> ClientCallContext:
+        """The context of calls that activate those of the extensions that are offered."""
+        wanted = [uri for uri in extensions if self.offers(uri)]
+        parameters = ServiceParametersFactory.create([with_a2a_extensions(wanted)])
+        # gRPC has no other way to send the headers.
+        return ClientCallContext(service_parameters=_named(self.headers) | parameters)
+
+    async def tasks(self, limit: int = SEARCHED, **filters: Any) -> list[pb.Task]:
+        """The newest tasks, without their messages; `filters` are fields of `ListTasksRequest`.
+
+        Raises:
+            ClientError: the server does not list its tasks.
+        """
+        found, request = list[pb.Task](), pb.ListTasksRequest(**{"history_length": 0, **filters})
+        try:
+            while len(found) < limit:
+                request.page_size = min(limit - len(found), _PAGE)
+                page = await self.client.list_tasks(request, context=self.call())
+                found += page.tasks
+                request.page_token = page.next_page_token
+                if not page.next_page_token:
+                    break
+        except (UnsupportedOperationError, MethodNotFoundError, NotImplementedError) as error:
+            raise ClientError("The server does not list its tasks") from error
+        return found
+
+    async def contexts(self) -> dict[str, str]:
+        """The ids of the conversations that the newest tasks belong to, the newest first, without names."""
+        return {task.context_id: "" for task in await self.tasks()}
+
+
 @asynccontextmanager
-async def connected(url: str, headers: RequestHeaders = ()) -> AsyncIterator[tuple[httpx.AsyncClient, pb.AgentCard]]:
-    """A client for HTTP, which sends the headers, and the card of the agent. Raises what `explain` explains."""
+async def connected(url: str, headers: RequestHeaders = ()) -> AsyncIterator[Session]:
+    """Connect to the agent at an address. Raises what `explain` explains."""
     async with httpx.AsyncClient(
         # `zoned_answer` reads bodies before they are decompressed.
         headers={"Accept-Encoding": "identity", **_named(headers)},
         timeout=httpx.Timeout(CONNECT_SECONDS, read=None),
         event_hooks={"response": [zoned_answer]},
     ) as http:
-        yield http, await _card(http, url)
+        card = await _card(http, url)
+        async with _client(http, card) as client:
+            yield Session(card, client, http, headers)
 
 
 async def _card(http: httpx.AsyncClient, url: str) -> pb.AgentCard:
@@ -79,12 +128,8 @@ def _named(headers: RequestHeaders) -> dict[str, str]:
     return {header.name: header.value for header in headers}
 
 
-def client(http: httpx.AsyncClient, card: pb.AgentCard) -> Client:
-    """A client for a transport that the agent offers: HTTP is preferred to gRPC.
-
-    Raises:
-        ClientError: it offers none that this client speaks.
-    """
+def _client(http: httpx.AsyncClient, card: pb.AgentCard) -> Client:
+    """HTTP is preferred to gRPC."""
     web = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
     offered = {interface.protocol_binding for interface in card.supported_interfaces}
     config = ClientConfig(
@@ -106,56 +151,11 @@ def _channel(url: str) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(rest)
 
 
-def offers(card: pb.AgentCard, extension: str) -> bool:
-    """Whether the card lists an extension."""
-    return find_extension_by_uri(card, extension) is not None
-
-
-def call_context(card: pb.AgentCard, extensions: Iterable[str], headers: RequestHeaders) -> ClientCallContext:
-    """The context of calls that activate the extensions, if the card lists them, and send the headers over gRPC too."""
-    wanted = [uri for uri in extensions if offers(card, uri)]
-    parameters = ServiceParametersFactory.create([with_a2a_extensions(wanted)])
-    return ClientCallContext(service_parameters=_named(headers) | parameters)
-
-
 def absent(error: Exception) -> bool:
     """Whether no server answers at the address at all."""
     cause = error.__cause__
     known = isinstance(cause, httpx.RequestError) and not isinstance(cause, httpx.UnsupportedProtocol)
     return isinstance(error, AgentCardResolutionError) and known
-
-
-async def newest_tasks(client: Client, call: ClientCallContext, limit: int = SEARCHED, **filters: Any) -> list[pb.Task]:
-    """The newest tasks; `filters` are fields of `ListTasksRequest`.
-
-    Raises:
-        ClientError: the server does not list its tasks.
-    """
-    found, request = list[pb.Task](), pb.ListTasksRequest(**filters)
-    try:
-        while len(found) < limit:
-            request.page_size = min(limit - len(found), _PAGE)
-            page = await client.list_tasks(request, context=call)
-            found += page.tasks
-            request.page_token = page.next_page_token
-            if not page.next_page_token:
-                break
-    except (UnsupportedOperationError, MethodNotFoundError, NotImplementedError) as error:
-        raise ClientError("The server does not list its tasks") from error
-    return found
-
-
-async def resolve_id(url: str, headers: RequestHeaders, typed: str, field: Literal["id", "context_id"]) -> str:
-    """The id of the task or conversation of which the beginning was typed; what begins none is an id of its own."""
-    if not _BEGINNING.fullmatch(typed):
-        return typed
-    try:
-        async with connected(url, headers) as (http, card), client(http, card) as agent:
-            tasks = await newest_tasks(agent, call_context(card, (), headers), history_length=0)
-    except (ClientError, A2AError):
-        return typed
-    known = {id_: "" for task in tasks if (id_ := str(getattr(task, field))).startswith(typed)}
-    return resolve(typed, known, "task" if field == "id" else "context") if known else typed
 
 
 def lost(error: Exception) -> bool:

@@ -15,14 +15,13 @@ from contextlib import aclosing, contextmanager
 from typing import cast
 from uuid import uuid4
 
-import httpx
-from a2a.client import A2AClientError, Client
+from a2a.client import A2AClientError
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import InternalError, MethodNotFoundError, TaskNotFoundError, UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.client import connection
-from a2a_canvas.server.client.connection import ConnectionLost
+from a2a_canvas.server.client.connection import ConnectionLost, Session
 from a2a_canvas.server.client.errors import ClientError, Interrupted
 from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, fold
 from a2a_canvas.server.client.invocation import Invocation
@@ -37,8 +36,7 @@ Take = Callable[[pb.StreamResponse, SeenTask], None]
 
 async def converse(
     invocation: Invocation,
-    http: httpx.AsyncClient,
-    card: pb.AgentCard,
+    session: Session,
     request: pb.Message | str,
     extensions: Sequence[str],
     take: Take | None = None,
@@ -54,7 +52,7 @@ async def converse(
         ClientError: it failed; with the task, and what to do next, once the server has named it. How the task ended is
             for `check_outcome`.
     """
-    return await _Conversation(invocation, card, extensions, take or invocation.show).run(http, request)
+    return await _Conversation(invocation, session, extensions, take or invocation.show).run(request)
 
 
 def new_message(text: str, context: str = "", task: str = "", parts: Sequence[pb.Part] = ()) -> pb.Message:
@@ -72,23 +70,22 @@ def check_outcome(seen: SeenTask) -> None:
 class _Conversation:
     """Follows one task. `seen`: the task as far as it is known."""
 
-    def __init__(self, invocation: Invocation, card: pb.AgentCard, extensions: Sequence[str], show: Take) -> None:
+    def __init__(self, invocation: Invocation, session: Session, extensions: Sequence[str], show: Take) -> None:
         self.seen = SeenTask()
-        self._invocation, self._card, self._show = invocation, card, show
-        self._call = connection.call_context(card, extensions, invocation.headers)
+        self._invocation, self._client, self._show = invocation, session.client, show
+        self._call, self._streaming = session.call(*extensions), session.card.capabilities.streaming
         self._updates = 0
         self._stale = False
         self._sent = False
 
-    async def run(self, http: httpx.AsyncClient, request: pb.Message | str) -> SeenTask:
+    async def run(self, request: pb.Message | str) -> SeenTask:
         try:
-            async with connection.client(http, self._card) as client:
-                if isinstance(request, pb.Message):
-                    await self._send(client, request)
-                else:
-                    self.seen = SeenTask(request)
-                    await self._watch(client)
-                await self._go_on(client)
+            if isinstance(request, pb.Message):
+                await self._send(request)
+            else:
+                self.seen = SeenTask(request)
+                await (self._subscribe if self._streaming else self._get)()
+            await self._go_on()
         except asyncio.CancelledError:
             if not self.seen.task_id:
                 raise Interrupted("Interrupted before the server named a task") from None
@@ -106,23 +103,18 @@ class _Conversation:
         line, task = self._invocation.line, self.seen.task_id
         return (f"Watch it: {line('watch', task)}", f"Cancel it: {line('cancel', task)}")
 
-    async def _send(self, client: Client, message: pb.Message) -> None:
+    async def _send(self, message: pb.Message) -> None:
         # A stream that answers a question may begin with the task as it was: still asking.
-        self._sent, self._stale = True, self._card.capabilities.streaming and bool(message.task_id)
+        self._sent, self._stale = True, self._streaming and bool(message.task_id)
         try:
-            await self._read(client.send_message(pb.SendMessageRequest(message=message), context=self._call))
+            await self._read(self._client.send_message(pb.SendMessageRequest(message=message), context=self._call))
         except (A2AClientError, InternalError) as error:
             if not (self.seen.task_id and connection.lost(error)):
                 raise
         self._stale = False
 
-    async def _watch(self, client: Client) -> None:
-        if not self._card.capabilities.streaming or not await self._subscribe(client):
-            await self._get(client)
-
-    async def _go_on(self, client: Client) -> None:
-        streaming = self._card.capabilities.streaming
-        tries = first = int(streaming)
+    async def _go_on(self) -> None:
+        tries = first = int(self._streaming)
         while not self._over:
             if not self.seen.task_id:
                 raise ClientError("The server's answer ended without a task and without a message")
@@ -131,23 +123,25 @@ class _Conversation:
             if tries:
                 self._say(f"Connection lost, trying again ({tries} of {_RETRIES})…")
             await self._invocation.pause(2.0 ** (tries - 2) if tries else _POLL_SECONDS)
-            tries = first if await (self._subscribe if streaming else self._get)(client) else tries + 1
+            tries = first if await (self._subscribe if self._streaming else self._get)() else tries + 1
 
-    async def _subscribe(self, client: Client) -> bool:
+    async def _subscribe(self) -> bool:
         """Whether anything new came."""
         before = self._updates
         try:
             with _may_be_lost():
-                await self._read(client.subscribe(pb.SubscribeToTaskRequest(id=self.seen.task_id), context=self._call))
+                await self._read(
+                    self._client.subscribe(pb.SubscribeToTaskRequest(id=self.seen.task_id), context=self._call)
+                )
         except (UnsupportedOperationError, MethodNotFoundError):
             # The task is over by now, or this server cannot subscribe: ask for the task itself.
-            await self._get(client)
+            await self._get()
         return self._updates > before
 
-    async def _get(self, client: Client) -> bool:
+    async def _get(self) -> bool:
         """Whether the server answered."""
         with _may_be_lost():
-            task = await client.get_task(pb.GetTaskRequest(id=self.seen.task_id), context=self._call)
+            task = await self._client.get_task(pb.GetTaskRequest(id=self.seen.task_id), context=self._call)
             self._take(pb.StreamResponse(task=task))
             return True
         return False

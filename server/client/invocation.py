@@ -10,6 +10,7 @@ import shlex
 import stat
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TextIO
@@ -19,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeaders, server_url
+from a2a_canvas.server.client.connection import Session, absent, connected, explain
 from a2a_canvas.server.client.display import one_line
 from a2a_canvas.server.client.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.client.fold import SeenTask
@@ -76,6 +77,10 @@ class Invocation:
     def screen(self) -> Screen:
         """What is seen of tasks."""
         return Screen(self.console, self.messages, thinking=self.thinking)
+
+    def connected(self) -> AbstractAsyncContextManager[Session]:
+        """A connection to the server."""
+        return connected(self.url, self.headers)
 
     def show(self, response: pb.StreamResponse, seen: SeenTask) -> None:
         """Show what a response says, which led to `seen`, unless the output is JSON or the result alone."""
@@ -190,8 +195,8 @@ async def carried_out(invocation: Invocation, command: Awaitable[int | None]) ->
         return error.exit_code
     except Exception as error:
         start = f"Start one with: {invocation.program} serve"
-        advice = (start, f"Or name another with --url or ${URL_VARIABLE}") if connection.absent(error) else ()
-        invocation.fail(connection.explain(error, invocation.url), *advice)
+        advice = (start, f"Or name another with --url or ${URL_VARIABLE}") if absent(error) else ()
+        invocation.fail(explain(error, invocation.url), *advice)
         return 1
     finally:
         invocation.screen.close()

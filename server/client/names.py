@@ -31,15 +31,15 @@ def resolve(typed: str, known: Mapping[str, str], what: str) -> str:
                 return found[0]
             if found:
                 raise CannotBeDone(f"{typed!r} may be any of several {what}s: {_listed(found, known)}. Type more of it")
-    raise CannotBeDone(f"There is no {what} {typed!r}{_nearest(typed, known)}")
+    others = did_you_mean(typed, known) or (f". There are: {_listed([*known], known)}" if known else "")
+    raise CannotBeDone(f"There is no {what} {typed!r}{others}")
 
 
-def _nearest(typed: str, known: Mapping[str, str]) -> str:
+def did_you_mean(typed: str, known: Mapping[str, str]) -> str:
+    """The ends of a sentence about what is not there: the nearest that is; empty if nothing is near."""
     texts = {text.casefold(): id_ for id_, name in known.items() for text in (name, id_) if text}
     near = [*dict.fromkeys(texts[text] for text in get_close_matches(typed.casefold(), texts, 3))]
-    if near:
-        return f". Did you mean {_listed(near, known)}?"
-    return f". There are: {_listed([*known], known)}" if known else ""
+    return f". Did you mean {_listed(near, known)}?" if near else ""
 
 
 def _listed(ids: list[str], known: Mapping[str, str]) -> str:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import mimetypes
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import TaskNotFoundError, UnsupportedOperationError
+from a2a.utils.errors import A2AError, TaskNotFoundError, UnsupportedOperationError
 
-from a2a_canvas.server.client import connection
+from a2a_canvas.server.client.connection import SEARCHED, Session, explain
 from a2a_canvas.server.client.display import one_line, size_of
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import check_outcome, converse, new_message
-from a2a_canvas.server.client.fold import ENDED_BADLY, PAUSED, SeenTask, contents
+from a2a_canvas.server.client.fold import ENDED_BADLY, OVER, PAUSED, SeenTask, contents
 from a2a_canvas.server.client.invocation import Invocation, is_piped
+from a2a_canvas.server.client.names import did_you_mean, resolve
 from a2a_canvas.server.client.state_file import last_context
 from a2a_canvas.server.wire import TURN
 
@@ -25,6 +28,10 @@ MAX_ATTACHED = 7 * 1024 * 1024
 """Bytes of all attached files: as base64 they fit into a request of 10 MB."""
 MAX_IMAGE = 3_900_000
 """Bytes of an image: models accept 5 MB of base64."""
+RECENT = 20
+"""Of so many tasks of a conversation, the newest ones, the one that works is looked for."""
+_BEGINNING = re.compile("[0-9a-f-]{4,31}")
+"""Of an id that a server made, a UUID."""
 _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
 
 
@@ -42,15 +49,55 @@ async def send(
         raise CannotBeDone("Give -c or --context, not both")
     if go_on and not (context := last_context(invocation.url)):
         raise CannotBeDone(f"There is no last conversation with {invocation.url}: send without -c begins one")
-    text = typed_text(words, sys.stdin)
-    context = await connection.resolve_id(invocation.url, invocation.headers, context, "context_id")
-    task = await connection.resolve_id(invocation.url, invocation.headers, task, "id")
-    message = new_message(text, context, task, attachments(attach))
-    await say(invocation, message, output)
+    message = new_message(typed_text(words, sys.stdin), context, task, attachments(attach))
+    async with invocation.connected() as session:
+        if go_on:
+            await wait_for_last_task(invocation, session, context)
+        else:
+            message.context_id = await known_context(invocation, session, context)
+        message.task_id = await _known_task(session, task)
+        await say(invocation, session, message, output)
+
+
+async def known_context(invocation: Invocation, session: Session, typed: str) -> str:
+    """The id of the conversation of which the beginning was typed; what begins none is the id of a new one."""
+    try:
+        if not typed or await session.tasks(1, context_id=typed):
+            return typed
+        known = await session.contexts()
+    except (ClientError, A2AError):
+        return typed
+    if _BEGINNING.fullmatch(typed) and any(context.startswith(typed) for context in known):
+        return resolve(typed, known, "context")
+    invocation.note(f"A new conversation begins: {typed}{did_you_mean(typed, known)}")
+    return typed
+
+
+async def _known_task(session: Session, typed: str) -> str:
+    """The id of the task of which the beginning was typed; the server decides where there are too many to know all."""
+    try:
+        known = {task.id: "" for task in await session.tasks()} if typed else {}
+    except (ClientError, A2AError):
+        return typed
+    return resolve(typed, known, "task") if 0 < len(known) < SEARCHED else typed
+
+
+async def wait_for_last_task(invocation: Invocation, session: Session, context: str) -> None:
+    """Follow the task that still works in a conversation, so that the next message finds what it has made."""
+    try:
+        newest = await session.tasks(RECENT, context_id=context)
+    except (ClientError, A2AError):
+        return
+    if working := next((task for task in newest if task.status.state not in OVER), None):
+        invocation.tell("The last task still works: your message is sent when it has ended.")
+        quiet = replace(invocation, json=False, quiet=invocation.json or invocation.quiet)
+        await converse(quiet, session, working.id, (TURN,))
+        quiet.screen.close()
 
 
 async def say(
     invocation: Invocation,
+    session: Session,
     message: pb.Message,
     output: str = "",
     keep: Callable[[SeenTask], None] = lambda _: None,
@@ -71,14 +118,15 @@ async def say(
         keep(seen)
         invocation.show(response, seen)
 
-    async with connection.connected(invocation.url, invocation.headers) as (http, card):
-        try:
-            seen = await converse(invocation, http, card, message, (TURN,), take)
-        except (TaskNotFoundError, UnsupportedOperationError) as error:
-            if not message.task_id:
-                raise
-            advice = "Leave out --task; -c or --context goes on with the conversation."
-            raise ClientError(connection.explain(error, invocation.url), advice) from None
+    try:
+        seen = await converse(invocation, session, message, (TURN,), take)
+    except (TaskNotFoundError, UnsupportedOperationError) as error:
+        if not message.task_id:
+            raise
+        is_none = f"There is no task {message.task_id!r}"
+        said = is_none if isinstance(error, TaskNotFoundError) else explain(error, invocation.url)
+        advice = "Leave out --task; -c or --context goes on with the conversation."
+        raise ClientError(said, advice) from None
     if not invocation.json:
         conclude(invocation, seen, made, brief=brief)
     check_outcome(seen)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
-import httpx
-from a2a.client import Client, ClientCallContext
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotCancelableError
 from google.protobuf.json_format import MessageToDict
 
-from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.display import local_time, one_line, short
 from a2a_canvas.server.client.errors import ClientError
 from a2a_canvas.server.client.exchange import check_outcome, converse
@@ -27,8 +21,10 @@ MESSAGES = 20
 
 async def tasks(invocation: Invocation, state: str | None, context: str, limit: int) -> None:
     """Print the newest tasks."""
-    async with _opened(invocation) as listing:
-        found = await listing.tasks(limit, context and await listing.context(context), state or "")
+    status = f"TASK_STATE_{(state or 'unspecified').upper().replace('-', '_')}"
+    async with invocation.connected() as session:
+        of = context and resolve(context, await session.contexts(), "context")
+        found = await session.tasks(limit, context_id=of, status=status, history_length=MESSAGES)
     if invocation.json:
         invocation.print_json({"tasks": [MessageToDict(task) for task in found]})
         return
@@ -41,9 +37,9 @@ async def tasks(invocation: Invocation, state: str | None, context: str, limit: 
 
 async def contexts(invocation: Invocation, limit: int) -> None:
     """Print the conversations, the newest first, each with its first request."""
-    async with _opened(invocation) as listing:
+    async with invocation.connected() as session:
         found: dict[str, list[pb.Task]] = {}
-        for task in await listing.tasks():
+        for task in await session.tasks(history_length=MESSAGES):
             found.setdefault(task.context_id, []).append(task)
     shown = list(found.items())[:limit]
     if invocation.json:
@@ -58,9 +54,12 @@ async def contexts(invocation: Invocation, limit: int) -> None:
 
 async def watch(invocation: Invocation, typed: str) -> None:
     """Follow a task, or the newest task of a conversation."""
-    async with _opened(invocation) as listing:
-        task = await listing.task_or_newest_of(typed)
-        seen = await converse(invocation, listing.http, listing.card, task, (TURN, CANVAS))
+    async with invocation.connected() as session:
+        known = await session.tasks()
+        found = resolve(typed, {id_: "" for task in known for id_ in (task.id, task.context_id)}, "task or context")
+        of = [task for task in known if found in (task.id, task.context_id)]
+        task = next((each for each in of if each.status.state not in OVER), of[0])
+        seen = await converse(invocation, session, task.id, (TURN, CANVAS))
     if not invocation.json:
         conclude(invocation, seen, {})
     check_outcome(seen)
@@ -68,10 +67,10 @@ async def watch(invocation: Invocation, typed: str) -> None:
 
 async def cancel(invocation: Invocation, typed: str) -> None:
     """Cancel a task."""
-    async with _opened(invocation) as listing:
-        task_id = await listing.task(typed)
+    async with invocation.connected() as session:
+        task_id = resolve(typed, {task.id: "" for task in await session.tasks()}, "task")
         try:
-            task = await listing.client.cancel_task(pb.CancelTaskRequest(id=task_id), context=listing.call)
+            task = await session.client.cancel_task(pb.CancelTaskRequest(id=task_id), context=session.call())
         except TaskNotCancelableError:
             over = f"The task has ended: {task_id}"
             raise ClientError(over, f"How it ended: {invocation.line('watch', task_id)}") from None
@@ -81,44 +80,6 @@ async def cancel(invocation: Invocation, typed: str) -> None:
         invocation.say(f"Canceled: {task.id}")
     else:
         raise ClientError(f"The task is {state_of(task)}: {task.id}")
-
-
-class _Listing:
-    """The tasks of a server."""
-
-    def __init__(self, http: httpx.AsyncClient, card: pb.AgentCard, client: Client, call: ClientCallContext) -> None:
-        self.http, self.card, self.client, self.call = http, card, client, call
-
-    async def tasks(self, limit: int = connection.SEARCHED, context: str = "", state: str = "") -> list[pb.Task]:
-        """The newest tasks."""
-        status = f"TASK_STATE_{(state or 'unspecified').upper().replace('-', '_')}"
-        filters = {"context_id": context, "status": status, "history_length": MESSAGES}
-        return await connection.newest_tasks(self.client, self.call, limit, **filters)
-
-    async def context(self, typed: str) -> str:
-        """The id of the conversation that the user means."""
-        return resolve(typed, {task.context_id: "" for task in await self.tasks()}, "context")
-
-    async def task(self, typed: str) -> str:
-        """The id of the task that the user means."""
-        return resolve(typed, {task.id: "" for task in await self.tasks()}, "task")
-
-    async def task_or_newest_of(self, typed: str) -> str:
-        """The id of a task; a conversation stands for the one that works, else for its newest one."""
-        known = await self.tasks()
-        ids = {id_: "" for task in known for id_ in (task.id, task.context_id)}
-        found = resolve(typed, ids, "task or context")
-        of = [task for task in known if found in (task.id, task.context_id)]
-        return next((task for task in of if task.status.state not in OVER), of[0]).id
-
-
-@asynccontextmanager
-async def _opened(invocation: Invocation) -> AsyncIterator[_Listing]:
-    async with (
-        connection.connected(invocation.url, invocation.headers) as (http, card),
-        connection.client(http, card) as client,
-    ):
-        yield _Listing(http, card, client, connection.call_context(card, (), invocation.headers))
 
 
 def _row(task: pb.Task) -> tuple[str, str]:

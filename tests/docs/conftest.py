@@ -10,7 +10,7 @@ import httpx
 import pytest
 import uvicorn
 
-from a2a_canvas.server.agent.models.rehearsal import Rehearsal
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings import load
 

@@ -22,7 +22,7 @@ from a2a.utils.errors import (
 )
 from google.protobuf.struct_pb2 import Struct, Value
 
-from a2a_canvas.server.agent.models.rehearsal import Rehearsal
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.edge import sse_response
 from a2a_canvas.server.settings import Settings

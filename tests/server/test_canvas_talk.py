@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.agent.models.rehearsal import Rehearsal
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from tests.server.app_server import WAYS, Served, asking, said, text_of
 from tests.server.canvas_client import CANVAS, Doc, with_metadata
 

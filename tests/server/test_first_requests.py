@@ -20,7 +20,8 @@ from xml.etree import ElementTree
 import pytest
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
+from a2a_canvas.server.agent.models.rehearsal import NOTICE
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from tests.server.app_server import Served, asking, said
 from tests.server.canvas_client import Doc
 

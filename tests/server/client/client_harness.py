@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 
 from a2a_canvas.server.cli import main
 
+UNKNOWN_METHOD = {"code": -32601, "message": "Method not found"}
 BREAK = object()
 """In an answer: the connection breaks."""
 
@@ -113,7 +114,10 @@ def card_route(content: Any, status: int = 200, path: str = "") -> Route:
 
 @dataclass
 class Script:
-    """Answers the calls in order. A list of responses is a stream: `BREAK` cuts it, a dict ends it with an error."""
+    """Answers the calls in order. A list of responses is a stream: `BREAK` cuts it, a dict ends it with an error.
+
+    `ListTasks` is an unknown method, unless the next answer lists tasks.
+    """
 
     answers: list[Any]
     extension: str = ""
@@ -126,6 +130,8 @@ class Script:
 
     async def answer(self, request: Request) -> Response:
         call = await request.json()
+        if call["method"] == "ListTasks" and "tasks" not in str(self.answers[len(self.calls) :][:1]):
+            return JSONResponse({"jsonrpc": "2.0", "id": call["id"], "error": UNKNOWN_METHOD})
         self.calls.append((call["method"], call["params"], request.headers.get("a2a-extensions", "")))
         answer = self.answers[len(self.calls) - 1]
         if isinstance(answer, int):

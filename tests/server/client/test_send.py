@@ -212,7 +212,7 @@ async def test_an_unknown_task_is_refused_with_the_way_to_go_on() -> None:
         got = await run(url, task="none")
     assert (got.code, got.out) == (1, "")
     refused, advice = got.err.splitlines()
-    assert refused.startswith("a2a-canvas: The server refused: ")
+    assert refused == "a2a-canvas: There is no task 'none'"
     assert advice.startswith("Leave out --task; ")
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from a2a_canvas.server.client.display import clean
+from a2a_canvas.server.client.invocation import Invocation, carried_out
+from a2a_canvas.server.client.send import send
 from tests.server.app_server import Served, asking, sent, serving
-from tests.server.client.client_harness import BREAK, Result, Script, typed, update
+from tests.server.client.client_harness import BREAK, Result, Screen, Script, typed, update
 from tests.server.client.client_harness import serving as serving_app
 
 SCRIPT = """
@@ -135,6 +140,47 @@ async def test_a_message_goes_to_the_conversation_and_task_whose_ids_begin_as_ty
     await at(served, "send", "more", "--context", "garden")
     told = json.loads((await at(served, "contexts", "--json")).out)
     assert [(each["contextId"], len(each["tasks"])) for each in told["contexts"]] == [("garden", 1), (context, 2)]
+
+
+async def test_a_task_to_answer_that_is_none_is_told_with_the_nearest(served: Served) -> None:
+    task = await ask(served, "ask", "garden")
+    near = f"{task[:7]}{'0' if task[7] != '0' else '1'}"
+    got = await at(served, "send", "red", "--task", near)
+    assert (got.code, got.out) == (2, "")
+    assert got.err == f"a2a-canvas: There is no task '{near}'. There are: {task[:8]}\n"
+
+
+async def test_a_name_that_is_no_conversation_begins_one_and_says_so(served: Served) -> None:
+    await ask(served, "hello", "garden")
+    notes = []
+    for context in ("garden", "gardem", "x"):
+        err = Screen(tty=True)
+        invocation = Invocation(served.url, out=Screen(), err=err)
+        assert await carried_out(invocation, send(invocation, ("hello",), context)) == 0
+        notes += [line for line in err.getvalue().splitlines() if "begins" in line]
+    assert [clean(re.sub(r"\x1b\[\d*m", "", note)) for note in notes] == [
+        "A new conversation begins: gardem. Did you mean garden?",
+        "A new conversation begins: x",
+    ]
+
+
+async def test_the_last_conversation_goes_on_when_the_task_that_was_left_has_ended(served: Served) -> None:
+    served.gate.close()
+    first, then = Screen(), Screen("still works")
+    invocation = Invocation(served.url, out=first, err=Screen())
+    sending = asyncio.create_task(carried_out(invocation, send(invocation, ("hang",))))
+    await served.gate.reached.wait()
+    sending.cancel()
+    assert await sending == 130
+    invocation = Invocation(served.url, out=(out := Screen()), err=then)
+    going_on = asyncio.create_task(carried_out(invocation, send(invocation, ("more",), go_on=True)))
+    await then.written.wait()
+    served.gate.open()
+    assert await going_on == 0
+    assert "Half of it\n" in out.getvalue()
+    [context] = json.loads((await at(served, "contexts", "--json")).out)["contexts"]
+    assert f"Fine.\ncontext   {context['contextId']}\ntask      {context['tasks'][0]}\n" in out.getvalue()
+    assert "The last task still works: your message is sent when it has ended." in then.getvalue()
 
 
 async def test_a_task_that_has_ended_is_not_canceled(served: Served) -> None:

@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from textwrap import shorten
 from typing import Any
 
 from a2a_canvas.server.agent.model import EditPrompt, ModelError, ModelMessage, ModelText, ToolResult, ToolUse
@@ -94,6 +93,7 @@ def changed_selection(rule: ScriptRule, turn: ScriptTurn, edit: EditPrompt) -> s
 
 
 UNCHANGED = "Nothing is changed."
+MAX_DIFF_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +123,16 @@ class _DocumentChange:
         return reduce(lambda text, group: text.replace(group, " "), quoted, self.turn.text)
 
     def _begin(self, entry: JsonObject) -> tuple[Block, ...]:
-        artifact_id, groups = entry["artifact_id"], self.turn.groups or {}
+        given = {"artifact_id": entry["artifact_id"]}
         match self.rule.change:
             case "undo":
-                return _call("artifact_restore", artifact_id=artifact_id)
+                return _call("artifact_restore", **given)
             case "redo":
-                return _call("artifact_restore", artifact_id=artifact_id, redo=True)
+                return _call("artifact_restore", **given, redo=True)
             case "restore":
-                return _call("artifact_restore", artifact_id=artifact_id, version=whole(groups["version"]))
+                return _call("artifact_restore", **given, version=whole((self.turn.groups or {})["version"]))
             case _:
-                return _call("artifact_read", artifact_id=artifact_id)
+                return _call("artifact_read", **given)
 
     def compare(self) -> tuple[Block, ...]:
         current, *older = (step.value for step in self.steps if step.call.name == "artifact_read")
@@ -246,11 +246,8 @@ def _quoted(text: str, span: Span, new: str) -> tuple[str, str]:
 
 
 def _difference(old: JsonObject, new: JsonObject) -> str:
-    """What was changed between two versions, in a sentence or two."""
+    """What was changed between two versions: the first lines of it."""
     before, after = (_text_part(document).get("text", "").splitlines() for document in (old, new))
-    lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]
-    added, removed = ([line[1:].strip() for line in lines if line[0] == sign and line[1:].strip()] for sign in "+-")
-    versions = f"Version {new['version']} of “{name_of(new)}” against version {old['version']}"
-    counts = f"{versions}: lines new {len(added)}, gone {len(removed)}"
-    examples = [f"{what}: “{shorten(found[0], 60)}”" for what, found in (("New", added), ("Gone", removed)) if found]
-    return " · ".join([counts, *examples])
+    lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))[2 : 2 + MAX_DIFF_LINES]
+    shown = "\n".join(["````diff", *lines, "````"])
+    return f"Version {new['version']} of “{name_of(new)}” against version {old['version']}:\n\n{shown}"

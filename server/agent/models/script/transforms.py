@@ -8,11 +8,10 @@ Rule 3: line breaks at the end stay as they are.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from a2a_canvas.server.agent.models.script.passages import HEADING, ITEM, headings_of
@@ -64,7 +63,7 @@ def facts_of(text: str) -> dict[str, str]:
 
 
 _BLOCKS: Final = re.compile(r"(\n[ \t]*\n\s*)")
-_NO_PROSE: Final = re.compile(rf"\s*(?:#{{1,6}}[ \t]|[>|]|```|~~~|---|{ITEM.pattern.replace('(?P<number>', '(?:')})")
+_NO_PROSE: Final = re.compile(rf"\s*(?:#{{1,6}}[ \t]|[>|]|```|~~~|---|{ITEM.pattern})")
 _FIRST: Final = re.compile(
     r"(?:[\[(][^\[\]()]*[\])]|[^\[(]|[\[(](?![^\[\]()]*[\])]))+?(?<=.{15})(?:[.!?…][\"”’')*]*(?=\s)|[。！？])",
     re.DOTALL,
@@ -81,9 +80,9 @@ def _first_sentence(text: str) -> str:
 
 
 def _shorter(passage: Passage) -> str | None:
-    """First sentences, half of each list; if that is no less, half of the last block."""
+    """First sentences, half of each list; if that is no less, half of the last block. A program is rewritten."""
     if not is_prose(passage.language):
-        return _compact(passage)
+        return _rewrite(passage)
     blocks = _BLOCKS.split(passage.text)
     shorter = "".join(map(_shorter_block, blocks))
     if shorter == passage.text:
@@ -95,21 +94,10 @@ def _shorter(passage: Passage) -> str | None:
 
 
 def _shorter_block(block: str) -> str:
-    lines = block.split("\n")
-    if block.startswith("|"):
-        return "\n".join(lines[: 2 + len(lines[2:]) // 2]) if len(lines) > 3 else block
-    if ITEM.match(block):
-        return "\n".join(lines[: (len(lines) + 1) // 2])
+    if block.startswith("|") or ITEM.match(block):
+        lines, head = block.split("\n"), 2 if block.startswith("|") else 0
+        return "\n".join(lines[: (len(lines) + head + 1) // 2])
     return block if _NO_PROSE.match(block) else _first_sentence(block)
-
-
-def _compact(passage: Passage) -> str | None:
-    """JSON in one line; of a program no comments."""
-    if passage.language == "json":
-        with suppress(ValueError, RecursionError):
-            return json.dumps(json.loads(passage.text), ensure_ascii=False)
-        return None
-    return re.sub(r'^[ \t]*(?:"""(?:[^"]|"(?!""))*"""|(?:#|//|--)[^\n]*|<!--.*?-->)\n+', "", passage.text, flags=re.M)
 
 
 def _extend(passage: Passage) -> str | None:
@@ -136,12 +124,9 @@ def _add(passage: Passage) -> str | None:
 
 def _fits(text: str, language: str) -> bool:
     """Whether a text may be added: Markdown to prose, and to a program in Python what is one."""
-    if language != "python":
-        return is_prose(language)
-    try:
-        return bool(ast.parse(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return is_prose(language) or (language == "python" and bool(ast.parse(text)))
+    return False
 
 
 def _begin(passage: Passage) -> str | None:
@@ -185,41 +170,27 @@ def _number(groups: Groups) -> int:
 
 def _replace(passage: Passage) -> str | None:
     """`new` for every `old`, in upper and lower case; a capital first letter stays one."""
-    new = passage.groups.get("new", "")
-
-    def put(found: re.Match[str]) -> str:
-        return capital(new) if found[0][:1].isupper() else new
-
-    return re.sub(re.escape(passage.groups["old"]), put, passage.text, flags=re.IGNORECASE)
+    new = passage.groups.get("new", "").replace("\\", r"\\")
+    return _rewrite(replace(passage, table={f"(?i){re.escape(passage.groups['old'])}": new}))
 
 
 def _rewrite(passage: Passage) -> str | None:
-    """Every pattern of `with` replaced by its text; a capital first letter stays one."""
+    """Every pattern of `with` replaced by its text; a capital first letter stays one, where that fills in nothing."""
     text = passage.text
     for pattern, new in passage.table.items():
 
         def put(found: re.Match[str], new: str = new) -> str:
             filled = fill(found.expand(new), {**passage.groups, **found.groupdict("")})
-            return capital(filled) if found[0][:1].isupper() else filled
+            return capital(filled) if found[0][:1].isupper() and "{" not in new else filled
 
         text = re.sub(pattern, put, text)
     return text
 
 
-def _cased(change: Callable[[str], str]) -> Callable[[Passage], str | None]:
-    return lambda passage: change(passage.text) if is_prose(passage.language) or not passage.whole else None
-
-
-def _capitals(text: str) -> str:
-    return re.sub(r"[^\W\d_][\w'’]*", lambda word: capital(word[0]), text)
-
-
 def _sort(passage: Passage) -> str | None:
     """Lines; in a whole document those of its lists."""
-    if not passage.whole:
-        return "\n".join(sorted(passage.text.split("\n"), key=str.casefold))
-    lists = rf"(?:^{ITEM.pattern.replace('(?P<number>', '(?:')}.*\n?)+"
-    text = re.sub(lists, lambda hit: "\n".join(sorted(hit[0].splitlines())) + "\n", f"{passage.text}\n", flags=re.M)
+    lines = rf"(?m)(?:^{ITEM.pattern}.*\n)+" if passage.whole else r"(?s).+"
+    text = re.sub(lines, lambda hit: "".join(sorted(hit[0].splitlines(True), key=str.casefold)), f"{passage.text}\n")
     return text.rstrip("\n")
 
 
@@ -261,9 +232,6 @@ TRANSFORMS: Final[Mapping[str, Callable[[Passage], str | None]]] = {
     "code": lambda passage: None if is_prose(passage.language) else _rewrite(passage),
     "put": lambda passage: None if passage.whole else passage.groups["new"],
     "delete": lambda passage: None if passage.whole else "",
-    "upper": _cased(str.upper),
-    "lower": _cased(str.lower),
-    "capitals": _cased(_capitals),
     "sort": _sort,
     "title": _title,
     "number": _numbered,

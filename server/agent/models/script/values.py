@@ -2,8 +2,9 @@
 
 Rule 1: `{repeat: STRING, times: N}` is allowed wherever a string is, within tool input as well.
 Rule 2: `{name}` is replaced in every string, and in the place of a number, if the rule's match has a group of
-        that name. Other braces stay. `{name:capital}` begins with an upper-case letter; `{name:slug}` is made of
-        lower-case letters, digits and hyphens, for names of files.
+        that name. Other braces stay. `{name:capital}` begins with an upper-case letter; `{name:upper}` and
+        `{name:lower}` have no others; `{name:slug}` is made of lower-case letters, digits and hyphens, for names of
+        files.
 Rule 3: a number, and the id of an artifact in tool input, is checked when the script is read; one that depends on a
         group, when it is played.
 """
@@ -31,7 +32,7 @@ Json = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 MAX_CHARACTERS = 64_000_000
 """How long one repeated string may get: `times` may come from a stranger's message."""
 
-_GROUP = re.compile(r"\{(?P<name>\w+)(?::(?P<form>capital|slug))?\}")
+_GROUP = re.compile(r"\{(?P<name>\w+)(?::(?P<form>capital|slug|upper|lower))?\}")
 
 
 class BadValue(ValueError):
@@ -162,15 +163,7 @@ def fill(value: Words, groups: Groups) -> str:
 
 
 def _formed(text: str | None, hit: re.Match[str]) -> str:
-    match text, hit["form"]:
-        case None, _:
-            return hit[0]
-        case str(), "capital":
-            return capital(text)
-        case str(), "slug":
-            return slug(text)
-        case _:
-            return text
+    return hit[0] if text is None else _FORMS.get(hit["form"], str)(text)
 
 
 def capital(text: str) -> str:
@@ -182,6 +175,9 @@ def slug(text: str) -> str:
     """The name of a file without extension, at most 48 characters; letters of other scripts stay."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
     return re.sub(r"[\W_]+", "-", unicodedata.normalize("NFC", plain))[:48].strip("-") or "document"
+
+
+_FORMS: Mapping[str, Callable[[str], str]] = {"capital": capital, "slug": slug, "upper": str.upper, "lower": str.lower}
 
 
 def fill_tree(value: Tree, groups: Groups) -> Json:

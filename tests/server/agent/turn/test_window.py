@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.events import AssistantOutput, Transcript, UserInput
 from a2a_canvas.server.agent.model import Attachment, ModelText, Thinking, ToolResult, ToolSpec, ToolUse, window_of
 from a2a_canvas.server.agent.models.claude import ClaudeModel
-from a2a_canvas.server.agent.models.rehearsal import Rehearsal
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.history import to_messages
 from a2a_canvas.server.agent.turn.turn_requests import SYSTEM

@@ -9,7 +9,7 @@ from a2a.server.context import ServerCallContext
 from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.agent.events import BlockPosition, ToolInputAdded
-from a2a_canvas.server.agent.models.rehearsal import Rehearsal
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.a2a_v1.dispatch import event_json
 from a2a_canvas.server.protocols.a2a_v1.handler import MOST_READY, A2AHandler

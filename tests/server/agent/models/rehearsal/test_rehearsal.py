@@ -21,7 +21,8 @@ from a2a_canvas.server.agent.model import (
     ToolResult,
     ToolUse,
 )
-from a2a_canvas.server.agent.models.rehearsal import NOTICE, Rehearsal
+from a2a_canvas.server.agent.models.rehearsal import NOTICE
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 
 HAIKU = "write a haiku about rain"
 NO_RULE = "I have no rule for that"

@@ -175,7 +175,7 @@ def test_steps_are_those_of_artifact_restore(talk, text, given) -> None:
 
 def test_it_says_what_the_newest_version_changed(talk) -> None:
     told = talk(tea="It pours.\nIt rains.\n").say("what has changed?")
-    assert told == "Version 2 of “tea.md” against version 1: lines new 1, gone 0 · New: “It pours.”"
+    assert told == "Version 2 of “tea.md” against version 1:\n\n````diff\n@@ -0,0 +1 @@\n+It pours.\n````"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+export { cpp as language } from "@codemirror/lang-cpp";

@@ -1,0 +1,1 @@
+export { go as language } from "@codemirror/lang-go";

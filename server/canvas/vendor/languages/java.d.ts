@@ -1,0 +1,1 @@
+export { java as language } from "@codemirror/lang-java";

@@ -1,0 +1,1 @@
+export { javascript as language } from "@codemirror/lang-javascript";

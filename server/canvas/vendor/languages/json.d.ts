@@ -1,0 +1,1 @@
+export { json as language } from "@codemirror/lang-json";

@@ -1,0 +1,1 @@
+export { markdown as language } from "@codemirror/lang-markdown";

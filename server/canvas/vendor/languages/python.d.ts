@@ -1,0 +1,1 @@
+export { python as language } from "@codemirror/lang-python";

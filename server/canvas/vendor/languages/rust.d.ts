@@ -1,0 +1,1 @@
+export { rust as language } from "@codemirror/lang-rust";

@@ -1,0 +1,1 @@
+export { sql as language } from "@codemirror/lang-sql";

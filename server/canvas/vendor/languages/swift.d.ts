@@ -1,0 +1,1 @@
+export function language(): import("@codemirror/language").LanguageSupport;

@@ -1,0 +1,1 @@
+export { xml as language } from "@codemirror/lang-xml";

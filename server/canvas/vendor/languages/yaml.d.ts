@@ -1,0 +1,1 @@
+export { yaml as language } from "@codemirror/lang-yaml";

@@ -1,0 +1,125 @@
+// Bundles the libraries of the page: `node vendor.mjs FOLDER` (make vendor). The result is committed.
+//
+// Rule 1: the same package-lock.json gives the same bytes, on any machine.
+// Rule 2: what modules share is in chunks, so that the editor's state exists once whatever else is loaded.
+// Rule 3: every module has its types beside it, and every package its licence in LICENSES.txt.
+
+import { mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const ROOT = dirname(fileURLToPath(import.meta.url));
+
+/** The packages of languages, and the name of the function in each that makes one. */
+const LANGUAGES = {
+  cpp: "cpp",
+  css: "css",
+  go: "go",
+  html: "html",
+  java: "java",
+  javascript: "javascript",
+  json: "json",
+  markdown: "markdown",
+  python: "python",
+  rust: "rust",
+  sql: "sql",
+  xml: "xml",
+  yaml: "yaml",
+};
+
+/** Languages that have a tokenizer only: the module and its export. */
+const TOKENIZERS = {
+  csharp: ["clike", "csharp"],
+  diff: ["diff", "diff"],
+  dockerfile: ["dockerfile", "dockerFile"],
+  kotlin: ["clike", "kotlin"],
+  lua: ["lua", "lua"],
+  properties: ["properties", "properties"],
+  ruby: ["ruby", "ruby"],
+  shell: ["shell", "shell"],
+  swift: ["swift", "swift"],
+  toml: ["toml", "toml"],
+};
+
+/** @typedef {{source: string, types: string}} Entry */
+
+/** @param {string} source @returns {Entry} */
+const same = (source) => ({ source, types: source });
+
+/** @returns {Record<string, Entry>} */
+function entries() {
+  const everything = ["state", "view", "commands", "language", "search"].map((name) => `export * from "@codemirror/${name}";`);
+  const highlighting = 'export { Tag, classHighlighter, highlightCode, highlightTree, tagHighlighter, tags } from "@lezer/highlight";';
+  /** @type {Record<string, Entry>} */
+  const made = {
+    codemirror: same([...everything, highlighting].join("\n")),
+    merge: same('export * from "@codemirror/merge";'),
+    dompurify: same('export { default } from "dompurify";'),
+    "markdown-it": same('export { default } from "markdown-it";'),
+  };
+  for (const [name, made_by] of Object.entries(LANGUAGES)) {
+    made[`languages/${name}`] = same(`export { ${made_by} as language } from "@codemirror/lang-${name}";`);
+  }
+  for (const [name, [module, tokenizer]] of Object.entries(TOKENIZERS)) {
+    made[`languages/${name}`] = {
+      source: [
+        'import { LanguageSupport, StreamLanguage } from "@codemirror/language";',
+        `import { ${tokenizer} } from "@codemirror/legacy-modes/mode/${module}";`,
+        `export const language = () => new LanguageSupport(StreamLanguage.define(${tokenizer}));`,
+      ].join("\n"),
+      types: 'export function language(): import("@codemirror/language").LanguageSupport;',
+    };
+  }
+  return made;
+}
+
+/** Gives esbuild the entries without files. @param {Record<string, Entry>} made @returns {import("esbuild").Plugin} */
+const inMemory = (made) => ({
+  name: "entries",
+  setup(bundler) {
+    bundler.onResolve({ filter: /^entry:/ }, ({ path }) => ({ path: path.slice("entry:".length), namespace: "entry" }));
+    bundler.onLoad({ filter: /.*/, namespace: "entry" }, ({ path }) => ({ contents: made[path].source, resolveDir: ROOT }));
+  },
+});
+
+/** The name and version of each package that is in the bundles, and its licence. @param {string[]} files */
+async function licences(files) {
+  const packages = new Set(files.map((file) => /^node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1]).filter(Boolean));
+  const texts = [...packages].sort().map(async (name) => {
+    const folder = join(ROOT, "node_modules", String(name));
+    const { version, license } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
+    const file = (await readdir(folder)).sort().find((each) => /^licen[cs]e/i.test(each));
+    if (!file) throw new Error(`${name} has no licence.`);
+    const text = await readFile(join(folder, file), "utf8");
+    return `${name} ${version} (${license})\n\n${text.replaceAll("\r", "").trim()}\n`;
+  });
+  return (await Promise.all(texts)).join(`\n${"-".repeat(80)}\n\n`);
+}
+
+/** @param {string} folder */
+async function vendor(folder) {
+  const made = entries();
+  await rm(folder, { recursive: true, force: true });
+  const { metafile } = await build({
+    entryPoints: Object.fromEntries(Object.keys(made).map((name) => [name, `entry:${name}`])),
+    plugins: [inMemory(made)],
+    absWorkingDir: ROOT,
+    outdir: folder,
+    bundle: true,
+    splitting: true,
+    minify: true,
+    format: "esm",
+    target: "es2022",
+    charset: "utf8",
+    legalComments: "none",
+    chunkNames: "chunks/[name]-[hash]",
+    metafile: true,
+    logLevel: "warning",
+  });
+  await mkdir(join(folder, "languages"), { recursive: true });
+  for (const [name, { types }] of Object.entries(made)) await writeFile(join(folder, `${name}.d.ts`), `${types}\n`);
+  await writeFile(join(folder, "LICENSES.txt"), await licences(Object.keys(metafile.inputs)));
+}
+
+await vendor(process.argv[2]);
