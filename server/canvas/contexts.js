@@ -82,8 +82,12 @@ export function mountContexts(nav, app) {
     }
     const focused = /** @type {HTMLElement|null} */ (document.activeElement)?.closest?.("[data-context]")?.getAttribute("data-context");
     const now = Date.now();
-    const groups = Map.groupBy?.(state.contexts, (context) => period(context.updatedAt, now)) ?? new Map([["", state.contexts]]);
-    fill(list, [...groups].map(([title, contexts]) => group(title, contexts, state, now)), state.contexts.length === 0 && empty(state));
+    /** @type {Record<string, Context[]>} */
+    const groups = {};
+    for (const context of state.contexts) {
+      (groups[period(context.updatedAt, now)] ??= []).push(context);
+    }
+    fill(list, Object.entries(groups).map(([title, contexts]) => group(title, contexts, state, now)), state.contexts.length === 0 && empty(state));
     more.hidden = state.nextPage === "";
     focused && /** @type {HTMLElement|null} */ (rowOf(focused)?.querySelector("a"))?.focus();
   }

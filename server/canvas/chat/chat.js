@@ -4,11 +4,12 @@
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 import { ask } from "../layout.js";
-import { counted } from "../words.js";
+import { textOf } from "../state/task.js";
+import { counted, shortened } from "../words.js";
 import { titleOf } from "../contexts.js";
 import { createComposer } from "./composer.js";
 import { loadMarkdown } from "./reply.js";
-import { createStart } from "./start.js";
+import { createExamples, createWelcome } from "./start.js";
 import { createThread } from "./thread.js";
 
 /** @typedef {import("../types.js").State} State */
@@ -17,14 +18,15 @@ import { createThread } from "./thread.js";
 export function mountChat(section, app) {
   const composer = createComposer(app);
   const thread = createThread(app);
-  const start = createStart({ onExample: composer.send, onFiles: (files) => app.upload(files) });
-  const body = h("div", { class: "chat-body" }, start, thread);
-  fill(section, createHead(app), body, composer.element);
+  const welcome = createWelcome();
+  const examples = createExamples({ onExample: composer.send, onFiles: (files) => app.upload(files) });
+  fill(section, createHead(app), welcome, thread, composer.element, examples);
   mountDrop(section, composer.addFiles);
 
   const draw = (/** @type {State} */ state) => {
     const empty = isEmpty(state);
-    start.hidden = !empty;
+    section.toggleAttribute("data-start", empty);
+    welcome.hidden = examples.hidden = !empty;
     thread.hidden = empty;
   };
   app.store.subscribe(draw);
@@ -37,8 +39,16 @@ export function mountChat(section, app) {
 }
 
 /** @param {State} state */
-function isEmpty({ contextId, loaded, tasks, outgoing }) {
-  return loaded && Object.keys(tasks).length === 0 && !Object.values(outgoing).some((each) => each.contextId === contextId) || contextId === null;
+function isEmpty({ contextId, loaded, tasks, artifacts, outgoing }) {
+  const anything = Object.keys(tasks).length + Object.keys(artifacts).length > 0;
+  return contextId === null || (loaded && !anything && !Object.values(outgoing).some((each) => each.contextId === contextId));
+}
+
+/** The name of the open conversation; until the list has it, its first request. @param {State} state */
+function headline(state) {
+  const context = state.contexts.find((each) => each.contextId === state.contextId);
+  const first = Object.values(state.tasks)[0]?.messages[0] ?? Object.values(state.outgoing).find((each) => each.contextId === state.contextId)?.message;
+  return context ? titleOf(context) : shortened(textOf(first), 120);
 }
 
 /** @param {import("../app.js").App} app */
@@ -54,8 +64,7 @@ function createHead(app) {
     h("button", { class: "icon-button only-narrow", type: "button", "aria-label": "New conversation", title: "New conversation", onclick: () => app.openContext(null) }, icon("plus")),
   );
   const draw = (/** @type {State} */ state) => {
-    const context = state.contexts.find((each) => each.contextId === state.contextId);
-    title.textContent = state.contextId === null ? "" : context ? titleOf(context) : "Conversation";
+    title.textContent = state.contextId === null ? "" : headline(state);
     document.title = title.textContent ? `${title.textContent} · a2a-canvas` : "a2a-canvas";
     watchers.hidden = state.watchers < 2;
     fill(watchers, icon("people"), h("span", {}, String(state.watchers)), h("span", { class: "visually-hidden" }, " people are looking"));

@@ -17,7 +17,7 @@ let render = null;
 export function loadMarkdown() {
   loading ??= Promise.all([import("../vendor/markdown-it.js"), import("../document/sanitize.js")]).then(
     ([{ default: markdownIt }, { sanitize }]) => {
-      const parser = markdownIt({ html: false, linkify: true, breaks: true });
+      const parser = markdownIt({ html: false, linkify: true });
       return (render = (text) => sanitize(parser.render(text)));
     },
   );

@@ -11,45 +11,49 @@ const EXAMPLES = [
   { sign: "list", text: "Make a plan and a checklist for a week in Japan", note: "Two documents from one request" },
 ];
 
+/** What stands over the field. */
+export function createWelcome() {
+  return h(
+    "div",
+    { class: "start" },
+    h("h1", { class: "start-title" }, "What shall we write?"),
+    h("p", { class: "start-text" }, "Ask for a document and watch it grow. Then select any passage and say what to change."),
+  );
+}
+
 /**
- * @param {{name: string, onExample: (text: string) => void, onFiles: (files: File[]) => void}} options
- *   `name` of the agent; an example is written into the field and sent
+ * What stands under the field: the examples, and the way to a document that is there already.
+ * @param {{onExample: (text: string) => void, onFiles: (files: File[]) => void}} options
+ *   an example is sent as if it had been typed
  */
-export function createStart({ onExample, onFiles }) {
+export function createExamples({ onExample, onFiles }) {
   const picker = h("input", { type: "file", multiple: true, hidden: true, onchange: () => onFiles([...picker.files]) });
   return h(
     "div",
     { class: "start" },
     h(
-      "div",
-      {},
-      h("h1", { class: "start-title" }, "What shall we write?"),
-      h("p", { class: "start-text" }, "Ask for a document and watch it grow. Then select any passage and say what to change."),
-    ),
-    h(
       "ul",
       { class: "examples", "aria-label": "Examples" },
-      EXAMPLES.map(({ sign, text, note }) =>
-        h(
-          "li",
-          {},
-          h(
-            "button",
-            { class: "example", type: "button", onclick: () => onExample(text) },
-            h("span", { class: "example-icon" }, icon(sign)),
-            h("span", { class: "example-text" }, text, h("small", {}, note)),
-            icon("forward"),
-          ),
-        ),
-      ),
+      EXAMPLES.map(({ sign, text, note }) => h("li", {}, example(sign, text, note, () => onExample(text)))),
     ),
     h(
       "p",
       { class: "start-more" },
       "Or ",
       h("button", { class: "link-button", type: "button", onclick: () => picker.click() }, "open a document of your own"),
-      picker,
       ".",
+      picker,
     ),
+  );
+}
+
+/** @param {string} sign @param {string} text @param {string} note @param {() => void} onclick */
+function example(sign, text, note, onclick) {
+  return h(
+    "button",
+    { class: "example", type: "button", onclick },
+    h("span", { class: "example-icon" }, icon(sign)),
+    h("span", { class: "example-text" }, text, h("small", {}, note)),
+    icon("forward"),
   );
 }
