@@ -114,7 +114,10 @@ function now({ taskId, state, status }) {
 
 /** @param {State} state @param {TaskView} task @returns {Entry[]} */
 function changedBy(state, task) {
-  const changed = Object.entries(task.artifacts).map(([artifactId, version]) => ({ artifactId, name: nameOf(state, artifactId), version }));
+  // A task that was read from a list does not say what it has changed; a document knows its last task.
+  const last = Object.values(state.artifacts).filter((artifact) => artifact.taskId === task.taskId);
+  const versions = { ...Object.fromEntries(last.map(({ artifactId, version }) => [artifactId, version])), ...task.artifacts };
+  const changed = Object.entries(versions).map(([artifactId, version]) => ({ artifactId, name: nameOf(state, artifactId), version }));
   return changed.length ? [{ key: `${task.taskId}/changed`, kind: "changed", changed }] : [];
 }
 
