@@ -31,7 +31,7 @@ async def artifacts(invocation: Invocation, context: str | None) -> None:
             invocation.table(ARTIFACT_COLUMNS, map(artifact_row, canvas.listed), "There are no artifacts yet.")
 
 
-async def show(invocation: Invocation, artifact: str, context: str | None, version: int | None) -> None:
+async def show(invocation: Invocation, artifact: str | None, context: str | None, version: int | None) -> None:
     """Print the current version of an artifact, or one of its versions."""
     below = () if version is None else ("versions", str(version))
     async with opened(invocation, context) as canvas:
@@ -49,7 +49,7 @@ async def show(invocation: Invocation, artifact: str, context: str | None, versi
             raise
 
 
-async def versions(invocation: Invocation, artifact: str, context: str | None) -> None:
+async def versions(invocation: Invocation, artifact: str | None, context: str | None) -> None:
     """Print all versions of an artifact, the current one marked."""
     async with opened(invocation, context) as canvas:
         answer = await canvas.read(canvas.find(artifact), "versions")
@@ -59,11 +59,13 @@ async def versions(invocation: Invocation, artifact: str, context: str | None) -
             invocation.table(VERSION_COLUMNS, map(version_row, answer["versions"]), "There is no version yet.")
 
 
-async def diff(invocation: Invocation, artifact: str, numbers: tuple[int, ...], context: str | None) -> None:
+async def diff(invocation: Invocation, artifact: str | None, numbers: tuple[int, ...], context: str | None) -> None:
     """Print what the current version changed, or the one version that is named, or the difference of two."""
-    if len(numbers) > 2:
-        raise CannotBeDone("diff takes two versions at most")
     async with opened(invocation, context) as canvas:
+        if artifact and artifact.isdecimal() and not canvas.has(artifact):
+            numbers, artifact = (int(artifact), *numbers), None
+        if len(numbers) > 2:
+            raise CannotBeDone("diff takes two versions at most")
         id_ = canvas.find(artifact)
         new = numbers[-1] if numbers else int((await canvas.read(id_)).get("version", 0))
         query = {"from": numbers[0]} if len(numbers) == 2 else {}

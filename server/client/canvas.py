@@ -27,7 +27,7 @@ from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import Take, converse, new_message
 from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask
 from a2a_canvas.server.client.invocation import Invocation
-from a2a_canvas.server.client.names import resolve
+from a2a_canvas.server.client.names import listed, resolve
 from a2a_canvas.server.client.state_file import last_context
 from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
 
@@ -99,14 +99,27 @@ class Canvas:
 
     # ------------------------------------------------------------------------ reading
 
-    def find(self, typed: str) -> str:
-        """The id of the artifact that the user means."""
+    def find(self, typed: str | None) -> str:
+        """The id of the artifact that the user means: without a word the only one.
+
+        Raises:
+            CannotBeDone: there is none, or there are several.
+        """
         known = {str(each["artifactId"]): str(each.get("name", "")) for each in self.listed}
+        if typed is None and len(known) != 1:
+            several = f"Which artifact? Type one of: {listed([*known], known)}"
+            raise CannotBeDone(several if known else "The conversation has no artifacts yet")
+        if typed is None:
+            return next(iter(known))
         try:
             return resolve(typed, known, "artifact")
         except CannotBeDone as error:
             others = f"Those of another conversation: give --context; to list them: {self.invocation.line('contexts')}"
             raise CannotBeDone(str(error), others) from None
+
+    def has(self, typed: str) -> bool:
+        """Whether an artifact has exactly this id or name."""
+        return any(typed in (each["artifactId"], each.get("name")) for each in self.listed)
 
     def version(self, artifact: str) -> int:
         """The number of the artifact's current version, when it was looked at; 0 if there is none."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from uuid import uuid4
 
 import click
 from prompt_toolkit import PromptSession
@@ -35,6 +37,14 @@ class _Chat:
 
     context: str = ""
     seen: SeenTask = field(default_factory=SeenTask)
+    artifacts: dict[str, str] = field(default_factory=dict)
+    """The names of those that were seen, by id; the newest is last."""
+
+    def keep(self, seen: SeenTask) -> None:
+        self.seen, self.context = seen, seen.context_id or self.context
+        for id_, name in seen.artifacts:
+            self.artifacts.pop(id_, None)
+            self.artifacts[id_] = name
 
 
 def chat(invocation: Invocation, context: str, go_on: bool) -> int:
@@ -79,14 +89,10 @@ async def _greeting(invocation: Invocation, chat: _Chat) -> None:
 async def _turn(invocation: Invocation, chat: _Chat, text: str) -> None:
     asked = chat.seen.task_id if chat.seen.state in PAUSED else ""
     chat.seen = SeenTask(context_id=chat.context)
-
-    def keep(seen: SeenTask) -> None:
-        chat.seen, chat.context = seen, seen.context_id or chat.context
-
     async with invocation.connected() as session:
         if chat.context and not asked:
             await wait_for_last_task(invocation, session, chat.context)
-        await say(invocation, session, new_message(text, chat.context, asked), keep=keep, brief=True)
+        await say(invocation, session, new_message(text, chat.context, asked), keep=chat.keep, brief=True)
 
 
 def _slash(invocation: Invocation, group: click.Group, chat: _Chat, line: str) -> None:
@@ -95,24 +101,41 @@ def _slash(invocation: Invocation, group: click.Group, chat: _Chat, line: str) -
         command = group.get_command(click.Context(group), name) if name in SLASH else None
         if command is None:
             said = f"There is no /{name}; /help lists the commands."
-            raise click.exceptions.NoSuchCommand(name, said, [*SLASH, "new", "help", "quit"])
-        words = _with_artifact(command, words, chat.seen)
-        if chat.context and "--context" not in words and any(param.name == "context" for param in command.params):
-            words += ["--context", chat.context]
+            near = get_close_matches(f"/{name}", [*(f"/{each}" for each in SLASH), *OWN])
+            raise click.exceptions.NoSuchCommand(name, said, near)
+        words = _with_artifact(command, words, chat.artifacts)
+        context = chat.context or _begun(name)
+        if context and "--context" not in words and any(param.name == "context" for param in command.params):
+            words += ["--context", context]
         headers = [word for each in invocation.headers for word in ("--header", f"{each.name}: {each.value}")]
         words += ["--url", invocation.url, "--color", invocation.color, *headers]
-        command.main(words, f"/{name}", standalone_mode=False, obj=invocation.program)
+        if not command.main(words, f"/{name}", standalone_mode=False, obj=invocation.program) and name == "put":
+            chat.context = context
     except click.exceptions.Abort:
         return
     except (click.ClickException, ClientError, ValueError) as error:
         invocation.fail(error.format_message() if isinstance(error, click.ClickException) else str(error))
 
 
-def _with_artifact(command: click.Command, words: list[str], seen: SeenTask) -> list[str]:
+def _begun(name: str) -> str:
+    """The context of a command that is typed before the conversation has one; never that of the conversation before.
+
+    Raises:
+        CannotBeDone: the command is for an artifact that is there.
+    """
+    if name == "put":
+        return str(uuid4())
+    if name in ("tasks", "contexts", "watch", "cancel"):
+        return ""
+    raise CannotBeDone("This conversation has no artifacts yet: say what to write, or /put a file")
+
+
+def _with_artifact(command: click.Command, words: list[str], artifacts: Mapping[str, str]) -> list[str]:
     """The words, and before them the newest artifact of the conversation if the command wants one and none is named."""
     wants = any(param.name == "artifact" for param in command.params)
-    named = any(word and text.startswith(word) for word in words for artifact in seen.artifacts for text in artifact)
-    return words if named or not wants or not seen.artifacts else [seen.artifacts[-1][0], *words]
+    texts = [*artifacts, *artifacts.values()]
+    named = any(word and text.startswith(word) for word in words for text in texts)
+    return words if named or not wants or not artifacts else [[*artifacts][-1], *words]
 
 
 def _lines() -> Iterator[str]:

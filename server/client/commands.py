@@ -6,6 +6,7 @@ import click
 
 from a2a_canvas.server.client.arguments import (
     client_command,
+    completing,
     given,
     limit,
     lines,
@@ -21,13 +22,26 @@ _FILE = click.Path()
 _NUMBER = typed(version)
 _THINKING = option("--thinking", is_flag=True, help="on a terminal, show the model's thinking in the status line")
 _GO_ON = option("-c", "--continue", "go_on", is_flag=True, help="go on with the last conversation")
-_CONTEXT = option("--context", default="", metavar="ID", help="go on with this conversation")
+_KNOWN_CONTEXT = completing("context")
+_KNOWN_ARTIFACT = completing("artifact")
+_CONTEXT = option(
+    "--context", shell_complete=_KNOWN_CONTEXT, default="", metavar="ID", help="go on with this conversation"
+)
 _LIMIT = option("--limit", type=typed(limit), default=20, metavar="N", help="at most so many, up to 1000 (default: 20)")
-_ARTIFACT = click.Argument(["artifact"], type=typed(given))
-_LAST = option("--context", type=typed(given), metavar="ID", help="the conversation (default: the last one)")
+_ARTIFACT = click.Argument(["artifact"], type=typed(given), shell_complete=_KNOWN_ARTIFACT)
+_ONLY = click.Argument(["artifact"], type=typed(given), required=False, shell_complete=_KNOWN_ARTIFACT)
+_LAST = option(
+    "--context",
+    shell_complete=_KNOWN_CONTEXT,
+    type=typed(given),
+    metavar="ID",
+    help="the conversation (default: the last one)",
+)
 _STEP = option("--step", is_flag=True, help="by one version, not by all that one task made")
 _ID = "The beginning of an id is enough."
 _NAME = "ARTIFACT is an id, a name, or the beginning of one; so is the ID of the conversation."
+
+_LEFT_OUT = "It may be left out if the conversation has only one."
 
 
 def command_forms() -> dict[str, CommandForm]:
@@ -44,7 +58,13 @@ def command_forms() -> dict[str, CommandForm]:
         "tasks": client_command(
             "tasks:tasks",
             option("--state", type=click.Choice(STATES), metavar="STATE", help="only those"),
-            option("--context", default="", metavar="ID", help="only those of this conversation"),
+            option(
+                "--context",
+                shell_complete=_KNOWN_CONTEXT,
+                default="",
+                metavar="ID",
+                help="only those of this conversation",
+            ),
             _LIMIT,
             more=f"STATE is {', '.join(STATES[:-1])} or {STATES[-1]}.",
             examples=("tasks", "tasks --state working", "tasks --context 7c8d --json"),
@@ -52,20 +72,29 @@ def command_forms() -> dict[str, CommandForm]:
         "contexts": client_command("tasks:contexts", _LIMIT, examples=("contexts", "contexts --json")),
         "watch": client_command(
             "tasks:watch",
-            click.Argument(["typed"], metavar="TASK|CONTEXT"),
+            click.Argument(["typed"], metavar="TASK|CONTEXT", shell_complete=completing("task or context")),
             _THINKING,
             more=f"{_ID} Of a conversation, the task that works, or the newest one.",
             examples=("watch 7c8d",),
         ),
         "cancel": client_command(
-            "tasks:cancel", click.Argument(["typed"], metavar="TASK"), more=_ID, examples=("cancel 7c8d",)
+            "tasks:cancel",
+            click.Argument(["typed"], metavar="TASK", shell_complete=completing("task")),
+            more=_ID,
+            examples=("cancel 7c8d",),
         ),
         "send": client_command(
             "send:send",
             click.Argument(["words"], nargs=-1, metavar="TEXT…"),
             _GO_ON,
             _CONTEXT,
-            option("--task", default="", metavar="ID", help="answer a task that asked, or add to one that works"),
+            option(
+                "--task",
+                shell_complete=completing("task"),
+                default="",
+                metavar="ID",
+                help="answer a task that asked, or add to one that works",
+            ),
             option(
                 "--attach",
                 multiple=True,
@@ -94,18 +123,21 @@ def command_forms() -> dict[str, CommandForm]:
         "artifacts": client_command("artifacts:artifacts", _LAST, examples=("artifacts", "artifacts --context ID")),
         "show": _form(
             "artifacts:show",
+            _ONLY,
             option("--version", type=_NUMBER, metavar="N", help="this version of it, not the current one"),
             examples=("show report", "show report --version 2 > old.md"),
         ),
-        "versions": _form("artifacts:versions", examples=("versions report",)),
+        "versions": _form("artifacts:versions", _ONLY, examples=("versions report",)),
         "diff": _form(
             "artifacts:diff",
+            _ONLY,
             click.Argument(["numbers"], nargs=-1, type=typed(version_or_nothing), metavar="[[OLD] NEW]"),
             more="Without versions, what the current one changed; with one, what that changed; 0 is the empty text.",
             examples=("diff report", "diff report 3", "diff report 1 4"),
         ),
         "edit": _form(
             "edit:edit",
+            _ARTIFACT,
             click.Argument(["words"], nargs=-1, required=True, metavar="INSTRUCTION"),
             option("--lines", type=typed(lines), metavar="N[-M]", help="the passage: these lines"),
             option("--match", type=typed(given), metavar="TEXT", help="the passage: this text, which occurs once"),
@@ -118,7 +150,7 @@ def command_forms() -> dict[str, CommandForm]:
             examples=("edit report make it shorter --lines 3-5", 'edit report "add a date" --match "# Report"'),
         ),
         "open": _form(
-            "files:open_artifact", more="The editor is that of $VISUAL or $EDITOR.", examples=("open report",)
+            "files:open_artifact", _ONLY, more="The editor is that of $VISUAL or $EDITOR.", examples=("open report",)
         ),
         "put": client_command(
             "files:put",
@@ -133,6 +165,7 @@ def command_forms() -> dict[str, CommandForm]:
         ),
         "pull": _form(
             "files:pull",
+            _ARTIFACT,
             click.Argument(["file"], required=False),
             option("--version", type=_NUMBER, metavar="N", help="this version, not the current one"),
             option("--follow", is_flag=True, help="write FILE again at every new version, until Ctrl+C"),
@@ -140,12 +173,17 @@ def command_forms() -> dict[str, CommandForm]:
             more="FILE is the artifact's name if it is left out.",
             examples=("pull report", "pull report draft.md --follow"),
         ),
-        "undo": _form("edit:undo", _STEP, examples=("undo report", "undo report --step")),
-        "redo": _form("edit:redo", _STEP, examples=("redo report",)),
-        "restore": _form("edit:restore", click.Argument(["version"], type=_NUMBER), examples=("restore report 2",)),
+        "undo": _form("edit:undo", _ONLY, _STEP, examples=("undo report", "undo report --step")),
+        "redo": _form("edit:redo", _ONLY, _STEP, examples=("redo report",)),
+        "restore": _form(
+            "edit:restore", _ARTIFACT, click.Argument(["version"], type=_NUMBER), examples=("restore report 2",)
+        ),
     }
 
 
-def _form(place: str, *params: click.Parameter, more: str = "", examples: tuple[str, ...]) -> CommandForm:
+def _form(
+    place: str, artifact: click.Argument, *params: click.Parameter, more: str = "", examples: tuple[str, ...]
+) -> CommandForm:
     """A command for one artifact."""
-    return client_command(place, _ARTIFACT, *params, _LAST, more=f"{more} {_NAME}".strip(), examples=examples)
+    said = [more, _NAME, "" if artifact.required else _LEFT_OUT]
+    return client_command(place, artifact, *params, _LAST, more=" ".join(filter(None, said)), examples=examples)

@@ -71,12 +71,12 @@ async def _matching(canvas: Canvas, artifact: str, match: str, base: int | None)
     return match_selection(match, text_of(seen), version), version
 
 
-async def undo(invocation: Invocation, artifact: str, context: str | None, step: bool) -> None:
+async def undo(invocation: Invocation, artifact: str | None, context: str | None, step: bool) -> None:
     """Go back to what was before the newest task, or one version."""
     await _operate(invocation, artifact, context, "Undo", op="undo", group=not step)
 
 
-async def redo(invocation: Invocation, artifact: str, context: str | None, step: bool) -> None:
+async def redo(invocation: Invocation, artifact: str | None, context: str | None, step: bool) -> None:
     """Reverse one `undo`."""
     await _operate(invocation, artifact, context, "Redo", op="redo", group=not step)
 
@@ -86,7 +86,9 @@ async def restore(invocation: Invocation, artifact: str, version: int, context: 
     await _operate(invocation, artifact, context, f"Restore version {version}", op="restore", version=version)
 
 
-async def _operate(invocation: Invocation, artifact: str, context: str | None, request: str, **fields: Any) -> None:
+async def _operate(
+    invocation: Invocation, artifact: str | None, context: str | None, request: str, **fields: Any
+) -> None:
     async with opened(invocation, context) as canvas:
         await canvas.operate_and_say(canvas.find(artifact), request, **fields)
 

@@ -49,7 +49,7 @@ async def put(
     text = text_of_file(file or "-")
     async with opened(invocation, context, may_begin=True) as canvas:
         # A file is not put on what only begins alike.
-        known = [each for each in canvas.listed if artifact in (each["artifactId"], each.get("name"))]
+        known = canvas.has(artifact)
         id_ = canvas.find(artifact) if known or base else artifact
         if follow:
             invocation.tell(f"Each save of {file} is a version of {id_}. Ctrl+C ends it.")
@@ -210,7 +210,7 @@ class _Pulling:
 # ------------------------------------------------------------------------ in an editor
 
 
-async def open_artifact(invocation: Invocation, artifact: str, context: str | None) -> None:
+async def open_artifact(invocation: Invocation, artifact: str | None, context: str | None) -> None:
     """Open an artifact in the user's editor, and save what it writes."""
     async with opened(invocation, context) as canvas:
         id_ = canvas.find(artifact)

@@ -90,9 +90,10 @@ async def wait_for_last_task(invocation: Invocation, session: Session, context: 
         return
     if working := next((task for task in newest if task.status.state not in OVER), None):
         invocation.tell("The last task still works: your message is sent when it has ended.")
-        quiet = replace(invocation, json=False, quiet=invocation.json or invocation.quiet)
-        await converse(quiet, session, working.id, (TURN,))
-        quiet.screen.close()
+        waiting = replace(invocation, json=False, quiet=invocation.json or invocation.quiet)
+        seen = await converse(waiting, session, working.id, (TURN,))
+        if not waiting.quiet:
+            conclude(waiting, seen, {}, brief=True)
 
 
 async def say(

@@ -33,7 +33,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
 from tests.server.app_server import Served, serving
 from tests.server.canvas_client import SCRIPT, Doc, made, say
 from tests.server.client.artifact_runs import do, run
-from tests.server.client.client_harness import Result, card, card_route, unused_url
+from tests.server.client.client_harness import Result, card, card_route, typed, unused_url
 from tests.server.client.client_harness import serving as serving_app
 
 
@@ -90,6 +90,31 @@ async def test_a_version_is_compared_with_what_it_was_made_of_or_with_any_other(
         assert await do(diff, doc, numbers=numbers) == Result(0, text, "")
     assert (await do(diff, doc, numbers=(0, 1))).out.startswith("--- version 0\n+++ version 1\n@@ -0,0 +1,2 @@\n+one\n")
     assert await do(diff, doc, numbers=(2, 2)) == Result(0, "", "Version 2 and version 2 have the same text.\n")
+
+
+@pytest.mark.parametrize("command", ["show", "versions", "diff", "diff 1 2"])
+async def test_the_only_artifact_of_a_conversation_need_not_be_named(doc: Doc, command: str) -> None:
+    name, *words = command.split()
+    at = ("--context", doc.context, "--url", doc.served.url, "--json")
+    got = await typed(name, *words, *at)
+    assert (got.code, got) == (0, await typed(name, "doc", *words, *at))
+
+
+async def test_the_only_artifact_of_a_conversation_is_the_one_that_is_changed(doc: Doc) -> None:
+    for command, text in (("redo", "one\n🦀\ntwo"), ("undo", "one\ntwo")):
+        assert (await typed(command, "--context", doc.context, "--url", doc.served.url)).code == 0
+        assert (await doc.read())[1] == text
+
+
+@pytest.mark.parametrize("command", ["show", "versions", "diff 1", "undo", "redo", "open"])
+async def test_of_several_artifacts_or_none_one_is_to_be_named(doc: Doc, command: str) -> None:
+    at = ("--context", doc.context, "--url", doc.served.url)
+    await typed("put", "notes.md", "-", *at, stdin="x")
+    several = "a2a-canvas: Which artifact? Type one of: doc (doc.txt), notes.md\n"
+    assert await typed(*command.split(), *at) == Result(2, "", several)
+    await say(Doc(doc.served, "other"), "write a poem")
+    none = await typed(*command.split(), "--context", "other", "--url", doc.served.url)
+    assert none == Result(2, "", "a2a-canvas: The conversation has no artifacts yet\n")
 
 
 async def test_a_diff_has_colours_on_a_terminal(doc: Doc, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,8 +38,8 @@ async def test_a_question_is_answered_by_the_next_line(tmp_path: Path) -> None:
 async def test_what_is_no_command_is_one_line_and_the_conversation_goes_on(tmp_path: Path) -> None:
     got = await chat(tmp_path, "/shwo", "/show nothing", "/edit 'open", "/help", "hello")
     assert got.err.splitlines()[:2] == [
-        "a2a-canvas: There is no /shwo; /help lists the commands. Did you mean 'show'?",
-        "a2a-canvas: Which conversation? Give --context ID",
+        "a2a-canvas: There is no /shwo; /help lists the commands. Did you mean '/show'?",
+        "a2a-canvas: This conversation has no artifacts yet: say what to write, or /put a file",
     ]
     assert "No closing quotation" in got.err
     assert "/undo" in got.out
@@ -55,3 +55,23 @@ async def test_without_a_server_it_does_not_begin() -> None:
         "Start one with: a2a-canvas serve",
         "Or name another with --url or $A2A_CANVAS_URL",
     ]
+
+
+async def test_a_new_conversation_leaves_the_artifacts_of_the_one_before_alone(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("mine\n")
+    got = await chat(tmp_path, "write", "/new", "/artifacts", f"/put notes.md {notes}", "/artifacts", "/show notes.md")
+    assert "a2a-canvas: This conversation has no artifacts yet: say what to write, or /put a file\n" in got.err
+    _, _, commands = got.out.partition("Saved notes.md as version 1.\n")
+    assert [line.split()[0] for line in commands.splitlines()] == ["artifact", "notes.md", "mine"]
+
+
+async def test_the_beginning_of_an_artifact_is_enough(tmp_path: Path) -> None:
+    got = await chat(tmp_path, "write", "hello", "/show rep")
+    assert got.out.endswith("# T\n"), got.err
+
+
+async def test_a_file_that_is_not_there_begins_no_conversation(tmp_path: Path) -> None:
+    got = await chat(tmp_path, "/put nothing.md", "/show", "write")
+    assert "This conversation has no artifacts yet" in got.err
+    assert "# T\n" in got.out

@@ -166,10 +166,10 @@ async def test_a_name_that_is_no_conversation_begins_one_and_says_so(served: Ser
 
 async def test_the_last_conversation_goes_on_when_the_task_that_was_left_has_ended(served: Served) -> None:
     served.gate.close()
-    first, then = Screen(), Screen("still works")
+    first, then = Screen("Half"), Screen("still works")
     invocation = Invocation(served.url, out=first, err=Screen())
     sending = asyncio.create_task(carried_out(invocation, send(invocation, ("hang",))))
-    await served.gate.reached.wait()
+    await first.written.wait()
     sending.cancel()
     assert await sending == 130
     invocation = Invocation(served.url, out=(out := Screen()), err=then)
