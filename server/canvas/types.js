@@ -104,6 +104,12 @@
  *
  * @typedef {"none"|"connecting"|"online"|"reconnecting"} Connection
  *
+ * @typedef {object} Notice
+ * @property {number} id
+ * @property {"error"|"info"} kind
+ * @property {string} text
+ * @property {{label: string, run: () => void}} [action]  what can be done about it, as to undo it
+ *
  * @typedef {object} State
  * @property {Server|null} server
  * @property {ContextSummary[]} contexts  newest first
@@ -124,7 +130,7 @@
  * @property {number|null} version  the old version that is shown; null for the current one
  * @property {ArtifactView|null} old  the content of that old version, once it has been read
  * @property {Selection|null} selection
- * @property {{id: number, kind: "error"|"info", text: string}[]} notices
+ * @property {Notice[]} notices
  *
  * @typedef {any} Json  what came from the server
  *
@@ -144,7 +150,7 @@
  *   | {type: "artifact-shown", artifactId: string|null, version: number|null}
  *   | {type: "version-read", contextId: string, content: ArtifactView}
  *   | {type: "selected", selection: Selection|null}
- *   | {type: "notice", kind: "error"|"info", text: string}
+ *   | {type: "notice", kind: "error"|"info", text: string, action?: Notice["action"]}
  *   | {type: "notice-dismissed", id: number}} Action
  */
 export {};
