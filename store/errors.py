@@ -6,6 +6,7 @@ StoreError
 │   └── VersionPruned     it had one, but its content was removed
 ├── ArtifactBusy          another task has a draft of it open
 ├── VersionConflict       the change was made for a version that is not current
+├── MergeConflict         two changes of a version have changed the same place
 ├── PassageLost           the passage of an edit cannot be found again in the current version
 ├── InvalidChange
 │   ├── EmptyUpdate       an update without parts
@@ -21,6 +22,11 @@ Unavailable               the database cannot be reached, or cannot write: the r
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from a2a_canvas.store.merge import Conflict
+from a2a_canvas.store.text.spans import Span, lines_named
 
 
 class StoreError(Exception):
@@ -67,6 +73,24 @@ class VersionConflict(StoreError):
         self.artifact_id = artifact_id
         self.base = base
         self.current = current
+
+
+class MergeConflict(StoreError):
+    """`text`: that of version `base`; `places`: those in it that version `current` and the refused text both change."""
+
+    def __init__(self, artifact_id: str, base: int, current: int, text: str, places: Sequence[Conflict]) -> None:
+        first = places[0]
+        line = lines_named(text, Span(first.start, first.start + len(first.base)))
+        where = f"place, {line}" if len(places) == 1 else f"{len(places)} places, the first in {line}"
+        super().__init__(
+            f"Version {current} of artifact {artifact_id!r} and your text change the same {where} of version {base}. "
+            f"Nothing was saved. Take over what you want of version {current}, and put the result on top of it."
+        )
+        self.artifact_id = artifact_id
+        self.base = base
+        self.current = current
+        self.text = text
+        self.places = places
 
 
 class PassageLost(StoreError):

@@ -26,6 +26,7 @@ FIRST_WAY = ("JSONRPC", "1.0")
 """The transport by which a quick run tests what all of them show (`app_server.WAYS`)."""
 MARKED = {
     "tests/bench": "process",
+    "tests/server/canvas/browser": "process",
     "tests/server/faults": "process",
     "tests/server/tasks/sql/replica": "postgres",
     "tests/test_dockerfile.py": "process",

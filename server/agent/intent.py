@@ -80,13 +80,16 @@ class Put:
     """A user's own edit: the whole new text.
 
     Attributes:
+        base_version: the version that the text was made of.
         name: of the artifact that is made if there is none; None if there must be one.
+        merge: whether it is merged with the changes that others have made since.
     """
 
     artifact_id: str
     text: str
     base_version: int | None
     name: str | None = None
+    merge: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +219,14 @@ class _PutForm(_ArtifactOperationForm):
     op: Literal["put"]
     text: str
     name: Annotated[str, Field(min_length=1)] | None = None
+    merge: bool = False
 
     def intent(self, parts: Parts) -> Put:
         if self.name is not None and self.base_version is not None:
             raise InvalidOperation("name", "is for a new artifact, which has no baseVersion: leave out one of them")
-        return Put(self.artifact_id, self.text, self.base_version, self.name)
+        if self.merge and self.base_version is None:
+            raise InvalidOperation("baseVersion", "is missing: merge needs the version that the text was made of")
+        return Put(self.artifact_id, self.text, self.base_version, self.name, self.merge)
 
 
 class _AgentStackForm(BaseModel):

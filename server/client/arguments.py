@@ -46,6 +46,17 @@ def option(*names: str, group: str = "Options", **how: Any) -> click.Option:
     return GroupedOption(names, group=group, **how)
 
 
+def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+    """What completes a value in a shell: `task`, `context`, `task or context` or `artifact`."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
+        from a2a_canvas.server.client.completion import completed
+
+        return completed(incomplete, kind, ctx.params)
+
+    return complete
+
+
 # ------------------------------------------------------------------------- types of values
 
 

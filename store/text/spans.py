@@ -15,6 +15,7 @@ Rule 3 (finding again): after a text has changed, a passage is found
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -119,21 +120,24 @@ def splice(text: str, span: Span, new: str) -> str:
 
 def difference(old: str, new: str) -> tuple[Span, str]:
     """The smallest range of `old`, and its replacement, with which `splice` makes `new`."""
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
+    most = min(len(old), len(new))
+    start = _bisect(most, lambda low, high: old[low:high] == new[low:high])
+    end = _bisect(most - start, lambda low, high: _back(old, low, high) == _back(new, low, high))
     return Span(start, len(old) - end), new[start : len(new) - end]
 
 
-def _common(one: str, other: str) -> int:
-    """The length of the common prefix, by bisection, because a loop over characters is slow."""
-    low, high = 0, min(len(one), len(other))
+def _bisect(most: int, same: Callable[[int, int], bool]) -> int:
+    """How far two texts are the same: by bisection, because a loop over characters is slow."""
+    low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
+        low, high = (middle, high) if same(low, middle) else (low, middle - 1)
     return low
+
+
+def _back(text: str, low: int, high: int) -> str:
+    """The characters `low` to `high`, counted from the end."""
+    return text[len(text) - high : len(text) - low]
 
 
 # ----------------------------------------------------------------- finding again

@@ -358,6 +358,7 @@ WRONG: list[dict[str, Any]] = [
     {"op": "edit", "selection": {"lineStart": 99}},
     {"op": "edit", "selection": {"start": 15, "end": 30, "lineStart": 2}},
     {"op": "edit", "selection": {"start": 15, "end": 30, "text": "def get(url):"}, "baseVersion": 1},
+    {"op": "put", "text": "", "merge": True},
     {"op": "put", "text": "", "name": "x", "baseVersion": 1},
 ]
 IMAGE = """
@@ -381,6 +382,20 @@ async def test_wrong_operations_are_refused_as_the_specification_says(tmp_path: 
     specified = [row[1].strip("`") for row in rows(PAGE, "What is refused, what is rejected")]
     assert said == specified
     assert (await runtime.journal.list(TaskQuery(""))).total == 2
+
+
+async def test_a_conflict_is_told_as_the_specification_shows(tmp_path: Path) -> None:
+    (tmp_path / "script.yaml").write_text(blocks(PAGE, "yaml")[1])
+    runtime = a_runtime(tmp_path / "script.yaml")
+    await lived(runtime, "write fetch")
+    for name in ("load", "download"):
+        text = FETCH.replace("def fetch", f"def {name}")
+        operation = {"op": "put", "artifactId": "fetch", "text": text, "baseVersion": 1, "merge": True}
+        start, entries = await lived(runtime, "mine", {CANVAS: operation})
+    *_, rejected = accumulate(entries, fold, initial=start)
+    [shown] = [json.loads(block) for block in blocks(section(PAGE, "Merging"), "json")]
+    assert rejected.message is not None
+    assert dict(rejected.message.metadata) == shown
 
 
 def a_message(text: str | None, metadata: Any) -> UserMessage:

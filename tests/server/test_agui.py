@@ -204,6 +204,16 @@ async def test_put_with_a_name_makes_an_artifact_that_is_not_there(thread: Threa
     assert shown(put, "doc") == await thread.artifact("doc")
 
 
+async def test_put_with_merge_keeps_both_changes_or_says_where_they_touch(thread: Thread) -> None:
+    await made(thread, "one two")
+    await thread.run("mine", forwardedProps=operation("put", text="one 2"))
+    merged = await thread.run("mine", forwardedProps=operation("put", text="1 two", baseVersion=1, merge=True))
+    assert (merged.text("doc"), merged.said) == ("1 2", ["Merged with version 2: version 3 is saved."])
+    refused = await thread.run("mine", forwardedProps=operation("put", text="uno two", baseVersion=1, merge=True))
+    place = {"start": 0, "end": 3, "base": "one", "current": "1", "yours": "uno"}
+    assert refused.of("rejected") == [{"artifactId": "doc", "artifactVersion": 3, "conflicts": [place]}]
+
+
 async def test_put_undo_and_redo_are_runs_that_end_at_once(thread: Thread) -> None:
     await made(thread, "one")
     put = await thread.run("mine", forwardedProps=operation("put", text="two", baseVersion=1))

@@ -62,6 +62,10 @@ BAD: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     ),
     "putting nothing": ({"op": "put", "artifactId": "doc"}, ("text", "missing")),
     "naming what is there": ({"op": "put", "artifactId": "doc", "text": "", "name": "n", "baseVersion": 1}, ("name",)),
+    "merging without a version": (
+        {"op": "put", "artifactId": "doc", "text": "", "merge": True},
+        ("baseVersion", "merge"),
+    ),
     "putting under no name": ({"op": "put", "artifactId": "nope", "text": "", "name": ""}, ("name",)),
     "putting what is no text": ({"op": "put", "artifactId": "doc", "text": ["a"]}, ("text",)),
 }

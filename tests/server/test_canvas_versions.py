@@ -102,6 +102,32 @@ async def test_put_is_a_persons_own_edit(served: Served, way: Way) -> None:
 
 
 @every_way
+async def test_put_with_merge_keeps_what_others_have_changed_elsewhere(served: Served, way: Way) -> None:
+    doc = await made(served, "one two\r\nthree 😀 four\r\n", "doc.md", "text/markdown")
+    await doc.run(doc.operation("put", text="1 two\r\nthree 😀 four\r\n"), way)
+    served.model.requests.clear()
+    put = await done(doc, "put", way, text="one two\r\nthree 😀 4\r\n", baseVersion=1, merge=True)
+    assert put == ("Merged with version 2: version 3 is saved.", 3, "1 two\r\nthree 😀 4\r\n")
+    assert await doc.versions() == [("agent", 0), ("user", 1), ("user", 2)]
+
+
+@every_way
+async def test_put_with_merge_is_rejected_with_both_texts_of_every_place_that_others_have_changed_too(
+    served: Served, way: Way
+) -> None:
+    doc = await made(served, "one 😀 two three", "doc.md", "text/markdown")
+    await doc.run(doc.operation("put", text="one 😀 2 three"), way)
+    before = await doc.now()
+    request = doc.operation("put", text="one 😀 deux three!", baseVersion=1, merge=True)
+    task = await doc.run(request, way)
+    assert (task.status.state, await doc.now()) == (REJECTED, before)
+    assert "change the same place, line 1 of version 1. Nothing was saved." in said(task.status)
+    place = {"start": 7, "end": 10, "base": "two", "current": "2", "yours": "deux"}
+    now = {"artifactId": "doc", "artifactVersion": 2, "conflicts": [place]}
+    assert MessageToDict(task.status.message.metadata) == {CANVAS: now}
+
+
+@every_way
 async def test_put_with_a_name_makes_an_artifact_that_is_not_there(served: Served, way: Way) -> None:
     doc = Doc(served, str(uuid4()), artifact_id="notes")
     put = await done(doc, "put", way, name="notes.md", text="# Notes\n")

@@ -2,7 +2,7 @@
 
 Rule 1: an operation that the sender can know to be invalid is refused before there is a task (`check_operation`).
 Rule 2: an operation that a concurrent change made impossible is `rejected`, with a sentence and, in the metadata of the
-        message, the current version, so that a client can read again.
+        message, the current version, so that a client can read again; of a merge, the places that both have changed.
 Rule 3: an operation ends at once, or when its one model call does. It takes no further messages.
 Rule 4: the change, its event, the transcript and the final status are emitted in one event-loop step, so that a journal
         commits all of them or none. A cancel therefore comes before the change or has no effect, and an operation that
@@ -18,11 +18,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import assert_never
 
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
+from a2a_canvas.server.agent.edit.put import conflicts_json, put, said_of_put, without_draft
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
@@ -31,20 +31,19 @@ from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, ModelText
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.store.changes import Change, EditText, Redo, ReplaceParts, Restore, Undo
+from a2a_canvas.store.changes import Change, Redo, Restore, Undo
 from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
     LimitReached,
+    MergeConflict,
     PassageLost,
     StoreError,
     Unavailable,
-    VersionConflict,
     VersionPruned,
 )
 from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_of, text_part
-from a2a_canvas.store.text.spans import difference
+from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_of
 from a2a_canvas.store.text.wording import choice, numbers
 from a2a_canvas.tools.edit_stream import EditTarget
 from a2a_canvas.tools.tool import Workspace
@@ -154,6 +153,8 @@ async def _rejection(error: StoreError | InvalidOperation, ref: Ref, store: Arti
         now["artifactVersion"] = (await store.get(ref)).version
     if isinstance(error, ArtifactBusy):
         now["busy"] = True
+    if isinstance(error, MergeConflict):
+        now |= {"artifactVersion": error.current, "conflicts": conflicts_json(error.text, error.places)}
     return Ending(State.REJECTED, str(error), {CANVAS: now})
 
 
@@ -183,45 +184,18 @@ class _OperationRun:
             case VersionStep():
                 return _step_ending(operation, await self.store.apply(self.request.ref, operation.change))
             case Put():
-                applied = await self._put(operation)
-                return Ending(State.COMPLETED, f"Saved {applied.artifact.title} as version {applied.version}.")
+                return Ending(
+                    State.COMPLETED, said_of_put(operation, await put(operation, self.request.ref, self.store))
+                )
             case _:
                 assert_never(operation)
 
     async def _edit(self, edit: SelectionEdit) -> Ending:
-        artifact = await self._without_draft()
+        artifact = await without_draft(self.request.ref, self.store)
         target = await _target(edit, artifact, self.request.ref, self.store)
         label = AgentMessage(self.new_id(), f"Editing {artifact.title}…", label=True, of_tool=True)
         await self.context.emit(StatusChanged(State.WORKING, label))
         return await rewrite(edit, artifact, target, self.request.message_id, self.context, self.request.progress)
-
-    async def _without_draft(self) -> Artifact:
-        artifact = await self.store.get(self.request.ref)
-        if artifact.open:
-            raise ArtifactBusy(artifact.artifact_id, "")
-        return artifact
-
-    async def _put(self, put: Put) -> Applied:
-        while True:
-            try:
-                return await self.store.apply(self.request.ref, await self._put_change(put))
-            except VersionConflict:
-                if put.base_version is not None:
-                    raise
-
-    async def _put_change(self, put: Put) -> Change:
-        """Only the difference, so that versions share their common text; the whole of a new artifact."""
-        try:
-            artifact = await self._without_draft()
-        except ArtifactNotFound:
-            if put.name is None:
-                raise
-            part = text_part(put.text, media_type_of(put.name))
-            return ReplaceParts((part,), name=put.name, last_chunk=True, base=0)
-        if put.base_version not in (None, artifact.version):
-            raise VersionConflict(artifact.artifact_id, put.base_version, artifact.version)
-        span, text = difference(artifact.text, put.text)
-        return EditText(span, text, artifact.version, passage=False)
 
 
 async def _target(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: ArtifactStore) -> EditTarget:
@@ -233,22 +207,6 @@ async def _target(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: Arti
     versions = await store.versions(ref)
     edit_base = EditBase(artifact.artifact_id, artifact.version, artifact.text, base, seen.content.text, versions)
     return locate(edit.selection, edit_base)
-
-
-def media_type_of(name: str) -> str:
-    """The media type of a text, by the ending of its name; empty if that is none of docs/extensions.md."""
-    return _MEDIA_TYPES.get(PurePath(name.lower()).suffix, "")
-
-
-_MEDIA_TYPES = {
-    **{f".{kind}": f"text/{kind}" for kind in ("html", "css", "csv")},
-    **{f".{kind}": f"application/{kind}" for kind in ("json", "xml", "yaml", "toml")},
-    ".txt": "text/plain",
-    ".md": "text/markdown",
-    ".js": "text/javascript",
-    ".py": "text/x-python",
-    ".svg": "image/svg+xml",
-}
 
 
 def _step_ending(step: VersionStep, applied: Applied) -> Ending:

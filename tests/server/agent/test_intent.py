@@ -154,6 +154,8 @@ def test_ours_comes_before_theirs() -> None:
         ({"op": "restore", "version": 2, "baseVersion": 4}, VersionStep("doc", Restore(2, 4))),
         ({"op": "put", "text": "New"}, Put("doc", "New", None)),
         ({"op": "put", "text": "", "baseVersion": 4}, Put("doc", "", 4)),
+        ({"op": "put", "text": "New", "baseVersion": 4, "merge": True}, Put("doc", "New", 4, merge=True)),
+        ({"op": "put", "text": "New", "merge": False}, Put("doc", "New", None)),
     ],
 )
 def test_the_operations_on_versions(given, intent) -> None:
@@ -265,6 +267,12 @@ def test_what_is_put_is_a_text(value) -> None:
     assert refused(ours={**FORMS["put"], "text": value}).field == "text"
 
 
+def test_a_merge_needs_the_version_that_the_text_was_made_of() -> None:
+    said = "baseVersion is missing: merge needs the version that the text was made of."
+    assert str(refused(ours={**FORMS["put"], "merge": True})) == said
+    assert refused(ours={**FORMS["put"], "merge": "yes", "baseVersion": 1}).field == "merge"
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -281,6 +289,7 @@ NEARLY = st.fixed_dictionaries(
         ),
         "version": st.integers(1, 3) | JSON,
         "text": st.text(max_size=3) | JSON,
+        "merge": st.booleans() | JSON,
     },
 )
 

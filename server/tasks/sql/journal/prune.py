@@ -37,6 +37,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     inbox_messages,
     latest_changes,
     message_keys,
+    owned_contexts,
     pages,
     replicas,
     task_contexts,
@@ -58,7 +59,7 @@ MESSAGE_BATCH_SIZE = 1000
 """Keys or inbox rows that are deleted in one transaction."""
 
 ENDED = [state.value for state in State if state.terminal]
-IN_CONTEXT = (pages, latest_changes, inbox_messages, drafts, versions, artifacts, tasks, contexts)
+IN_CONTEXT = (pages, latest_changes, inbox_messages, drafts, versions, artifacts, owned_contexts, tasks, contexts)
 """The tables with the rows of a context."""
 PAGE_TEXTS = (pages.c.entries, pages.c.compressed)
 TEXTS = (*PAGE_TEXTS, tasks.c.head, tasks.c.transcript, tasks.c.artifacts, versions.c.content, drafts.c.content)

@@ -18,6 +18,7 @@ from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
+from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.evented import EventedArtifactStore
@@ -32,12 +33,14 @@ class ArtifactHarness:
     def __init__(self, context: str = "ctx") -> None:
         self.context = context
         self.store = InMemoryArtifactStore(now=Clock())
-        self.journal = InMemoryJournal(Clock())
+        self.clock = Clock()
+        self.journal = InMemoryJournal(self.clock)
+        self.contexts = InMemoryContexts(self.journal)
         self._writers: dict[str, EventedArtifactStore] = {}
 
     @property
     def app(self) -> Starlette:
-        return Starlette(routes=[*artifact_routes(self.store, self.journal)])
+        return Starlette(routes=[*artifact_routes(self.store, self.journal, self.contexts)])
 
     async def begin(self, task_id: str, owner: str = "") -> EventedArtifactStore:
         async def emit(event: TurnEvent) -> None:
@@ -45,7 +48,7 @@ class ArtifactHarness:
 
         if task_id not in self._writers:
             asks = said("m", f"Do the work of {task_id}")
-            await self.journal.create(TaskRecord(task_id, self.context, owner, Clock()(), history=(asks,)))
+            await self.journal.create(TaskRecord(task_id, self.context, owner, self.clock(), history=(asks,)))
             self._writers[task_id] = EventedArtifactStore(self.store, listener(emit))
         return self._writers[task_id]
 
@@ -63,11 +66,13 @@ class ArtifactHarness:
         return f"{(await self.journal.follow_context(self.context)).snapshot.incarnation}-{position}"
 
     async def get(self, path: str, method: str = "GET", root: str = "", **headers: str) -> httpx.Response:
-        """`path` is what follows `/artifacts/`."""
+        """`path` is what follows `/artifacts/`; a path that begins with a slash is the whole."""
         transport = httpx.ASGITransport(self.app, root_path=root)
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
             named = {name.replace("_", "-"): value for name, value in headers.items()}
-            return await client.request(method, f"{root}/artifacts/{path}", headers={"Accept": "*/*", **named})
+            return await client.request(
+                method, root + (path if path[:1] == "/" else f"/artifacts/{path}"), headers={"Accept": "*/*", **named}
+            )
 
 
 @asynccontextmanager

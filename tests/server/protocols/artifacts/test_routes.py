@@ -318,7 +318,6 @@ async def test_head_is_get_without_the_body(harness: ArtifactHarness, path: str)
         ("ctx/doc/versions/%D9%A1", "is no number of a version", "VERSION_NOT_FOUND"),
         ("ctx/doc/draft", "There is nothing at", "PATH_NOT_FOUND"),
         ("ctx/", "There is nothing at", "PATH_NOT_FOUND"),
-        ("", "There is nothing at", "PATH_NOT_FOUND"),
         ("%FF", "There is nothing at", "PATH_NOT_FOUND"),
     ],
 )

@@ -133,6 +133,29 @@ async def test_a_selection_is_edited_by_the_verbs_for_documents(instruction: str
     assert await said(user(instruction), edit=edit("Tea is hot and good. Coffee isn't.\n", instruction)) == new
 
 
+@pytest.mark.parametrize(
+    ("instruction", "selected", "new"),
+    [
+        ("formal", "It was a lot of work. Lots of it.", "It was a great deal of work. A great deal of it."),
+        ("formal", "Nobody asked for it, maybe.", "No one requested it, perhaps."),
+        ("formal", "Hey Kim, I can't try to fix it right now!", "Dear Kim, I cannot attempt to fix it at present."),
+        ("simpler", "It demonstrated that he requires numerous tools.", "It showed that he needs many tools."),
+        ("simpler", "Commenced. Required. Utilizing it.", "Started. Needed. Using it."),
+        (
+            "simpler",
+            "One last cup, and the train, and it left; it rained.",
+            "One last cup, and the train. And it left. It rained.",
+        ),
+        ("friendlier", "Dear Kim,\n\nI am glad that it is not late.", "Hi Kim,\n\nI'm glad that it's not late."),
+        ("fix the grammar", "1. mix e.g. salt etc. with it. then wait", "1. mix e.g. salt etc. with it. Then wait"),
+        ("fix the grammar", "i dont eat a egg or an banana.", "I don't eat an egg or a banana."),
+        ("fix the grammar", "He had had tea, and so  so did did I .", "He had had tea, and so did I."),
+    ],
+)
+async def test_words_are_exchanged_for_others(instruction: str, selected: str, new: str) -> None:
+    assert await said(user(instruction), edit=edit(selected, instruction)) == new
+
+
 async def test_what_is_inserted_knows_what_is_around_it() -> None:
     instruction = "add a section on milk"
     prompt = EditPrompt("a.md", "markdown", "# Tea\n\n", "", "It is hot.\n", instruction, "insert_before")
@@ -150,8 +173,8 @@ async def test_functions_become_async() -> None:
         ("translate to German", "I cannot translate"),
         ("make it rhyme", NO_RULE),
         ("a haiku about rain, please", "I know no rule for that"),
-        ("replace milk by water", "That does not apply"),
-        ("undo that", "That does not apply"),
+        ("replace milk by water", "That finds nothing to change"),
+        ("undo that", "That finds nothing to change"),
     ],
 )
 async def test_an_edit_that_it_cannot_make_fails_with_a_sentence(instruction: str, reason: str) -> None:

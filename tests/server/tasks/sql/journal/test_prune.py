@@ -26,6 +26,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     inbox_messages,
     latest_changes,
     message_keys,
+    owned_contexts,
     pages,
     replicas,
     rewrites,
@@ -125,6 +126,7 @@ async def add_task(
     await put(database, contexts, context_id=name, tasks=1, position=0, changed_at=to_microseconds(at))
     await put(database, tasks, context_id=name, task_id=name, **(row | values))
     await put(database, task_contexts, context_id=name, task_id=name)
+    await put(database, owned_contexts, context_id=name, owner="", changed_at=to_microseconds(at))
     for first in (1, 11, 21):
         facts = {"first": first, "last": first + 9, "epoch": 1, "entries": "0123456789"}
         await put(database, pages, context_id=name, task_id=name, **facts)

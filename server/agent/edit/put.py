@@ -1,0 +1,119 @@
+"""A user's own edit (`put`): the whole new text becomes a version.
+
+Rule 1: where the text was made of a version that is no longer current, nothing is overwritten: with `merge` the changes
+        of both are kept (`store/merge.py`), or the operation is rejected with all places that both have changed;
+        without it, it is rejected.
+Rule 2: the change is made on the version that was read. If others make another one meanwhile, it is worked out again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import PurePath
+
+from a2a_canvas.server.agent.intent import Put
+from a2a_canvas.store.artifact_store import ArtifactStore
+from a2a_canvas.store.changes import Change, EditText, ReplaceParts
+from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, MergeConflict, VersionConflict
+from a2a_canvas.store.merge import Conflict, Merged, merge
+from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_part
+from a2a_canvas.store.text.spans import difference, from_codepoints
+
+THREAD_THRESHOLD = 100_000
+"""Characters of texts that are merged in a thread."""
+MAX_PLACES = 100
+MAX_TEXTS = 50_000
+"""Conflicts that are told, and the characters of all their texts together."""
+
+
+async def put(operation: Put, ref: Ref, store: ArtifactStore) -> Applied:
+    """Make the version.
+
+    Raises:
+        MergeConflict, VersionConflict, StoreError: nothing has changed (rule 1).
+    """
+    while True:
+        try:
+            return await store.apply(ref, await _change(operation, ref, store))
+        except VersionConflict:
+            if operation.base_version is not None and not operation.merge:
+                raise
+
+
+def said_of_put(operation: Put, applied: Applied) -> str:
+    """The sentence of the task that made the version."""
+    if operation.base_version not in (None, applied.parent):
+        return f"Merged with version {applied.parent}: version {applied.version} is saved."
+    return f"Saved {applied.artifact.title} as version {applied.version}."
+
+
+async def without_draft(ref: Ref, store: ArtifactStore) -> Artifact:
+    """The artifact.
+
+    Raises:
+        ArtifactNotFound, ArtifactBusy: there is none; a task is writing it.
+    """
+    artifact = await store.get(ref)
+    if artifact.open:
+        raise ArtifactBusy(artifact.artifact_id, "")
+    return artifact
+
+
+async def _change(operation: Put, ref: Ref, store: ArtifactStore) -> Change:
+    """Only the difference, so that versions share their common text; the whole of a new artifact."""
+    try:
+        artifact = await without_draft(ref, store)
+    except ArtifactNotFound:
+        if operation.name is None:
+            raise
+        part = text_part(operation.text, media_type_of(operation.name))
+        return ReplaceParts((part,), name=operation.name, last_chunk=True, base=0)
+    span, text = difference(artifact.text, await _text(operation, artifact, ref, store))
+    return EditText(span, text, artifact.version, passage=False)
+
+
+async def _text(operation: Put, artifact: Artifact, ref: Ref, store: ArtifactStore) -> str:
+    """The artifact's new text (rule 1)."""
+    base = operation.base_version
+    if base is None or base == artifact.version:
+        return operation.text
+    if not operation.merge:
+        raise VersionConflict(artifact.artifact_id, base, artifact.version)
+    texts = (await store.version(ref, base)).content.text, artifact.text, operation.text
+    together = await asyncio.to_thread(merge, *texts) if max(map(len, texts)) > THREAD_THRESHOLD else merge(*texts)
+    if isinstance(together, Merged):
+        return together.text
+    raise MergeConflict(artifact.artifact_id, base, artifact.version, texts[0], together.places)
+
+
+def conflicts_json(base: str, places: Sequence[Conflict]) -> list[JsonValue]:
+    """The places as docs/extensions.md has them: offsets in UTF-16 of the base. The texts of long ones are left out."""
+    return list(islice(_conflicts_json(base, places), MAX_PLACES))
+
+
+def _conflicts_json(base: str, places: Sequence[Conflict]) -> Iterator[JsonValue]:
+    left = MAX_TEXTS
+    for place in places:
+        start = from_codepoints(base, place.start, "utf16")
+        texts: dict[str, JsonValue] = {"base": place.base, "current": place.current, "yours": place.yours}
+        left -= len(place.base) + len(place.current) + len(place.yours)
+        end = start + from_codepoints(place.base, len(place.base), "utf16")
+        yield {"start": start, "end": end, **(texts if left >= 0 else {})}
+
+
+def media_type_of(name: str) -> str:
+    """The media type of a text, by the ending of its name; empty if that is none of docs/extensions.md."""
+    return _MEDIA_TYPES.get(PurePath(name.lower()).suffix, "")
+
+
+_MEDIA_TYPES = {
+    **{f".{kind}": f"text/{kind}" for kind in ("html", "css", "csv")},
+    **{f".{kind}": f"application/{kind}" for kind in ("json", "xml", "yaml", "toml")},
+    ".txt": "text/plain",
+    ".md": "text/markdown",
+    ".js": "text/javascript",
+    ".py": "text/x-python",
+    ".svg": "image/svg+xml",
+}

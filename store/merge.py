@@ -1,0 +1,80 @@
+"""The three-way merge of texts. Pure.
+
+Rule 1: a change of one side is kept where the other side has not changed the same place: changes that overlap or touch,
+        and two insertions at the same point, are at the same place.
+Rule 2: where both sides have made the same of a place, it counts once.
+Rule 3: everything else is a conflict, and then there is no merged text: the conflicts name all such places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from a2a_canvas.store.text.hunks import Hunk, applied, hunks
+from a2a_canvas.store.text.spans import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A place that both sides have changed: its offset in the base, and what each of the three texts says there."""
+
+    start: int
+    base: str
+    current: str
+    yours: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The text with the changes of both sides."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicts:
+    """The places at which the sides contradict each other; at least one."""
+
+    places: tuple[Conflict, ...]
+
+
+def merge(base: str, current: str, yours: str) -> Merged | Conflicts:
+    """The changes that `current` and `yours` have each made of `base`, together."""
+    if yours == base:
+        return Merged(current)
+    if current in (base, yours):
+        return Merged(yours)
+    merged, conflicts = [], []
+    for place in _places(hunks(base, current), hunks(base, yours)):
+        span = place.span
+        ours, theirs = applied(base, place.current, span), applied(base, place.yours, span)
+        if place.current and place.yours and ours != theirs:
+            conflicts.append(Conflict(span.start, span.of(base), ours, theirs))
+        merged.append(Hunk(span, ours if place.current else theirs))
+    return Conflicts(tuple(conflicts)) if conflicts else Merged(applied(base, merged))
+
+
+@dataclass(slots=True)
+class _Place:
+    """A range of the base, and the changes of each side in it."""
+
+    span: Span
+    current: list[Hunk] = field(default_factory=list)
+    yours: list[Hunk] = field(default_factory=list)
+
+
+def _places(current: Sequence[Hunk], yours: Sequence[Hunk]) -> Iterator[_Place]:
+    """The changed ranges; those that touch are one."""
+    sides = [*((hunk, "current") for hunk in current), *((hunk, "yours") for hunk in yours)]
+    place: _Place | None = None
+    for hunk, side in sorted(sides, key=lambda each: (each[0].span.start, each[0].span.end)):
+        if place and hunk.span.start <= place.span.end:
+            place.span = Span(place.span.start, max(place.span.end, hunk.span.end))
+        else:
+            if place:
+                yield place
+            place = _Place(hunk.span)
+        (place.current if side == "current" else place.yours).append(hunk)
+    if place:
+        yield place

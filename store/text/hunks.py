@@ -1,0 +1,211 @@
+"""The changes between two texts: the ranges of the old one that were replaced, and by what. Pure.
+
+Rule 1: lines are compared first; within replaced lines their phrases, and within replaced phrases their words. A word
+        is a run of letters and digits (a single character, in scripts without blanks between words). Every other
+        character is a token of its own; blanks in a row are one, and so is a line end.
+Rule 2: what both texts have at their beginning and end is unchanged. Between these, tokens that occur exactly once in
+        both are unchanged if they come in the same order (the longest such sequence). Between two of them, the same
+        again. What is left is replaced as a whole.
+Rule 3: so no step compares all tokens with all others: the work is n log n, at most `_DEPTH` times. Words are compared
+        only in `_MAX_PHRASES` characters or fewer; in a longer passage, whole phrases are replaced.
+Rule 4: a text that was inserted beside an equal one counts as the later of the two.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from a2a_canvas.store.text.spans import Span, difference
+
+_DEPTH = 12
+_MAX_PHRASES = 200_000
+_NO_BLANKS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+"""Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
+
+_LINES = re.compile(r"[^\n]*\n|[^\n]+")
+_MARKS = "\n.,;:!?(){}<>|。、，；：！？"
+_PHRASES = re.compile(rf"[^{_MARKS}]*[{_MARKS}][^\S\n]*|[^{_MARKS}]+")
+_WORDS = re.compile(rf"\r?\n|[^\S\r\n]+|[^\W{_NO_BLANKS}]+|.", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """A range of the old text, and the text in its place. Hunks of one comparison do not touch one another."""
+
+    span: Span
+    text: str
+
+
+def hunks(old: str, new: str) -> tuple[Hunk, ...]:
+    """What was changed, in order: `applied(old, hunks(old, new)) == new`."""
+    return tuple(_compared(old, new))
+
+
+def applied(old: str, changes: Sequence[Hunk], within: Span | None = None) -> str:
+    """The text that `changes` make of `old`, or of the range `within`, which contains them."""
+    within = within or Span(0, len(old))
+    pieces: list[str] = []
+    at = within.start
+    for hunk in changes:
+        pieces += (old[at : hunk.span.start], hunk.text)
+        at = hunk.span.end
+    return "".join((*pieces, old[at : within.end]))
+
+
+def _compared(old: str, new: str) -> Iterator[Hunk]:
+    for stretch in _changed(old, new):
+        for lines in _level(stretch, old, _LINES):
+            for phrases in _level(lines, old, _PHRASES):
+                if phrases.span.end - phrases.span.start + len(phrases.text) > _MAX_PHRASES:
+                    yield phrases
+                else:
+                    yield from _level(phrases, old, _WORDS)
+
+
+# ----------------------------------------------------------------------- stretches
+
+_SHORT = 20_000
+"""Characters of a stretch that is not worth dividing."""
+_SAMPLE = 100
+_FAR = 4096
+"""Characters of a line before or after a change; beyond them, the line is cut at a blank."""
+
+
+def _changed(old: str, new: str) -> Iterator[Hunk]:
+    """Stretches of lines outside of which nothing has changed: of a long text with few changes, a small part.
+
+    A stretch is divided where the text in its middle is found again, once, in a long stretch that is the same.
+    """
+    whole = [(0, len(old), new)]
+    while whole:
+        start, end, text = whole.pop()
+        stretch = _lines_between(old, start, end, text)
+        start, end, text = stretch.span.start, stretch.span.end, stretch.text
+        if start == end and not text:
+            continue
+        middle = _same_middle(old, start, end, text) if end - start > _SHORT else None
+        if middle is None:
+            yield stretch
+        else:
+            at, there = middle
+            whole += ((at, end, text[there:]), (start, at, text[:there]))
+
+
+def _lines_between(old: str, start: int, end: int, new: str) -> Hunk:
+    """The lines of `old[start:end]` that changed, all of them together. Of long lines it is a part."""
+    span, text = difference(old[start:end], new)
+    if span.start == span.end and not text:
+        return Hunk(Span(start, start), "")
+    first, last = start + span.start, start + span.end
+    before, after = _start_of_line(old, start, first), _end_of_line(old, last, end)
+    return Hunk(Span(before, after), old[before:first] + text + old[last:after])
+
+
+def _start_of_line(text: str, least: int, at: int) -> int:
+    if (start := text.rfind("\n", max(least, at - _FAR), at)) >= 0:
+        return start + 1
+    return max(least, text.rfind(" ", least, at - _FAR) + 1) if at - least > _FAR else least
+
+
+def _end_of_line(text: str, at: int, most: int) -> int:
+    if (end := text.find("\n", at, min(most, at + _FAR))) >= 0:
+        return end + 1
+    end = text.find(" ", at + _FAR, most)
+    return end if end >= 0 else most
+
+
+def _same_middle(old: str, start: int, end: int, new: str) -> tuple[int, int] | None:
+    """The beginning of a line in the middle of `old[start:end]`, and its place in `new`."""
+    at, far = _start_of_line(old, start, (start + end) // 2), (end - start) // 16
+    sample = old[at : at + _SAMPLE]
+    there = new.find(sample)
+    if at - start < far or there < far or old[at - far : at + far] != new[there - far : there + far]:
+        return None
+    again = new.find(sample, there + 1), old.find(sample, start, at + _SAMPLE - 1), old.find(sample, at + 1, end)
+    return (at, there) if max(again) < 0 else None
+
+
+# -------------------------------------------------------------------------- tokens
+
+
+def _level(hunk: Hunk, old: str, tokens: re.Pattern[str]) -> Iterator[Hunk]:
+    """The changes within a hunk by its tokens; an insertion and a deletion stay as they are."""
+    before = hunk.span.of(old)
+    if not before or not hunk.text:
+        yield hunk
+        return
+    ours, theirs = tokens.findall(before), tokens.findall(hunk.text)
+    start, ends, new_ends = hunk.span.start, _ends(ours), _ends(theirs)
+    for a, b, c, d in _replaced(ours, theirs):
+        yield Hunk(Span(start + ends[a], start + ends[b]), hunk.text[new_ends[c] : new_ends[d]])
+
+
+def _ends(tokens: Sequence[str]) -> list[int]:
+    return list(accumulate(map(len, tokens), initial=0))
+
+
+Range = tuple[int, int, int, int]
+"""Indices of old and new tokens: `old[a:b]` and `new[c:d]`."""
+
+
+def _replaced(old: Sequence[str], new: Sequence[str]) -> Iterator[Range]:
+    """The ranges that differ (rule 2), in order."""
+    open_ranges = [((0, len(old), 0, len(new)), 0)]
+    while open_ranges:
+        found, depth = open_ranges.pop()
+        a, b, c, d = found = _trimmed(old, new, found)
+        if a == b and c == d:
+            continue
+        pairs = _unique_pairs(old[a:b], new[c:d]) if a < b and c < d and depth < _DEPTH else []
+        if not pairs:
+            yield found
+            continue
+        places = [(a - 1, c - 1), *((a + i, c + j) for i, j in pairs), (b, d)]
+        gaps = [(i + 1, k, j + 1, m) for (i, j), (k, m) in pairwise(places) if (i + 1, j + 1) != (k, m)]
+        open_ranges += ((gap, depth + 1) for gap in reversed(gaps))
+
+
+def _trimmed(old: Sequence[str], new: Sequence[str], found: Range) -> Range:
+    a, b, c, d = found
+    while a < b and c < d and old[a] == new[c]:
+        a, c = a + 1, c + 1
+    while a < b and c < d and old[b - 1] == new[d - 1]:
+        b, d = b - 1, d - 1
+    return a, b, c, d
+
+
+def _unique_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """The places of the tokens that occur once in both, as far as they come in the same order."""
+    places = _unique(new)
+    pairs = [(at, places[token]) for token, at in _unique(old).items() if token in places]
+    if all(one[1] < other[1] for one, other in pairwise(pairs)):
+        return pairs
+    return _longest_rising(pairs)
+
+
+def _unique(tokens: Sequence[str]) -> dict[str, int]:
+    counts = Counter(tokens)
+    return {token: at for at, token in enumerate(tokens) if counts[token] == 1}
+
+
+def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest of the sequences in which the second places rise, too."""
+    lowest: list[int] = []  # the lowest last place of a sequence of each length
+    last: list[int] = []  # which pair that is
+    before: list[int] = []  # the pair before each pair
+    for number, (_, place) in enumerate(pairs):
+        length = bisect_left(lowest, place)
+        before.append(last[length - 1] if length else -1)
+        lowest[length : length + 1] = [place]
+        last[length : length + 1] = [number]
+    rising: list[tuple[int, int]] = []
+    number = last[-1]
+    while number >= 0:
+        rising.append(pairs[number])
+        number = before[number]
+    return rising[::-1]

@@ -1,0 +1,150 @@
+"""A user's own text as a new version, merged with what others have changed since."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from a2a_canvas.server.agent.edit.put import MAX_PLACES, MAX_TEXTS, conflicts_json
+from a2a_canvas.server.agent.events import ArtifactChanged, State
+from a2a_canvas.server.agent.intent import Put
+from a2a_canvas.store.changes import EditText, Redo, Undo
+from a2a_canvas.store.errors import VersionPruned
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.merge import Conflict
+from a2a_canvas.store.models import DataPart, Ref, text_part
+from a2a_canvas.store.text.spans import Span
+from tests.server.agent.edit.operation_harness import TEXT, OperationHarness, put
+from tests.server.agent.edit.test_run import Raced
+
+CANVAS = "urn:a2a-canvas:canvas:v1"
+THEIRS = TEXT.replace("One.", "Number one.")
+MINE = TEXT.replace("Three.", "Three!\nFour.")
+BOTH = THEIRS.replace("Three.", "Three!\nFour.")
+
+
+def merging(text: str, base: int) -> Put:
+    return Put("doc", text, base, merge=True)
+
+
+async def changed_by_others(store: InMemoryArtifactStore | None = None) -> OperationHarness:
+    """The artifact at version 2, of which others have made `THEIRS`."""
+    harness = await OperationHarness(store=store).ready()
+    await harness.put(THEIRS)
+    return harness
+
+
+# ------------------------------------------------------------------------------ merged
+
+
+async def test_on_the_current_version_it_is_a_put_like_any_other() -> None:
+    harness = await OperationHarness().ready()
+    await harness.run(merging(MINE, 1))
+    assert harness.told.statuses == [("completed", "Saved notes.md as version 2.")]
+    assert (await harness.doc()).text == MINE
+
+
+async def test_what_others_have_changed_elsewhere_is_kept() -> None:
+    harness = await changed_by_others()
+    await harness.run(merging(MINE, 1))
+    assert harness.told.statuses == [("completed", "Merged with version 2: version 3 is saved.")]
+    [changed] = harness.told.of(ArtifactChanged)
+    assert (changed.version, changed.parent, changed.author, changed.last_chunk) == (3, 2, "user", True)
+    assert (await harness.doc()).parts == (text_part(BOTH, "text/markdown", {"k": "v"}), DataPart({"a": 1}))
+
+
+async def test_several_versions_later_and_after_an_undo() -> None:
+    harness = await changed_by_others()
+    await harness.put(THEIRS.replace("Two.", "2."))
+    await harness.apply(Undo())
+    await harness.run(merging(MINE, 1))
+    assert harness.told.statuses == [("completed", "Merged with version 2: version 4 is saved.")]
+    assert (await harness.doc()).text == BOTH
+
+
+async def test_what_others_have_taken_back_is_a_change_as_well() -> None:
+    harness = await changed_by_others()
+    await harness.apply(Undo())
+    await harness.run(merging(THEIRS.replace("Three.", "Three!"), 2))
+    assert harness.told.statuses == [("completed", "Merged with version 1: version 3 is saved.")]
+    assert (await harness.doc()).text == TEXT.replace("Three.", "Three!")
+
+
+async def test_what_others_make_meanwhile_is_merged_with_too() -> None:
+    theirs = EditText(Span(THEIRS.index("Two."), THEIRS.index("Two.") + 4), "2.", 2)
+    harness = await changed_by_others(Raced(theirs, Undo(), Redo()))
+    await harness.run(merging(MINE, 1))
+    assert harness.told.statuses == [("completed", "Merged with version 3: version 4 is saved.")]
+    assert (await harness.doc()).text == BOTH.replace("Two.", "2.")
+
+
+async def test_large_texts_too() -> None:
+    base = "".join(f"Line {number}\n" for number in range(20_000))
+    harness = await OperationHarness(text=base).ready()
+    await harness.put(base.replace("Line 3\n", "Line three\n"))
+    await harness.run(merging(base.replace("Line 19000\n", ""), 1))
+    assert (await harness.doc()).text == base.replace("Line 3\n", "Line three\n").replace("Line 19000\n", "")
+
+
+# ---------------------------------------------------------------------------- conflicts
+
+
+async def test_where_both_have_changed_the_same_place_nothing_is_saved_and_both_texts_are_told() -> None:
+    harness = await changed_by_others()
+    await harness.run(merging(TEXT.replace("One.", "No. 1.").replace("Two.", "2."), 1))
+    assert harness.told.statuses == [
+        (
+            "rejected",
+            "Version 2 of artifact 'doc' and your text change the same place, line 3 of version 1. Nothing was saved. "
+            "Take over what you want of version 2, and put the result on top of it.",
+        )
+    ]
+    conflict = {"start": 9, "end": 12, "base": "One", "current": "Number one", "yours": "No. 1"}
+    now = {"artifactId": "doc", "artifactVersion": 2, "conflicts": [conflict]}
+    assert dict(harness.end.message.metadata) == {CANVAS: now}
+    assert (await harness.doc()).text == THEIRS
+    assert len(await harness.versions()) == 2
+
+
+async def test_of_several_places_all_are_told() -> None:
+    harness = await changed_by_others()
+    await harness.put(THEIRS.replace("Three.", "3."))
+    await harness.run(merging("# Notes\n\nZero.\nTwo.\nIII.\n", 1))
+    assert "change the same 2 places, the first in line 3 of version 1" in harness.end.message.text
+    told = dict(harness.end.message.metadata)[CANVAS]
+    assert [(each["base"], each["current"], each["yours"]) for each in told["conflicts"]] == [
+        ("One", "Number one", "Zero"),
+        ("Three", "3", "III"),
+    ]
+
+
+async def test_without_merge_it_is_rejected_as_ever() -> None:
+    harness = await changed_by_others()
+    await harness.run(put(MINE, 1))
+    assert harness.end.state is State.REJECTED
+    assert dict(harness.end.message.metadata) == {CANVAS: {"artifactId": "doc", "artifactVersion": 2}}
+
+
+async def test_on_a_version_that_is_no_longer_kept_it_is_rejected() -> None:
+    class Pruned(InMemoryArtifactStore):
+        async def version(self, ref: Ref, number: int) -> NoReturn:
+            raise VersionPruned(ref.artifact_id, number, 2)
+
+    harness = await changed_by_others(Pruned())
+    await harness.run(merging(MINE, 1))
+    assert harness.end.state is State.REJECTED
+    assert "Version 1 of artifact 'doc' is no longer kept" in harness.end.message.text
+    assert (await harness.doc()).text == THEIRS
+
+
+def test_places_are_counted_in_utf16() -> None:
+    assert conflicts_json("😀 a 😀 b", [Conflict(4, "😀", "x", "y")]) == [
+        {"start": 5, "end": 7, "base": "😀", "current": "x", "yours": "y"}
+    ]
+
+
+def test_of_many_places_the_first_are_told_and_of_long_ones_the_texts_are_left_out() -> None:
+    short = [Conflict(2 * n, "a", "b", "c") for n in range(MAX_PLACES + 1)]
+    assert len(conflicts_json("a " * len(short), short)) == MAX_PLACES
+    first, second = conflicts_json("a" * MAX_TEXTS, [Conflict(0, "a", "b", "c"), Conflict(2, "a" * MAX_TEXTS, "", "c")])
+    assert first == {"start": 0, "end": 1, "base": "a", "current": "b", "yours": "c"}
+    assert second == {"start": 2, "end": MAX_TEXTS + 2}
