@@ -8,6 +8,7 @@ from typing import Protocol
 
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
+from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
 from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
@@ -25,6 +26,8 @@ class Backend(Protocol):
     def journal(self) -> Journal: ...
     @property
     def store(self) -> ArtifactStore: ...
+    @property
+    def contexts(self) -> Contexts: ...
     @property
     def ownership(self) -> Ownership | None: ...
 
@@ -59,8 +62,11 @@ class MemoryBackend:
     """A `Backend` whose data end with the process."""
 
     def __init__(self, now: Callable[[], datetime], limits: Limits) -> None:
-        self.journal: Journal = InMemoryJournal(now)
-        self.store: ArtifactStore = InMemoryArtifactStore(limits)
+        journal = InMemoryJournal(now)
+        self.journal: Journal = journal
+        store = InMemoryArtifactStore(limits)
+        self.store: ArtifactStore = store
+        self.contexts: Contexts = InMemoryContexts(journal, store)
         self.ownership: Ownership | None = None
 
     async def start(self, runner: TaskRunner) -> None:

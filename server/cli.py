@@ -17,6 +17,7 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import click
@@ -85,7 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def refused(text: str) -> int:
-    print(f"{NAME}: {' '.join(text.split())}", file=sys.stderr)
+    """Say on the standard error what cannot be done: one line, which a terminal shows broken between words."""
+    said = f"{NAME}: {' '.join(text.split())}"
+    if sys.stderr and sys.stderr.isatty():
+        columns = shutil.get_terminal_size().columns
+        said = fill(said, columns, break_long_words=False, break_on_hyphens=False)
+    print(said, file=sys.stderr)
     return 2
 
 

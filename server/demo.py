@@ -47,10 +47,12 @@ ROWS: Final = 19
 """Lines of a watcher's window, with its frame."""
 
 NEXT = """\
-What to do next:
-  a2a-canvas serve                                      start your own server
-  a2a-canvas send "write an outline about tide pools"   in a second terminal
-  ANTHROPIC_API_KEY=... a2a-canvas serve                with Claude as the model"""
+To start your own server:
+  {program} serve
+To talk to it, in a second terminal:
+  {program} send "write an outline about tide pools"
+With Claude as the model:
+  ANTHROPIC_API_KEY=... {program} serve"""
 
 
 def command_forms() -> dict[str, CommandForm]:
@@ -80,6 +82,8 @@ def run(speed: float) -> int:
         asyncio.run(Demo(console, speed).play())
     except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
+    program = click.get_current_context().obj or "a2a-canvas"
+    console.print(f"\n{NEXT.format(program=program)}", soft_wrap=True)
     return 0
 
 
@@ -204,7 +208,6 @@ class Demo:
                 for following in self._following:
                     following.cancel()
                 await asyncio.gather(*self._following, return_exceptions=True)
-        self._console.print(f"\n{NEXT}", soft_wrap=True)
 
     async def _steps(self, place: Path) -> None:
         left, right = both = self._left, self._right

@@ -39,8 +39,8 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
   /** @type {ReturnType<typeof followContext>|null} */
   let following = null;
 
-  /** @param {"error"|"info"} kind @param {string} text */
-  const notify = (kind, text) => dispatch({ type: "notice", kind, text });
+  /** @param {"error"|"info"} kind @param {string} text @param {import("./types.js").Notice["action"]} [action] */
+  const notify = (kind, text, action) => dispatch({ type: "notice", kind, text, action });
 
   /** @param {boolean} [replace] */
   function showAddress(replace = false) {

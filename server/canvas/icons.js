@@ -76,7 +76,7 @@ export function brand() {
   svg.append(
     element("rect", { x: 3, y: 3, width: 26, height: 26, rx: 7, fill: "currentColor" }),
     element("path", {
-      d: "M10 11.5h12M10 16.5h6M10 21.5h4M21 15v8",
+      d: "M9.5 11.5h13M9.5 19.5h5.5M19.5 15.5v8",
       stroke: "var(--color-sunken)",
       "stroke-width": 2.4,
       "stroke-linecap": "round",

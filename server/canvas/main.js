@@ -4,6 +4,10 @@
 import { parsePlace } from "./address.js";
 import { createApp, sentence } from "./app.js";
 import { createClient } from "./a2a/client.js";
+import { mountChat } from "./chat/chat.js";
+import { mountContexts } from "./contexts.js";
+import { mountLayout } from "./layout.js";
+import { mountNotices } from "./notices.js";
 import { INITIAL, reduce } from "./state/reducer.js";
 import { createStore } from "./state/store.js";
 
@@ -31,6 +35,15 @@ function goToAddress() {
     app.openArtifact(artifactId, version);
   }
 }
+
+/** @param {string} id */
+const element = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+mountLayout(element("shell"), app);
+mountContexts(element("contexts"), app);
+mountChat(element("chat"), app);
+mountNotices(element("notices"), app);
+import("./document/pane.js").then(({ createDocumentPane }) => element("document").append(createDocumentPane(app)));
 
 async function start() {
   try {

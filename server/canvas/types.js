@@ -104,6 +104,12 @@
  *
  * @typedef {"none"|"connecting"|"online"|"reconnecting"} Connection
  *
+ * @typedef {object} Notice
+ * @property {number} id
+ * @property {"error"|"info"} kind
+ * @property {string} text
+ * @property {{label: string, run: () => void}} [action]  what can be done about it, as to undo it
+ *
  * @typedef {object} State
  * @property {Server|null} server
  * @property {ContextSummary[]} contexts  newest first
@@ -123,7 +129,7 @@
  * @property {string|null} lastChanged  the artifact that changed last
  * @property {number|null} version  the old version that is shown; null for the current one
  * @property {Selection|null} selection
- * @property {{id: number, kind: "error"|"info", text: string}[]} notices
+ * @property {Notice[]} notices
  *
  * @typedef {any} Json  what came from the server
  *
@@ -142,7 +148,7 @@
  *   | {type: "discarded", messageId: string}
  *   | {type: "artifact-shown", artifactId: string|null, version: number|null}
  *   | {type: "selected", selection: Selection|null}
- *   | {type: "notice", kind: "error"|"info", text: string}
+ *   | {type: "notice", kind: "error"|"info", text: string, action?: Notice["action"]}
  *   | {type: "notice-dismissed", id: number}} Action
  */
 export {};

@@ -9,5 +9,6 @@ edit, files  edit, undo…; put, pull and open         passage     which passage
 names        what is meant by an id's beginning      address     the server as it is typed, headers
 fold         what is known of a task                 display     text that fits a screen
 screen       A2A responses, styled on a terminal     state_file  what is remembered between commands
+completion   ids and names, for a shell
 timestamps   mends time stamps without a zone        errors      the error tree
 """

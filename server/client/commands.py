@@ -6,6 +6,7 @@ import click
 
 from a2a_canvas.server.client.arguments import (
     client_command,
+    completing,
     given,
     limit,
     lines,
@@ -21,11 +22,21 @@ _FILE = click.Path()
 _NUMBER = typed(version)
 _THINKING = option("--thinking", is_flag=True, help="on a terminal, show the model's thinking in the status line")
 _GO_ON = option("-c", "--continue", "go_on", is_flag=True, help="go on with the last conversation")
-_CONTEXT = option("--context", default="", metavar="ID", help="go on with this conversation")
+_KNOWN_CONTEXT = completing("context")
+_KNOWN_ARTIFACT = completing("artifact")
+_CONTEXT = option(
+    "--context", shell_complete=_KNOWN_CONTEXT, default="", metavar="ID", help="go on with this conversation"
+)
 _LIMIT = option("--limit", type=typed(limit), default=20, metavar="N", help="at most so many, up to 1000 (default: 20)")
-_ARTIFACT = click.Argument(["artifact"], type=typed(given))
-_ONLY = click.Argument(["artifact"], type=typed(given), required=False)
-_LAST = option("--context", type=typed(given), metavar="ID", help="the conversation (default: the last one)")
+_ARTIFACT = click.Argument(["artifact"], type=typed(given), shell_complete=_KNOWN_ARTIFACT)
+_ONLY = click.Argument(["artifact"], type=typed(given), required=False, shell_complete=_KNOWN_ARTIFACT)
+_LAST = option(
+    "--context",
+    shell_complete=_KNOWN_CONTEXT,
+    type=typed(given),
+    metavar="ID",
+    help="the conversation (default: the last one)",
+)
 _STEP = option("--step", is_flag=True, help="by one version, not by all that one task made")
 _ID = "The beginning of an id is enough."
 _NAME = "ARTIFACT is an id, a name, or the beginning of one; so is the ID of the conversation."
@@ -47,7 +58,13 @@ def command_forms() -> dict[str, CommandForm]:
         "tasks": client_command(
             "tasks:tasks",
             option("--state", type=click.Choice(STATES), metavar="STATE", help="only those"),
-            option("--context", default="", metavar="ID", help="only those of this conversation"),
+            option(
+                "--context",
+                shell_complete=_KNOWN_CONTEXT,
+                default="",
+                metavar="ID",
+                help="only those of this conversation",
+            ),
             _LIMIT,
             more=f"STATE is {', '.join(STATES[:-1])} or {STATES[-1]}.",
             examples=("tasks", "tasks --state working", "tasks --context 7c8d --json"),
@@ -55,20 +72,29 @@ def command_forms() -> dict[str, CommandForm]:
         "contexts": client_command("tasks:contexts", _LIMIT, examples=("contexts", "contexts --json")),
         "watch": client_command(
             "tasks:watch",
-            click.Argument(["typed"], metavar="TASK|CONTEXT"),
+            click.Argument(["typed"], metavar="TASK|CONTEXT", shell_complete=completing("task or context")),
             _THINKING,
             more=f"{_ID} Of a conversation, the task that works, or the newest one.",
             examples=("watch 7c8d",),
         ),
         "cancel": client_command(
-            "tasks:cancel", click.Argument(["typed"], metavar="TASK"), more=_ID, examples=("cancel 7c8d",)
+            "tasks:cancel",
+            click.Argument(["typed"], metavar="TASK", shell_complete=completing("task")),
+            more=_ID,
+            examples=("cancel 7c8d",),
         ),
         "send": client_command(
             "send:send",
             click.Argument(["words"], nargs=-1, metavar="TEXT…"),
             _GO_ON,
             _CONTEXT,
-            option("--task", default="", metavar="ID", help="answer a task that asked, or add to one that works"),
+            option(
+                "--task",
+                shell_complete=completing("task"),
+                default="",
+                metavar="ID",
+                help="answer a task that asked, or add to one that works",
+            ),
             option(
                 "--attach",
                 multiple=True,

@@ -10,6 +10,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     ArtifactList,
     ArtifactVersion,
     ContextEvents,
+    ContextList,
     CurrentArtifact,
     VersionDiff,
     VersionList,
@@ -30,6 +31,7 @@ def read(address: str) -> dict[str, Answer]:
 
 
 def test_what_is_read_is_what_was_written(read: dict[str, Answer]) -> None:
+    assert "notes" in [each["contextId"] for each in read["/artifacts"].results[0]["contexts"]]
     [entry] = read["/artifacts/notes"].results[0]["artifacts"]
     assert (entry["artifactId"], entry["version"], entry["versions"], entry["open"]) == ("tide-pools", 1, 2, False)
     assert read["/artifacts/notes/tide-pools?raw=1"].headers["content-type"].startswith("text/markdown")
@@ -42,8 +44,9 @@ def test_what_is_read_is_what_was_written(read: dict[str, Answer]) -> None:
 
 def test_every_path_is_in_the_table() -> None:
     said = [row[0].strip("`") for row in rows(PAGE, "Paths")]
-    resources = [parse_path(path.removeprefix("/artifacts/").translate({123: None, 125: None})) for path in said]
-    assert [type(resource) for resource in resources] == [
+    below = [path.removeprefix("/artifacts").removeprefix("/").translate({123: None, 125: None}) for path in said]
+    assert [type(parse_path(path)) for path in below] == [
+        ContextList,
         ArtifactList,
         CurrentArtifact,
         VersionList,
@@ -51,6 +54,11 @@ def test_every_path_is_in_the_table() -> None:
         VersionDiff,
         ContextEvents,
     ]
+
+
+def test_the_table_of_contexts_has_the_fields_of_one(read: dict[str, Answer]) -> None:
+    said = [name.strip("` ") for row in rows(PAGE, "Contexts") for name in row[0].split(",")]
+    assert said == [*read["/artifacts"].results[0]["contexts"][0]]
 
 
 def test_a_missing_resource_is_answered_as_the_page_says(address: str) -> None:

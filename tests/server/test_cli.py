@@ -81,6 +81,18 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_2(
     assert said.startswith(line)
 
 
+def test_a_terminal_shows_it_broken_between_words(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, line = refused(capsys, "serve", "--model", "nonsense")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["serve", "--model", "nonsense"]) == 2
+    shown = capsys.readouterr().err.splitlines()
+    assert " ".join(shown) == line
+    assert max(map(len, shown)) <= 40
+
+
 WAYS = (
     "Set ANTHROPIC_API_KEY for Claude, or ANTHROPIC_BASE_URL for another server of the Messages API "
     "(Ollama: http://127.0.0.1:11434), with ANTHROPIC_AUTH_TOKEN if it wants a token. "

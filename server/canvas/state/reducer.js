@@ -94,7 +94,7 @@ export function reduce(state, action) {
     case "selected":
       return { ...state, selection: action.selection };
     case "notice":
-      return { ...state, notices: [...state.notices, { id: nextId(state), kind: action.kind, text: action.text }] };
+      return { ...state, notices: [...state.notices, { id: nextId(state), kind: action.kind, text: action.text, action: action.action }] };
     case "notice-dismissed":
       return { ...state, notices: state.notices.filter((notice) => notice.id !== action.id) };
     default:

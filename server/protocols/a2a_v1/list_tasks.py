@@ -12,19 +12,14 @@ from datetime import UTC, datetime, timedelta
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import MAX_LIST_TASKS_PAGE_SIZE
-from a2a.utils.task import (
-    ListTasksCursor,
-    decode_list_tasks_cursor,
-    encode_list_tasks_cursor,
-)
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.a2a_v1.projection import STATES, to_task
+from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN, page_token, position_of
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.journal.listing import ListPosition, TaskPage, TaskQuery, list_position
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.store.text.unicode import valid_id
 
 PAGE_SIZE = 50
 PAGE_BYTES = 3 * 2**20
@@ -107,10 +102,7 @@ def can_match(params: pb.ListTasksRequest) -> bool:
 
 def next_page_token(page: TaskPage) -> str:
     """The token of the next page; empty if this is the last."""
-    if not page.more:
-        return ""
-    at, task_id = list_position(page.records[-1])
-    return encode_list_tasks_cursor(ListTasksCursor((at - _EPOCH) // _TICK * 1000, task_id))
+    return page_token(list_position(page.records[-1])) if page.more else ""
 
 
 def _since(timestamp: Timestamp) -> datetime:
@@ -120,11 +112,6 @@ def _since(timestamp: Timestamp) -> datetime:
 
 
 def _place(token: str) -> ListPosition:
-    try:
-        cursor = decode_list_tasks_cursor(token)
-        nanoseconds = cursor.timestamp_ns if cursor else None
-        if cursor and nanoseconds is not None and nanoseconds % 1000 == 0:
-            return _EPOCH + nanoseconds // 1000 * _TICK, valid_id(cursor.task_id)
-    except (RecursionError, OverflowError, ValueError):  # deep nesting; a malformed time or id
-        pass
-    raise invalid_field("pageToken", "is not one of this server's; leave it out for the first page")
+    if (place := position_of(token)) is None:
+        raise invalid_field("pageToken", FOREIGN_TOKEN)
+    return place

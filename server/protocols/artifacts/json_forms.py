@@ -20,6 +20,11 @@ MAX_REQUEST = 500
 """Characters of a request that are told with a version."""
 
 
+def timestamp(at: datetime) -> str:
+    """A time as in A2A's JSON."""
+    return at.isoformat().replace("+00:00", "Z")
+
+
 def current_json(artifact: Artifact) -> Json:
     """The current artifact, its draft included."""
     wire: Json = MessageToDict(to_artifact(artifact.artifact_id, artifact.content))
@@ -42,7 +47,7 @@ class VersionOrigins:
         """`timestamp` as in A2A's JSON, and `request`, the beginning of the text; each left out if it is not known."""
         at, message = self.times.get(version.number), self.messages.get(version.task_id)
         text = instruction_of(message.parts) if message else ""
-        known = {"timestamp": at and at.isoformat().replace("+00:00", "Z"), "request": text[:MAX_REQUEST]}
+        known = {"timestamp": at and timestamp(at), "request": text[:MAX_REQUEST]}
         return {name: value for name, value in known.items() if value}
 
 

@@ -1,5 +1,6 @@
 """The paths of the resources below `/artifacts/`, as `server/wire.py` writes them. Pure.
 
+    /artifacts                                              the caller's contexts
     /artifacts/{context}                                    its artifacts
     /artifacts/{context}/events                             its event stream
     /artifacts/{context}/{artifact}                         one artifact
@@ -37,6 +38,10 @@ class _OfVersion(_OfArtifact):
     number: str
 
 
+@dataclass(frozen=True, slots=True)
+class ContextList: ...
+
+
 class ArtifactList(_OfContext): ...
 
 
@@ -55,11 +60,14 @@ class ArtifactVersion(_OfVersion): ...
 class VersionDiff(_OfVersion): ...
 
 
-Resource = ArtifactList | ContextEvents | CurrentArtifact | VersionList | ArtifactVersion | VersionDiff
+ContextResource = ArtifactList | ContextEvents | CurrentArtifact | VersionList | ArtifactVersion | VersionDiff
+Resource = ContextList | ContextResource
 
 
 def parse_path(raw: str) -> Resource | None:
-    """The resource at `raw`, the percent-encoded path after `/artifacts/`; None if there is none."""
+    """The resource at `raw`, the percent-encoded path after `/artifacts/`, or empty for `/artifacts`; None for none."""
+    if not raw:
+        return ContextList()
     pieces = raw.split("/")
     if "" in pieces:
         return None

@@ -1,4 +1,4 @@
-"""Artifacts as resources: `GET /artifacts/…`. The paths are in paths.py.
+"""Contexts and artifacts as resources: `/artifacts…`. The paths are in paths.py.
 
 Rule 1: a caller sees the contexts in which it has a task; all others are 404, with everything below them. A context
         that has tasks and no artifacts yet is an empty list, and its event stream waits for the first one.
@@ -19,18 +19,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, assert_never
 
-from a2a.utils.errors import (
-    A2A_ERROR_MAPPING,
-    A2A_ERROR_REASONS,
-    A2AError,
-    ContentTypeNotSupportedError,
-    ErrorMapping,
-)
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from a2a_canvas.server.protocols.artifacts.context_forms import context_json, context_query, contexts_json, new_name
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
 from a2a_canvas.server.protocols.artifacts.json_forms import (
@@ -45,6 +39,8 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     ArtifactList,
     ArtifactVersion,
     ContextEvents,
+    ContextList,
+    ContextResource,
     CurrentArtifact,
     Resource,
     VersionDiff,
@@ -59,13 +55,24 @@ from a2a_canvas.server.protocols.artifacts.raw_content import (
     RawContent,
     raw_content,
 )
+from a2a_canvas.server.protocols.artifacts.refusals import (
+    ARTIFACT_NOT_FOUND,
+    PATH_NOT_FOUND,
+    VERSION_NOT_FOUND,
+    ResourceError,
+    context_refusal,
+    invalid_value,
+    not_acceptable,
+)
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, conditional_response, negotiate, owner_of
 from a2a_canvas.server.protocols.edge.sse_response import begun
-from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ContextShared
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
+from a2a_canvas.server.tasks.journal.owned_contexts import Contexts
 from a2a_canvas.server.wire import artifact_path, context_path
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable, VersionNotFound
@@ -84,62 +91,53 @@ THREAD_THRESHOLD = 2**20
 """Artifacts of more bytes are encoded in a thread; smaller ones take milliseconds."""
 
 NO_SUCH_PATH = (
-    "There is nothing at {path}. There are /artifacts/{{context}}, and below it events and "
-    "{{artifact}}[/versions[/{{n}}[/diff]]]. A context's id is the contextId of its tasks; ListTasks has them."
+    "There is nothing at {path}. There are /artifacts, /artifacts/{{context}}, and below it events and "
+    "{{artifact}}[/versions[/{{n}}[/diff]]]. A context's id is the contextId of its tasks; /artifacts lists them."
 )
 
 
-def artifact_routes(store: ArtifactStore, journal: Journal) -> list[Route]:
-    """The routes below `/artifacts/`. They take every method, and refuse a wrong one themselves."""
-    endpoint = _ArtifactsEndpoint(store, journal)
+def artifact_routes(store: ArtifactStore, journal: Journal, contexts: Contexts, limits: BodyLimits) -> list[Route]:
+    """`/artifacts` and what is below. The routes take every method, and refuse a wrong one themselves."""
+    endpoint = _ArtifactsEndpoint(store, journal, contexts, limits)
     return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
 
-def _not_found(what: str) -> type[A2AError]:
-    """An error that A2A lacks, entered in the tables from which the SDK makes error payloads."""
-    kind = type(f"{what.title()}NotFound", (A2AError,), {})
-    A2A_ERROR_REASONS[kind] = reason = f"{what.upper()}_NOT_FOUND"
-    A2A_ERROR_MAPPING[kind] = ErrorMapping(404, "NOT_FOUND", reason)
-    return kind
-
-
-_PATH_NOT_FOUND, _CONTEXT_NOT_FOUND, _ARTIFACT_NOT_FOUND, _VERSION_NOT_FOUND = map(
-    _not_found, ("path", "context", "artifact", "version")
-)
-
-
-class _HttpError(Exception):
-    def __init__(self, refusal: Refusal, headers: dict[str, str] | None = None) -> None:
-        self.refusal = refusal
-        self.headers = headers or {}
-
-
 class _ArtifactsEndpoint:
-    def __init__(self, store: ArtifactStore, journal: Journal) -> None:
+    def __init__(self, store: ArtifactStore, journal: Journal, contexts: Contexts, limits: BodyLimits) -> None:
         self._store = store
         self._journal = journal
+        self._contexts = contexts
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response: ASGIApp
         try:
             response = await self._answer(Request(scope, receive))
-        except _HttpError as error:
+        except ResourceError as error:
             response = rest_response(error.refusal, error.headers | NO_SNIFF)
+        except (ContextNotFound, ContextInUse, ContextShared) as error:
+            response = rest_response(context_refusal(error), NO_SNIFF)
         except VersionNotFound as error:
-            response = rest_response(Refusal(_VERSION_NOT_FOUND, str(error)), NO_SNIFF)
+            response = rest_response(Refusal(VERSION_NOT_FOUND, str(error)), NO_SNIFF)
         except Unavailable as error:
             response = rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> ASGIApp:
-        if request.method not in ("GET", "HEAD"):
-            refusal = method_not_allowed(request.method, request.url.path, ("GET", "HEAD"))
-            raise _HttpError(refusal, {"Allow": "GET, HEAD"})
         prefix, rest = _raw_path(request)
         resource = parse_path(rest)
         if resource is None:
-            raise _HttpError(Refusal(_PATH_NOT_FOUND, NO_SUCH_PATH.format(path=shown(request.url.path))))
+            raise ResourceError(Refusal(PATH_NOT_FOUND, NO_SUCH_PATH.format(path=shown(request.url.path))))
+        _check_method(request, resource)
+        if isinstance(resource, ContextList):
+            page = await self._contexts.list(context_query(request.query_params, owner_of(request)))
+            return _json(request, contexts_json(page, prefix))
         _check_ids(resource)
+        if request.method == "DELETE":
+            await self._contexts.remove(resource.context_id, owner_of(request))
+            return Response(status_code=204)
+        if request.method == "PATCH":
+            return await self._rename(request, resource.context_id, prefix)
         if isinstance(resource, ContextEvents):
             followed = await begun(self._follow(resource.context_id, owner_of(request)))
             return event_stream(resource.context_id, followed, request.headers.get("last-event-id"))
@@ -147,16 +145,23 @@ class _ArtifactsEndpoint:
         try:
             return await self._read(request, resource, prefix)
         except ArtifactNotFound as error:
-            raise _HttpError(await self._no_such_artifact(resource.context_id, error.artifact_id)) from None
+            raise ResourceError(await self._no_such_artifact(resource.context_id, error.artifact_id)) from None
 
     async def _no_such_artifact(self, context_id: str, artifact_id: str) -> Refusal:
         known = [artifact.artifact_id for artifact in await self._store.list(context_id)]
         near = choice(map(repr, nearest(artifact_id, known)), "and")
         these = f"It has {near}." if near else f"They are listed at {context_path(context_id)}."
         text = f"There is no artifact {artifact_id!r} in context {context_id!r}. {these}"
-        return Refusal(_ARTIFACT_NOT_FOUND, text)
+        return Refusal(ARTIFACT_NOT_FOUND, text)
 
-    async def _read(self, request: Request, resource: Resource, prefix: str) -> ASGIApp:
+    async def _rename(self, request: Request, context_id: str, prefix: str) -> Response:
+        body = check_content_type(request.headers.get("content-type")) or check_json(await request.body(), self._limits)
+        if isinstance(body, Refusal):
+            raise ResourceError(body)
+        renamed = await self._contexts.rename(context_id, owner_of(request), new_name(body))
+        return _json(request, context_json(renamed, prefix))
+
+    async def _read(self, request: Request, resource: ContextResource, prefix: str) -> ASGIApp:
         match resource:
             case ArtifactList():
                 return _json(request, await self._listing(resource.context_id, prefix))
@@ -183,8 +188,7 @@ class _ArtifactsEndpoint:
 
     async def _check_context(self, context_id: str, owner: str) -> None:
         if not await self._journal.has_context(context_id, owner):
-            text = f"There is no context {context_id!r}. ListTasks has those there are; a message with it begins it."
-            raise _HttpError(Refusal(_CONTEXT_NOT_FOUND, text))
+            raise ContextNotFound(context_id)
 
     async def _listing(self, context_id: str, prefix: str) -> dict[str, Any]:
         artifacts = []
@@ -214,7 +218,7 @@ class _ArtifactsEndpoint:
         number = _number(resource.number)
         if number is None:
             text = f"{resource.number!r} is no number of a version, such as 1; …/versions lists them."
-            raise _HttpError(Refusal(_VERSION_NOT_FOUND, text))
+            raise ResourceError(Refusal(VERSION_NOT_FOUND, text))
         return await self._store.version(_ref(resource), number)
 
     async def _diff(self, request: Request, resource: VersionDiff) -> Response:
@@ -223,7 +227,9 @@ class _ArtifactsEndpoint:
         old = new.parent if asked is None else _number(asked)
         count = len(await self._store.versions(_ref(resource)))
         if old is None or old > count:
-            raise _invalid("from", f"is {asked!r} and must be a version, {numbers(count)}, or 0 for the empty text")
+            raise invalid_value(
+                "from", f"is {asked!r} and must be a version, {numbers(count)}, or 0 for the empty text"
+            )
         before = (await self._store.version(_ref(resource), old)).content.text if old else ""
         # In a thread, because a large diff takes its time.
         return await asyncio.to_thread(_diff_answer, request, (old, before), (new.number, new.content.text))
@@ -231,22 +237,29 @@ class _ArtifactsEndpoint:
 
 def _raw_path(request: Request) -> tuple[str, str]:
     """The percent-encoded path, as far as `/artifacts/` and after it."""
-    if "rest" not in request.path_params:
-        return "", ""
     raw = request.scope["raw_path"].decode("latin-1").partition("?")[0]
+    if "rest" not in request.path_params:
+        return f"{raw}/", ""
     slashes = request.scope["path"].removesuffix(request.path_params["rest"]).count("/")
     pieces = raw.split("/")
     return "/".join((*pieces[:slashes], "")), "/".join(pieces[slashes:])
 
 
-def _check_ids(resource: Resource) -> None:
-    """Raises `_HttpError` for an invalid id, named as in `NO_SUCH_PATH`."""
+def _check_method(request: Request, resource: Resource) -> None:
+    allowed = ("GET", "HEAD", "PATCH", "DELETE") if isinstance(resource, ArtifactList) else ("GET", "HEAD")
+    if request.method not in allowed:
+        refusal = method_not_allowed(request.method, request.url.path, allowed)
+        raise ResourceError(refusal, {"Allow": ", ".join(allowed)})
+
+
+def _check_ids(resource: ContextResource) -> None:
+    """Raises `ResourceError` for an invalid id, named as in `NO_SUCH_PATH`."""
     ids = {"context": resource.context_id, "artifact": getattr(resource, "artifact_id", "")}
     for name, given in ids.items():
         try:
             valid_id(given)
         except ValueError as error:
-            raise _invalid(name, str(error)) from None
+            raise invalid_value(name, str(error)) from None
 
 
 def _ref(resource: CurrentArtifact | VersionList | ArtifactVersion | VersionDiff) -> Ref:
@@ -290,7 +303,7 @@ def _negotiated(request: Request, value: dict[str, Any], raw: tuple[RawContent, 
     """JSON or the raw content (raw_content.py, rule 2)."""
     if request.query_params.get("raw", "") not in ("", "0"):
         if isinstance(raw, NoRawContent):
-            raise _not_acceptable(raw.reason)
+            raise not_acceptable(raw.reason)
         return _raw(request, raw[0])
     forms = {} if isinstance(raw, NoRawContent) else {form.media_type: form for form in raw}
     offers = (*JSON_TYPES, *forms)
@@ -300,17 +313,9 @@ def _negotiated(request: Request, value: dict[str, Any], raw: tuple[RawContent, 
         offered = (
             f"Accept is {shown(accept)}, and this is {choice(offers)}. Ask for one of them, or for anything (*/*)."
         )
-        raise _not_acceptable(raw.reason if isinstance(raw, NoRawContent) else offered)
+        raise not_acceptable(raw.reason if isinstance(raw, NoRawContent) else offered)
     return _raw(request, forms[chosen]) if chosen in forms else _json(request, value, chosen)
 
 
 def _raw(request: Request, raw: RawContent) -> Response:
     return conditional_response(request, raw.body, raw.media_type, CACHING | SANDBOXED)
-
-
-def _not_acceptable(sentence: str) -> _HttpError:
-    return _HttpError(Refusal(ContentTypeNotSupportedError, sentence, http_status=406))
-
-
-def _invalid(field: str, reason: str) -> _HttpError:
-    return _HttpError(invalid([(field, reason)]))

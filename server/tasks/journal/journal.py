@@ -9,14 +9,15 @@ Rule 4: the artifact changes of all tasks of a context are one more log, which i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice, takewhile
 from typing import Protocol
 from weakref import WeakValueDictionary
 
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent, UserMessage
-from a2a_canvas.server.tasks.errors import TaskNotFound
+from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
@@ -166,6 +167,7 @@ class Journal(Protocol):
 class _TaskLog(ReadableLog):
     def __init__(self, record: TaskRecord, context: ContextLog) -> None:
         super().__init__(record)
+        self.created_at = record.changed_at
         self._context = context
 
     def add(self, event: TurnEvent, at: datetime) -> None:
@@ -265,6 +267,32 @@ class InMemoryJournal:
 
     async def list(self, query: TaskQuery) -> TaskPage:
         return make_page((self._logs[task_id].record for task_id in self._owners.get(query.owner, ())), query)
+
+    def contexts_of(self, owner: str) -> Iterable[Sequence[TaskRecord]]:
+        """The tasks of an owner, by context, each oldest first."""
+        found: defaultdict[str, list[TaskRecord]] = defaultdict(list)
+        for task_id in self._owners.get(owner, ()):
+            record = self._logs[task_id].record
+            found[record.context_id].append(record)
+        return found.values()
+
+    def remove(self, context_id: str) -> None:
+        """Remove a context with its tasks; their subscribers get `StreamLost`."""
+        removed = {task_id: self._logs.pop(task_id) for task_id in self._contexts.pop(context_id, ())}
+        for owner in {log.record.owner for log in removed.values()}:
+            self._owners[owner] = [task_id for task_id in self._owners[owner] if task_id not in removed]
+        self._recent.forget(removed)
+        for log in (*removed.values(), self._context_logs.pop(context_id, None)):
+            if log is not None:
+                log.fail(StreamLost())
+
+    def created_at(self, task_id: str) -> datetime:
+        return self._logs[task_id].created_at
+
+    def artifact_names(self, context_id: str) -> Mapping[str, str]:
+        """The names of a context's artifacts by id, the last changed last."""
+        changed = self._context_log(context_id).snapshot.artifacts
+        return {artifact_id: each.artifact.content.name for artifact_id, each in changed.items()}
 
     def _log(self, task_id: str) -> _TaskLog:
         try:

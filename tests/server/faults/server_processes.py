@@ -174,9 +174,9 @@ class ServerGroup:
         self._environment = environment or {}
         self._opened = AsyncExitStack()
 
-    async def start(self, *options: str) -> ServerProcess:
+    async def start(self, *options: str, port: int = 0) -> ServerProcess:
         """A server that serves."""
-        server = await self.begin(*options)
+        server = await self.begin(*options, port=port)
         await server.says(" listens on ")
         return server
 
@@ -185,9 +185,13 @@ class ServerGroup:
         living = [server for server in self.servers if server.process.returncode is None][:count]
         return [*living, *await asyncio.gather(*(self.start() for _ in range(count - len(living))))]
 
-    async def begin(self, *options: str) -> ServerProcess:
-        """A server that may not come to serve."""
-        port, grpc_port = free_port(), free_port()
+    async def begin(self, *options: str, port: int = 0) -> ServerProcess:
+        """A server that may not come to serve.
+
+        Args:
+            port: for one in the place of another that has ended; a free one if not given.
+        """
+        port, grpc_port = port or free_port(), free_port()
         ports = ("--port", str(port), "--grpc-port", str(grpc_port))
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "a2a_canvas", "serve", *ports, *self._options, *options),

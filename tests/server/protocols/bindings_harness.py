@@ -36,6 +36,7 @@ from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
+from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from tests.fakes import Hold, answer, ids, said, text, write
@@ -135,7 +136,9 @@ def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) ->
     return Starlette(
         routes=[
             jsonrpc_route(handler),
-            *artifact_routes(world.store, world.runtime.journal),
+            *artifact_routes(
+                world.store, world.runtime.journal, InMemoryContexts(world.runtime.journal, world.store), BodyLimits()
+            ),
             *agui_routes(agui),
             rest_route(handler, "/rest"),
         ],

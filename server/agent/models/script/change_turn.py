@@ -86,7 +86,7 @@ def changed_selection(rule: ScriptRule, turn: ScriptTurn, edit: EditPrompt) -> s
     new = None if rule.change in STEPS else transformed(rule.change or "", passage)
     if new is None:
         raise ModelError(
-            f"That does not apply to this passage of “{edit.name}”, so nothing is changed.", retryable=False
+            f"That finds nothing to change in this passage of “{edit.name}”, so nothing is changed.", retryable=False
         )
     ends = edit.selected[len(text) :] if replaces else ""
     return new + ends if new else edit.deletion_mark
@@ -149,11 +149,11 @@ class _DocumentChange:
             return say(f"“{name_of(document)}” has no text, or is too long for me. {UNCHANGED}")
         text, name = part["text"], self._passage
         span = name.find(text) if name else Span(0, len(text))
-        new = None if span is None else self._made(document, text, span)
-        if span is None or new is None:
-            title = name_of(document)
-            missing = f"“{title}” has no {name.name}" if name and span is None else f"That does not apply to “{title}”"
-            return say(f"{missing}, so nothing is changed.")
+        if span is None:
+            return say(f"“{name_of(document)}” has no {name and name.name}, so nothing is changed.")
+        new = self._made(document, text, span)
+        if new is None:
+            return say(f"That finds nothing to change in “{name_of(document)}”, so nothing is changed.")
         if name:
             old, edited = _quoted(text, span if new else without(text, span), new)
             return _call("artifact_edit", artifact_id=document["artifact_id"], old_text=old, new_text=edited)

@@ -69,6 +69,11 @@ def to_microseconds(at: datetime) -> int:
     return (at - _EPOCH) // _TICK
 
 
+def of_microseconds(stored: int) -> datetime:
+    """A time that was stored."""
+    return _EPOCH + stored * _TICK
+
+
 async def read_context_id(connection: AsyncConnection, task_id: str) -> str:
     """The context of a task.
 
@@ -181,7 +186,7 @@ async def fold_for_list(task: TaskRows) -> TaskRecord:
             task_id=row.task_id,
             context_id=row.context_id,
             owner=row.owner,
-            changed_at=_EPOCH + row.changed_at * _TICK,
+            changed_at=of_microseconds(row.changed_at),
             state=State(row.state),
             message=AgentMessage(f"{row.task_id}-unreadable", str(error)),
             generation=row.generation,

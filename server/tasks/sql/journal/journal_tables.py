@@ -73,6 +73,19 @@ latest_changes = Table(
     Column("position", BigInteger, nullable=False),
     Column("task_id", Text, nullable=False),
     Column("closed", Boolean, nullable=False),  # the change has made a version
+    Column("name", Text),  # of the artifact; null in rows of schema 0005, until somebody lists the context
+)
+
+owned_contexts = Table(
+    "owned_contexts",  # what an owner of tasks in a context sees of it
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("owner", Text, primary_key=True),
+    Column("name", Text),  # given by the owner; null for none
+    Column("request", Text),  # the beginning of its first message; null as in `latest_changes`
+    Column("created_at", BigInteger),  # null in rows of schema 0005
+    Column("changed_at", BigInteger, nullable=False),  # when the status of one of its tasks last changed
+    Index("owned_contexts_by_owner", "owner", "changed_at", "context_id"),
 )
 
 inbox_messages = Table(

@@ -21,7 +21,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, select, tuple_, update
 
-from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged
 from a2a_canvas.server.tasks.codec import (
     artifacts_to_json,
     entries_to_json,
@@ -30,6 +30,7 @@ from a2a_canvas.server.tasks.codec import (
     transcript_to_json,
 )
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
+from a2a_canvas.server.tasks.journal.owned_contexts import request_of
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
@@ -37,6 +38,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     inbox_messages,
     latest_changes,
     message_keys,
+    owned_contexts,
     page_columns,
     pages,
     task_contexts,
@@ -128,6 +130,7 @@ class JournalWork:
         self._create(connection, [each for each in placed if each.batch.created])
         self._write_pages(connection, [each for each in placed if each.batch.entries])
         _write_latest_changes(connection, placed)
+        _write_owned_contexts(connection, batches)
         self._update(connection, [batch for batch in batches if batch.entries])
         _delete_acknowledged(connection, batches)
         written = tuple(batch.newest.task_id for batch in batches)
@@ -283,10 +286,19 @@ def _replace_latest(dialect: Dialect) -> Any:
     upsert = insert_on(dialect, latest_changes)
     return upsert.on_conflict_do_update(
         index_elements=[latest_changes.c.context_id, latest_changes.c.artifact_id],
-        set_={name: upsert.excluded[name] for name in ("position", "task_id", "closed")},
+        set_={name: upsert.excluded[name] for name in ("position", "task_id", "closed", "name")},
     )
 
 
+def _touch_owned(dialect: Dialect) -> Any:
+    upsert = insert_on(dialect, owned_contexts)
+    return upsert.on_conflict_do_update(
+        index_elements=[owned_contexts.c.context_id, owned_contexts.c.owner],
+        set_={"changed_at": upsert.excluded.changed_at},
+    )
+
+
+_TOUCH_OWNED = RowStatement(_touch_owned, owned_contexts.c.keys())
 _REPLACE_LATEST = RowStatement(_replace_latest, latest_changes.c.keys())
 _ADD_PAGE = RowStatement(lambda _: pages.insert(), pages.c.keys())
 
@@ -321,11 +333,34 @@ def _write_latest_changes(connection: Connection, placed: Iterable[_Placed]) -> 
             "artifact_id": artifact_id,
             "position": each.position + place,
             "closed": last.last_chunk,
+            "name": last.name,
         }
         for each in placed
         for artifact_id, (place, last) in each.last.items()
     }
     _REPLACE_LATEST.execute(connection, [rows[key] for key in sorted(rows)])
+
+
+def _write_owned_contexts(connection: Connection, batches: Iterable[TaskBatch]) -> None:
+    """Store when the status of an owner's tasks last changed, and with the first of them what it asked for."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for batch in batches:
+        if batch.created or any(isinstance(entry.event, StatusChanged) for entry in batch.entries):
+            row = _owned_row(batch.created, batch.newest)
+            before = rows.setdefault((row["context_id"], row["owner"]), row)
+            before["changed_at"] = max(before["changed_at"], row["changed_at"])
+    _TOUCH_OWNED.execute(connection, [rows[key] for key in sorted(rows)])
+
+
+def _owned_row(created: TaskRecord | None, newest: TaskRecord) -> dict[str, Any]:
+    return {
+        "context_id": newest.context_id,
+        "owner": newest.owner,
+        "name": None,
+        "request": created and request_of(created.history),
+        "created_at": created and to_microseconds(created.changed_at),
+        "changed_at": to_microseconds(newest.changed_at),
+    }
 
 
 def _delete_acknowledged(connection: Connection, batches: Iterable[TaskBatch]) -> None:

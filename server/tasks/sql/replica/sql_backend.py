@@ -26,6 +26,7 @@ from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.errors import Unwritable
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
+from a2a_canvas.server.tasks.sql.journal.sql_contexts import SqlContexts
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
@@ -72,6 +73,7 @@ class SqlBackend:
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
         versions = self.store.version_contents
         self.journal = SqlJournal(database, self.commits, self._lease, versions, _notify_written, now)
+        self.contexts = SqlContexts(database, self.store.frozen, _notify_all, self.journal.refresh_all)
         for participant in (self._lease, self.journal, self.store):
             self.commits.join(participant)
         self._inbox = Inbox(database, self.journal, now)
@@ -294,6 +296,10 @@ class SqlBackend:
             await self._inbox.deliver_pending(self._runner)
         if notification.given_up:
             self._takeover_due.set()
+
+
+def _notify_all(connection: Connection) -> None:
+    notify(connection, Notification())
 
 
 def _notify_written(connection: Connection, tasks: tuple[str, ...], contexts: tuple[str, ...]) -> None:

@@ -36,7 +36,13 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     tasks_in,
     to_microseconds,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import page_columns, pages, replicas, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    owned_contexts,
+    page_columns,
+    pages,
+    replicas,
+    tasks,
+)
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.database import Database
@@ -188,12 +194,15 @@ class Takeover:
         ended = {"state": State.FAILED.value, "changed_at": to_microseconds(at), "generation": newest + 1}
         async with self._database.write() as connection:
             failing = update(tasks).where(_still(claim)).values(**ended, cancel_requested=False)
-            generation = await connection.scalar(failing.returning(tasks.c.generation))
-            if generation is None:
+            row = (await connection.execute(failing.returning(tasks.c.generation, tasks.c.owner))).one_or_none()
+            if row is None:
                 return  # claimed by another replica
+            generation, owner = row
             page = {"context_id": claim.context_id, "task_id": claim.task_id, "first": generation, "last": generation}
             entries = entries_to_json([Entry(claim.epoch, generation, at, failed)])
             await connection.execute(pages.insert().values(**page, epoch=claim.epoch, **page_columns(entries)))
+            owned = owned_contexts.c.context_id == claim.context_id, owned_contexts.c.owner == owner
+            await connection.execute(update(owned_contexts).where(*owned).values(changed_at=ended["changed_at"]))
             await connection.run_sync(notify, Notification((claim.task_id,)))
         log_status(failed, ids=ids)
 

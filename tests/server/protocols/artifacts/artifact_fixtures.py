@@ -17,7 +17,9 @@ from starlette.applications import Starlette
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
+from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
+from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.evented import EventedArtifactStore
@@ -32,12 +34,14 @@ class ArtifactHarness:
     def __init__(self, context: str = "ctx") -> None:
         self.context = context
         self.store = InMemoryArtifactStore(now=Clock())
-        self.journal = InMemoryJournal(Clock())
+        self.clock = Clock()
+        self.journal = InMemoryJournal(self.clock)
+        self.contexts = InMemoryContexts(self.journal, self.store)
         self._writers: dict[str, EventedArtifactStore] = {}
 
     @property
     def app(self) -> Starlette:
-        return Starlette(routes=[*artifact_routes(self.store, self.journal)])
+        return Starlette(routes=[*artifact_routes(self.store, self.journal, self.contexts, BodyLimits())])
 
     async def begin(self, task_id: str, owner: str = "") -> EventedArtifactStore:
         async def emit(event: TurnEvent) -> None:
@@ -45,7 +49,7 @@ class ArtifactHarness:
 
         if task_id not in self._writers:
             asks = said("m", f"Do the work of {task_id}")
-            await self.journal.create(TaskRecord(task_id, self.context, owner, Clock()(), history=(asks,)))
+            await self.journal.create(TaskRecord(task_id, self.context, owner, self.clock(), history=(asks,)))
             self._writers[task_id] = EventedArtifactStore(self.store, listener(emit))
         return self._writers[task_id]
 
@@ -62,12 +66,19 @@ class ArtifactHarness:
     async def event_id(self, position: int) -> str:
         return f"{(await self.journal.follow_context(self.context)).snapshot.incarnation}-{position}"
 
-    async def get(self, path: str, method: str = "GET", root: str = "", **headers: str) -> httpx.Response:
-        """`path` is what follows `/artifacts/`."""
+    async def get(
+        self, path: str, method: str = "GET", root: str = "", content: str = "", **headers: str
+    ) -> httpx.Response:
+        """`path` is what follows `/artifacts/`; a path that begins with a slash is the whole."""
         transport = httpx.ASGITransport(self.app, root_path=root)
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
             named = {name.replace("_", "-"): value for name, value in headers.items()}
-            return await client.request(method, f"{root}/artifacts/{path}", headers={"Accept": "*/*", **named})
+            return await client.request(
+                method,
+                root + (path if path[:1] == "/" else f"/artifacts/{path}"),
+                headers={"Accept": "*/*", **named},
+                content=content,
+            )
 
 
 @asynccontextmanager

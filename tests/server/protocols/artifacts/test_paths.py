@@ -65,7 +65,7 @@ def test_a_word_counts_only_where_the_table_has_it_and_only_plainly(path, resour
 
 @pytest.mark.parametrize(
     "path",
-    ["", "c/", "/d", "c//versions", "c/d/", "c/d/e", "c/d/versions/", "c/d/versions/1/x", "c/d/versions/1/diff/x"],
+    ["/", "c/", "/d", "c//versions", "c/d/", "c/d/e", "c/d/versions/", "c/d/versions/1/x", "c/d/versions/1/diff/x"],
 )
 def test_what_is_in_no_row_of_the_table_names_nothing(path) -> None:
     assert parse_path(path) is None

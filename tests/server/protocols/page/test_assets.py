@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from a2a_canvas.server.protocols.page import assets
-from a2a_canvas.server.protocols.page.assets import IDENTITY, Asset, media_type_of, read_assets
+from a2a_canvas.server.protocols.page.assets import IDENTITY, Asset, imported, media_type_of, read_assets
 
 FILES = {
     "index.html": "<script src={assets}/main.js>",
@@ -47,6 +47,23 @@ def test_what_is_of_no_known_type_is_none_of_them(folder: Path, name: str) -> No
 def test_the_page_has_the_address_of_its_files(folder: Path) -> None:
     read = read_assets(folder)
     assert read.index.body.decode() == f"<script src=page/{read.digest}/main.js>"
+
+
+def test_it_names_the_modules_that_are_needed_at_once(folder: Path) -> None:
+    modules = {
+        "main.js": 'import { a } from "./a.js";\nimport "./panes/b.js";\nconst later = () => import("./later.js");\n',
+        "a.js": 'import {\n  c,\n  d,\n} from "./panes/c.js";\n// import x from "./comment.js";\n',
+        "panes/b.js": 'export * from "../a.js";\nexport { e } from "./c.js";\n/** @type {import("../types.js").T} */\n',
+        "panes/c.js": 'export const c = "import \'./no.js\'";\nimport "../main.js";\n',
+    }
+    (folder / "panes").mkdir()
+    for name, text in modules.items():
+        (folder / name).write_text(text)
+    (folder / "index.html").write_text("<head></head>")
+    read = read_assets(folder)
+    assert imported(read.files) == ["a.js", "panes/b.js", "panes/c.js"]
+    links = [f'<link rel="modulepreload" href="page/{read.digest}/{name}">' for name in imported(read.files)]
+    assert read.index.body.decode() == "<head>" + "\n".join(links) + "\n</head>"
 
 
 def test_the_digest_is_that_of_all_names_and_contents(folder: Path) -> None:

@@ -173,8 +173,8 @@ async def test_functions_become_async() -> None:
         ("translate to German", "I cannot translate"),
         ("make it rhyme", NO_RULE),
         ("a haiku about rain, please", "I know no rule for that"),
-        ("replace milk by water", "That does not apply"),
-        ("undo that", "That does not apply"),
+        ("replace milk by water", "That finds nothing to change"),
+        ("undo that", "That finds nothing to change"),
     ],
 )
 async def test_an_edit_that_it_cannot_make_fails_with_a_sentence(instruction: str, reason: str) -> None:

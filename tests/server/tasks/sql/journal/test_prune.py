@@ -26,13 +26,15 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     inbox_messages,
     latest_changes,
     message_keys,
+    owned_contexts,
     pages,
     replicas,
     rewrites,
     task_contexts,
     tasks,
 )
-from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, IN_CONTEXT, PruneResult, Retention, prune
+from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
+from a2a_canvas.server.tasks.sql.journal.removal import IN_CONTEXT
 from a2a_canvas.store.changes import Change, EditText, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Version
@@ -125,6 +127,7 @@ async def add_task(
     await put(database, contexts, context_id=name, tasks=1, position=0, changed_at=to_microseconds(at))
     await put(database, tasks, context_id=name, task_id=name, **(row | values))
     await put(database, task_contexts, context_id=name, task_id=name)
+    await put(database, owned_contexts, context_id=name, owner="", changed_at=to_microseconds(at))
     for first in (1, 11, 21):
         facts = {"first": first, "last": first + 9, "epoch": 1, "entries": "0123456789"}
         await put(database, pages, context_id=name, task_id=name, **facts)

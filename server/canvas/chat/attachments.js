@@ -1,0 +1,50 @@
+// @ts-check
+/** The files of a message: those that are about to be sent, and those that were. */
+
+import { h } from "../dom.js";
+import { icon } from "../icons.js";
+import { size } from "../words.js";
+
+/** @typedef {import("../types.js").Part} Part */
+
+export const ACCEPTED = "image/*,application/pdf,text/*,.md,.json,.yaml,.yml,.toml,.csv,.py,.js,.ts,.sh,.sql,.xml,.svg";
+const IMAGES = /^image\/(png|jpeg|gif|webp|avif)$/;
+/** A sender is asked before the server refuses. */
+export const MOST_BYTES = 20_000_000;
+
+/** A file that is about to be sent. @param {File} file @param {() => void} remove */
+export function pendingAttachment(file, remove) {
+  const picture = IMAGES.test(file.type) ? image(URL.createObjectURL(file), true) : icon(signOf(file.type));
+  return h(
+    "li",
+    { class: "attachment" },
+    picture,
+    h("span", { class: "truncate", title: file.name }, file.name),
+    h("span", { class: "muted" }, size(file.size)),
+    h("button", { class: "icon-button", type: "button", "aria-label": `Remove ${file.name}`, onclick: remove }, icon("close", 14)),
+  );
+}
+
+/** The files of a message that was sent. @param {Part[]} parts @returns {HTMLElement|null} */
+export function sentAttachments(parts) {
+  const files = parts.filter((part) => !("text" in part));
+  return files.length ? h("ul", { class: "attachments", "aria-label": "Attachments" }, files.map(sent)) : null;
+}
+
+/** @param {any} part */
+function sent(part) {
+  const type = part.mediaType ?? "";
+  const name = part.filename || (part.data !== undefined ? "Data" : part.url || "File");
+  const shown = part.raw && IMAGES.test(type);
+  return h("li", { class: "attachment" }, shown ? image(`data:${type};base64,${part.raw}`, false) : icon(signOf(type)), h("span", { class: "truncate", title: name }, name));
+}
+
+/** @param {string} src @param {boolean} release */
+function image(src, release) {
+  return h("img", { src, alt: "", onload: () => release && URL.revokeObjectURL(src) });
+}
+
+/** @param {string} type */
+function signOf(type) {
+  return type.startsWith("image/") ? "image" : "document";
+}

@@ -1,0 +1,101 @@
+// @ts-check
+/** The conversation: its head, the thread or the start page, the composer; files can be dropped anywhere on it. */
+
+import { fill, h } from "../dom.js";
+import { icon } from "../icons.js";
+import { ask } from "../layout.js";
+import { textOf } from "../state/task.js";
+import { counted, shortened } from "../words.js";
+import { titleOf } from "../contexts.js";
+import { createComposer } from "./composer.js";
+import { loadMarkdown } from "./reply.js";
+import { createExamples, createWelcome } from "./start.js";
+import { createThread } from "./thread.js";
+
+/** @typedef {import("../types.js").State} State */
+
+/** @param {HTMLElement} section @param {import("../app.js").App} app */
+export function mountChat(section, app) {
+  const composer = createComposer(app);
+  const thread = createThread(app);
+  const welcome = createWelcome();
+  const examples = createExamples({ onExample: composer.send, onFiles: (files) => app.upload(files) });
+  fill(section, createHead(app), welcome, thread, composer.element, examples);
+  mountDrop(section, composer.addFiles);
+
+  const draw = (/** @type {State} */ state) => {
+    const empty = isEmpty(state);
+    section.toggleAttribute("data-start", empty);
+    welcome.hidden = examples.hidden = !empty;
+    thread.hidden = empty;
+  };
+  app.store.subscribe(draw);
+  draw(app.store.state);
+  if (!matchMedia("(pointer: coarse)").matches) {
+    composer.focus();
+  }
+  // The libraries come after the first paint.
+  (globalThis.requestIdleCallback ?? setTimeout)(() => loadMarkdown().catch(() => {}));
+}
+
+/** @param {State} state */
+function isEmpty({ contextId, loaded, tasks, artifacts, outgoing }) {
+  const anything = Object.keys(tasks).length + Object.keys(artifacts).length > 0;
+  return contextId === null || (loaded && !anything && !Object.values(outgoing).some((each) => each.contextId === contextId));
+}
+
+/** The name of the open conversation; until the list has it, its first request. @param {State} state */
+function headline(state) {
+  const context = state.contexts.find((each) => each.contextId === state.contextId);
+  const first = Object.values(state.tasks)[0]?.messages[0] ?? Object.values(state.outgoing).find((each) => each.contextId === state.contextId)?.message;
+  return context ? titleOf(context) : shortened(textOf(first), 120);
+}
+
+/** @param {import("../app.js").App} app */
+function createHead(app) {
+  const title = h("h2", { class: "chat-title truncate" });
+  const watchers = h("span", { class: "watchers", hidden: true });
+  const head = h(
+    "header",
+    { class: "head chat-head" },
+    h("button", { class: "icon-button only-narrow", type: "button", "aria-label": "Conversations", title: "Conversations", onclick: () => ask(head, "show-contexts") }, icon("menu")),
+    title,
+    watchers,
+    h("button", { class: "icon-button only-narrow", type: "button", "aria-label": "New conversation", title: "New conversation", onclick: () => app.openContext(null) }, icon("plus")),
+  );
+  const draw = (/** @type {State} */ state) => {
+    title.textContent = state.contextId === null ? "" : headline(state);
+    document.title = title.textContent ? `${title.textContent} · a2a-canvas` : "a2a-canvas";
+    watchers.hidden = state.watchers < 2;
+    fill(watchers, icon("people"), h("span", {}, String(state.watchers)), h("span", { class: "visually-hidden" }, " people are looking"));
+    watchers.title = `${counted(state.watchers, "person is", "people are")} looking`;
+  };
+  app.store.subscribe(draw);
+  draw(app.store.state);
+  return head;
+}
+
+/** @param {HTMLElement} section @param {(files: File[]) => void} take */
+function mountDrop(section, take) {
+  const sign = h("div", { class: "drop", hidden: true }, icon("attach", 24), "Drop files to attach them");
+  section.append(sign);
+  let inside = 0;
+  const hasFiles = (/** @type {DragEvent} */ event) => event.dataTransfer?.types.includes("Files") ?? false;
+  const count = (/** @type {number} */ step) => (/** @type {DragEvent} */ event) => {
+    if (hasFiles(event)) {
+      inside += step;
+      sign.hidden = inside <= 0;
+    }
+  };
+  section.addEventListener("dragenter", count(1));
+  section.addEventListener("dragleave", count(-1));
+  section.addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
+  section.addEventListener("drop", (event) => {
+    inside = 0;
+    sign.hidden = true;
+    if (hasFiles(event)) {
+      event.preventDefault();
+      take([.../** @type {DataTransfer} */ (event.dataTransfer).files]);
+    }
+  });
+}

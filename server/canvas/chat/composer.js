@@ -1,0 +1,210 @@
+// @ts-check
+/**
+ * Where the user writes. Enter sends, Shift+Enter breaks the line; with a touch screen Enter breaks the line. Ctrl+Enter
+ * and Cmd+Enter always send. What is not sent yet is kept per conversation, as long as the tab is open.
+ */
+import { fill, h } from "../dom.js";
+import { icon } from "../icons.js";
+import { filePart } from "../app.js";
+import { shortened, size } from "../words.js";
+import { ACCEPTED, MOST_BYTES, pendingAttachment } from "./attachments.js";
+import { runningTask, waitingTask } from "./entries.js";
+
+/** @typedef {import("../types.js").State} State */
+
+const DRAFT = "a2a-canvas.draft.";
+
+/**
+ * @param {import("../app.js").App} app
+ * @returns {{element: HTMLElement, addFiles: (files: File[]) => void, send: (text: string) => void, focus: () => void}}
+ */
+export function createComposer(app) {
+  const { store } = app;
+  /** @type {File[]} */
+  let files = [];
+  let contextId = store.state.contextId;
+  /** @type {string|undefined} */
+  let asked;
+
+  const field = h("textarea", {
+    class: "composer-field",
+    id: "message",
+    rows: 1,
+    "aria-label": "Message",
+    "aria-describedby": "message-hint",
+    oninput: changed,
+    onkeydown: keyed,
+    onpaste: pasted,
+  });
+  const list = h("ul", { class: "attachments", "aria-label": "Attachments", hidden: true });
+  const picker = h("input", { type: "file", multiple: true, accept: ACCEPTED, hidden: true, onchange: () => (addFiles([...picker.files]), (picker.value = "")) });
+  const attach = h("button", { class: "icon-button", type: "button", "aria-label": "Attach files", title: "Attach files", onclick: () => picker.click() }, icon("attach"));
+  const hint = h("p", { class: "composer-hint truncate", id: "message-hint" });
+  const send = h("button", { class: "icon-button composer-send", type: "submit", "aria-label": "Send" }, icon("send"));
+  const stop = h("button", { class: "icon-button", type: "button", "aria-label": "Stop", title: "Stop (Esc)", onclick: stopTask, hidden: true }, icon("stop"));
+  const place = h("div", { class: "composer-place", hidden: true });
+  const element = h(
+    "form",
+    { class: "composer", onsubmit: (/** @type {Event} */ event) => (event.preventDefault(), submit()) },
+    h("div", { class: "composer-box" }, place, list, field, h("div", { class: "composer-actions" }, attach, picker, hint, stop, send)),
+  );
+
+  field.value = readDraft(contextId);
+  store.subscribe(draw);
+  draw(store.state);
+  return { element, addFiles, send: (text) => ((field.value = text), submit()), focus: () => field.focus() };
+
+  /** @param {State} state */
+  function draw(state) {
+    if (state.contextId !== contextId) {
+      moveTo(state.contextId);
+    }
+    const waiting = waitingTask(state);
+    const reason = obstacle(state);
+    element.toggleAttribute("data-disabled", reason !== "");
+    field.placeholder = waiting ? "Your answer" : Object.keys(state.tasks).length ? "Reply, or say what to change" : "Ask for a document";
+    hint.textContent = reason || hintOf(state);
+    attach.disabled = reason !== "";
+    send.disabled = reason !== "" || isEmpty();
+    stop.hidden = !runningTask(state);
+    drawPlace(state);
+    if (waiting && waiting.taskId !== asked && mayFocus()) {
+      field.focus();
+    }
+    asked = waiting?.taskId;
+  }
+
+  /** The passage that "this" means in the next message. @param {State} state */
+  function drawPlace({ selection, artifacts }) {
+    place.hidden = !selection;
+    if (selection) {
+      const { lineStart, lineEnd, artifactId, text } = selection;
+      const lines = lineStart === lineEnd ? `Line ${lineStart}` : `Lines ${lineStart}–${lineEnd}`;
+      fill(place, icon("edit", 14), h("span", { class: "truncate" }, `${lines} of ${artifacts[artifactId]?.name ?? artifactId}: “${shortened(text, 60)}”`));
+    }
+  }
+
+  function changed() {
+    grow(field);
+    send.disabled = isEmpty() || obstacle(store.state) !== "";
+    keepDraft(contextId, field.value);
+  }
+
+  /** @param {KeyboardEvent} event */
+  function keyed(event) {
+    const sends = event.ctrlKey || event.metaKey || (!event.shiftKey && !event.altKey && !matchMedia("(pointer: coarse)").matches);
+    if (event.key === "Enter" && sends && !event.isComposing) {
+      event.preventDefault();
+      submit();
+    }
+  }
+
+  function submit() {
+    const text = field.value.trim();
+    if (isEmpty() || obstacle(store.state)) {
+      return;
+    }
+    const sent = files;
+    field.value = "";
+    setFiles([]);
+    keepDraft(contextId, "");
+    grow(field);
+    send.disabled = true;
+    Promise.all(sent.map(filePart)).then(
+      (parts) => app.send(text, parts),
+      () => app.notify("error", "A file could not be read. Attach it again."),
+    );
+  }
+
+  function stopTask() {
+    const task = runningTask(store.state);
+    task && app.cancel(task.taskId);
+  }
+
+  /** @param {ClipboardEvent} event */
+  function pasted(event) {
+    const found = [...(event.clipboardData?.files ?? [])];
+    if (found.length) {
+      event.preventDefault();
+      addFiles(found);
+    }
+  }
+
+  /** @param {File[]} added */
+  function addFiles(added) {
+    const fitting = added.filter((file) => file.size <= MOST_BYTES);
+    for (const file of added.filter((each) => each.size > MOST_BYTES)) {
+      app.notify("error", `${file.name} has ${size(file.size)}; a file may have ${size(MOST_BYTES)}.`);
+    }
+    setFiles([...files, ...fitting]);
+    field.focus();
+  }
+
+  /** @param {File[]} next */
+  function setFiles(next) {
+    files = next;
+    list.hidden = files.length === 0;
+    fill(list, files.map((file) => pendingAttachment(file, () => (setFiles(files.filter((each) => each !== file)), field.focus()))));
+    send.disabled = isEmpty() || obstacle(store.state) !== "";
+  }
+
+  /** A message that begins a conversation gives it its id: the draft goes with it. @param {string|null} next */
+  function moveTo(next) {
+    contextId = next;
+    field.value = readDraft(contextId);
+    setFiles([]);
+    grow(field);
+  }
+
+  function isEmpty() {
+    return field.value.trim() === "" && files.length === 0;
+  }
+
+  /** The focus is not taken from somebody who writes elsewhere. */
+  function mayFocus() {
+    const active = document.activeElement;
+    return !active || active === document.body || element.closest(".chat")?.contains(active);
+  }
+}
+
+/** Why nothing can be sent now; "" if it can. @param {State} state */
+function obstacle({ connection, server }) {
+  if (!server) {
+    return "Waiting for the server";
+  }
+  return connection === "reconnecting" ? "You can send when the connection is back" : "";
+}
+
+/** @param {State} state */
+function hintOf(state) {
+  if (runningTask(state)) {
+    return "Esc stops";
+  }
+  return matchMedia("(pointer: coarse)").matches ? "" : "Enter sends, Shift+Enter breaks the line";
+}
+
+/** For browsers without `field-sizing`. @param {HTMLTextAreaElement} field */
+function grow(field) {
+  if (!CSS.supports("field-sizing", "content")) {
+    field.style.height = "auto";
+    field.style.height = `${field.scrollHeight}px`;
+  }
+}
+
+/** @param {string|null} contextId */
+function readDraft(contextId) {
+  try {
+    return sessionStorage.getItem(DRAFT + (contextId ?? "")) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** @param {string|null} contextId @param {string} text */
+function keepDraft(contextId, text) {
+  try {
+    text ? sessionStorage.setItem(DRAFT + (contextId ?? ""), text) : sessionStorage.removeItem(DRAFT + (contextId ?? ""));
+  } catch {
+    // A browser that keeps nothing forgets the draft.
+  }
+}

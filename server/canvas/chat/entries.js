@@ -1,0 +1,182 @@
+// @ts-check
+/**
+ * What stands in the thread of a conversation: a pure function of the state.
+ *
+ * Rules:
+ * 1. Of what the agent says in one turn only the newest text is shown, and at the end only the reply.
+ * 2. There is one status line per running task, and it is the newest.
+ * 3. What a person typed into a document is one line per document, however often it was saved.
+ * 4. Thinking, tool calls and tags do not occur: the fold (state/task.js) has dropped them.
+ */
+import { CANVAS, conversation, isPaused, isRunning, textOf } from "../state/task.js";
+import { choicesOf, counted, operationWords, passageWords } from "../words.js";
+
+/** @typedef {import("../types.js").State} State */
+/** @typedef {import("../types.js").TaskView} TaskView */
+/** @typedef {import("../types.js").Message} Message */
+/** @typedef {{artifactId: string, name: string, version: number}} Changed */
+
+/**
+ * @typedef {{key: string, kind: "user", message: Message, place: string, sending: boolean}
+ *   | {key: string, kind: "not-sent", messageId: string, text: string}
+ *   | {key: string, kind: "agent", text: string, state: "final"|"interim"|"writing"}
+ *   | {key: string, kind: "operation", op: string, what: string, detail: string, outcome: string}
+ *   | {key: string, kind: "status", text: string, queued: boolean}
+ *   | {key: string, kind: "failed"|"refused", text: string, taskId: string}
+ *   | {key: string, kind: "stopped", text: string, taskId: string}
+ *   | {key: string, kind: "question", text: string, taskId: string, permission: boolean, choices: string[]}
+ *   | {key: string, kind: "changed", changed: Changed[]}} Entry
+ */
+
+/** @param {State} state @returns {Entry[]} */
+export function entriesOf(state) {
+  const shown = Object.values(state.tasks).flatMap((task) => (task.operation?.op ? operation(state, task) : turn(state, task)));
+  return [...withoutRepeatedPuts(shown), ...Object.values(state.outgoing).filter((each) => each.contextId === state.contextId).flatMap(onItsWay(state))];
+}
+
+/** The task that the user can stop: the newest that works. @param {State} state @returns {TaskView|undefined} */
+export function runningTask(state) {
+  return Object.values(state.tasks).findLast((task) => isRunning(task.state));
+}
+
+/** The task that waits for an answer. @param {State} state @returns {TaskView|undefined} */
+export function waitingTask(state) {
+  return Object.values(state.tasks).findLast((task) => isPaused(task.state));
+}
+
+// ------------------------------------------------------------------------------------------------- what was said
+
+/** @param {State} state @param {TaskView} task @returns {Entry[]} */
+function turn(state, task) {
+  const messages = conversation(task);
+  const last = messages.at(-1);
+  const ended = !isRunning(task.state) && last?.role === "ROLE_AGENT" ? ending(state, task, textOf(last)) : null;
+  const said = (ended ? messages.slice(0, -1) : messages).map((message) => saidBy(state, task, message));
+  const writing = task.reply ? [agent(`${task.taskId}/reply`, task.reply, "writing")] : [];
+  return [...said, ...writing, ...changedBy(state, task), ...(ended ?? now(task))];
+}
+
+/** @param {State} state @param {TaskView} task @param {Message} message @returns {Entry} */
+function saidBy(state, task, message) {
+  if (message.role === "ROLE_USER") {
+    return user(state, message, false);
+  }
+  const isLast = message === task.messages.at(-1);
+  return agent(message.messageId, textOf(message), isLast && isRunning(task.state) ? "interim" : "final");
+}
+
+/** @param {string} key @param {string} text @param {"final"|"interim"|"writing"} state @returns {Entry} */
+function agent(key, text, state) {
+  return { key, kind: "agent", text, state };
+}
+
+/** @param {State} state @param {Message} message @param {boolean} sending @returns {Entry} */
+function user(state, message, sending) {
+  const looking = message.metadata?.[CANVAS];
+  const passage = passageWords(looking?.selection);
+  const place = passage ? `${passage[0].toUpperCase()}${passage.slice(1)} of ${nameOf(state, looking.artifactId)}` : "";
+  return { key: message.messageId, kind: "user", message, place, sending };
+}
+
+/**
+ * The entries for an end or a pause that is more than a reply; null for a reply.
+ * @param {State} state @param {TaskView} task @param {string} text
+ * @returns {Entry[]|null}
+ */
+function ending(state, task, text) {
+  const { taskId } = task;
+  const key = `${taskId}/end`;
+  switch (task.state) {
+    case "failed":
+      return [{ key, kind: "failed", text, taskId }];
+    case "rejected":
+      return [{ key, kind: "refused", text, taskId }];
+    case "input-required":
+      return [{ key: `${key}/${task.messages.length}`, kind: "question", text, taskId, permission: false, choices: choicesOf(text) }];
+    case "auth-required":
+      return [{ key: `${key}/${task.messages.length}`, kind: "question", text, taskId, permission: true, choices: [] }];
+    default:
+      return null;
+  }
+}
+
+/** What goes on in a task, or how it ended without a word. @param {TaskView} task @returns {Entry[]} */
+function now({ taskId, state, status }) {
+  const key = `${taskId}/end`;
+  if (isRunning(state)) {
+    return [{ key, kind: "status", text: status || "Working…", queued: state === "submitted" }];
+  }
+  if (state === "canceled") {
+    return [{ key, kind: "stopped", text: "Stopped.", taskId }];
+  }
+  return state === "failed" ? [{ key, kind: "failed", text: "The task failed, and the server does not say why.", taskId }] : [];
+}
+
+/** @param {State} state @param {TaskView} task @returns {Entry[]} */
+function changedBy(state, task) {
+  // A task that was read from a list does not say what it has changed; a document knows its last task.
+  const last = Object.values(state.artifacts).filter((artifact) => artifact.taskId === task.taskId);
+  const versions = { ...Object.fromEntries(last.map(({ artifactId, version }) => [artifactId, version])), ...task.artifacts };
+  const changed = Object.entries(versions).map(([artifactId, version]) => ({ artifactId, name: nameOf(state, artifactId), version }));
+  return changed.length ? [{ key: `${task.taskId}/changed`, kind: "changed", changed }] : [];
+}
+
+// ---------------------------------------------------------------------------------------------------- operations
+
+/** @param {State} state @param {TaskView} task @returns {Entry[]} */
+function operation(state, task) {
+  const asked = task.messages.find((message) => message.role === "ROLE_USER");
+  const operation = /** @type {import("../types.js").Operation} */ (task.operation);
+  const last = task.messages.at(-1);
+  const text = last?.role === "ROLE_AGENT" ? textOf(last) : "";
+  const ended = text ? ending(state, task, text) : null;
+  const words = operationWords(operation, nameOf(state, operation.artifactId) || operation.name || "", textOf(asked));
+  // A put that was refused is shown where it was typed.
+  const outcome = ended || operation.op === "put" ? "" : text;
+  const line = { key: `${task.taskId}/operation`, kind: /** @type {const} */ ("operation"), op: operation.op, ...words, outcome };
+  return operation.op === "put" ? [line] : [line, ...(ended ?? now(task))];
+}
+
+/** Of puts in a row on the same document one stays. @param {Entry[]} entries @returns {Entry[]} */
+function withoutRepeatedPuts(entries) {
+  /** @type {Entry[]} */
+  const kept = [];
+  let puts = 0;
+  for (const entry of entries) {
+    const before = kept.at(-1);
+    const again = isPut(entry) && before !== undefined && isPut(before) && before.what === entry.what;
+    puts = again ? puts + 1 : 1;
+    if (again) {
+      kept[kept.length - 1] = { ...before, outcome: `Saved ${counted(puts, "time")}.` };
+    } else {
+      kept.push(entry);
+    }
+  }
+  return kept;
+}
+
+/** @param {Entry} entry @returns {entry is Extract<Entry, {kind: "operation"}>} */
+const isPut = (entry) => entry.kind === "operation" && entry.op === "put";
+
+// -------------------------------------------------------------------------------------------------- on their way
+
+/** @param {State} state */
+function onItsWay(state) {
+  return (/** @type {import("../types.js").Outgoing} */ { message, error }) => {
+    /** @type {import("../types.js").Operation|undefined} */
+    const asked = message.metadata?.[CANVAS];
+    if (asked?.op) {
+      // Whoever started the operation shows why it was refused.
+      const words = operationWords(asked, nameOf(state, asked.artifactId), textOf(message));
+      return asked.op === "edit" && !error ? [{ key: message.messageId, kind: /** @type {const} */ ("operation"), op: asked.op, ...words, outcome: "" }] : [];
+    }
+    /** @type {Entry[]} */
+    const failure = error ? [{ key: `${message.messageId}/error`, kind: "not-sent", messageId: message.messageId, text: error }] : [];
+    return [user(state, message, !error), ...failure];
+  };
+}
+
+/** @param {State} state @param {string} artifactId */
+function nameOf(state, artifactId) {
+  return state.artifacts[artifactId]?.name || artifactId;
+}

@@ -1,0 +1,63 @@
+// @ts-check
+/** A reply of the agent as Markdown. Until the libraries are there, and if they cannot be loaded, it is plain text. */
+
+import { fill, h } from "../dom.js";
+
+/** @typedef {(text: string) => DocumentFragment} Render */
+
+/** A text that is written is rendered for at most this part of the time. */
+const SHARE = 0.1;
+
+/** @type {Promise<Render>|null} */
+let loading = null;
+/** @type {Render|null} */
+let render = null;
+
+/** Loads what renders Markdown, once. @returns {Promise<Render>} */
+export function loadMarkdown() {
+  loading ??= Promise.all([import("../vendor/markdown-it.js"), import("../document/sanitize.js")]).then(
+    ([{ default: markdownIt }, { sanitize }]) => {
+      const parser = markdownIt({ html: false, linkify: true });
+      return (render = (text) => sanitize(parser.render(text)));
+    },
+  );
+  loading.catch(() => (loading = null));
+  return loading;
+}
+
+/**
+ * An element that shows a text, and each next one in its place.
+ * @returns {{element: HTMLElement, show: (text: string) => void}}
+ */
+export function createReply() {
+  const element = h("div", { class: "prose" });
+  let text = "";
+  let due = 0;
+  let timer = 0;
+
+  function draw() {
+    clearTimeout(timer);
+    timer = 0;
+    if (!render) {
+      fill(element, h("div", { class: "plain" }, text));
+      loadMarkdown().then(draw, () => {});
+      return;
+    }
+    const start = performance.now();
+    fill(element, render(text));
+    due = start + (performance.now() - start) / SHARE;
+  }
+
+  return {
+    element,
+    show(next) {
+      text = next;
+      const wait = due - performance.now();
+      if (wait <= 0) {
+        draw();
+      } else {
+        timer ||= setTimeout(draw, wait);
+      }
+    },
+  };
+}

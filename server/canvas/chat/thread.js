@@ -1,0 +1,234 @@
+// @ts-check
+/**
+ * The thread: one element per entry (entries.js), kept as long as the entry is there and replaced when it changes.
+ * It follows its end unless the user has scrolled away.
+ */
+import { h } from "../dom.js";
+import { icon } from "../icons.js";
+import { ask } from "../layout.js";
+import { textOf } from "../state/task.js";
+import { sentAttachments } from "./attachments.js";
+import { entriesOf } from "./entries.js";
+import { createReply } from "./reply.js";
+
+/** @typedef {import("./entries.js").Entry} Entry */
+/** @typedef {import("../types.js").State} State */
+/** @typedef {{entry: Entry, element: HTMLElement, reply?: ReturnType<typeof createReply>}} Shown */
+
+/** Nearer to the end than this many pixels counts as at the end. */
+const AT_END = 48;
+const LONG = 1200;
+
+/** @param {import("../app.js").App} app @returns {HTMLElement} */
+export function createThread(app) {
+  const status = h("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
+  const list = h("div", { class: "thread", role: "log", "aria-label": "Messages", "aria-live": "off" });
+  const latest = h("div", { class: "latest" }, h("button", { class: "button", type: "button", onclick: () => toEnd() }, icon("down"), "Jump to latest"));
+  const scroll = h("div", { class: "thread-scroll", tabindex: "-1" }, list, latest);
+  const element = h("div", { class: "thread-frame" }, scroll, status);
+  /** @type {Map<string, Shown>} */
+  let shown = new Map();
+  let following = true;
+  let announced = "";
+  /** @type {string|null} */
+  let contextId = null;
+
+  scroll.addEventListener("scroll", () => {
+    following = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < AT_END;
+    latest.hidden = following;
+    toggleScrolled();
+  }, { passive: true });
+  new ResizeObserver(keepEnd).observe(list);
+  new ResizeObserver(keepEnd).observe(scroll);
+  app.store.subscribe(draw);
+  draw(app.store.state);
+  return element;
+
+  /** @param {State} state */
+  function draw(state) {
+    if (state.contextId !== contextId) {
+      contextId = state.contextId;
+      following = true;
+    }
+    const entries = entriesOf(state);
+    const next = new Map(entries.map((entry) => [entry.key, show(entry)]));
+    if (entries.some((entry) => entry.kind === "user" && !shown.has(entry.key) && entry.sending)) {
+      following = true;
+    }
+    shown = next;
+    place(list, [...next.values()].map((each) => each.element));
+    announce(entries);
+    keepEnd();
+  }
+
+  /** @param {Entry} entry @returns {Shown} */
+  function show(entry) {
+    const before = shown.get(entry.key);
+    if (before && same(before.entry, entry)) {
+      return before;
+    }
+    if (entry.kind === "agent") {
+      const kept = before?.reply ? before : agentMessage(entry);
+      kept.element.toggleAttribute("data-interim", entry.state === "interim");
+      kept.reply?.show(entry.text);
+      return { ...kept, entry };
+    }
+    if (entry.kind === "status" && before?.entry.kind === "status") {
+      /** @type {HTMLElement} */ (before.element.querySelector(".status-text")).textContent = entry.text;
+      return { ...before, entry };
+    }
+    return { entry, element: elementOf(entry, app) };
+  }
+
+  /** A screen reader is told what goes on, and the reply when it is whole. @param {Entry[]} entries */
+  function announce(entries) {
+    const last = entries.findLast((entry) => "text" in entry && !(entry.kind === "agent" && entry.state !== "final"));
+    const text = last && "text" in last ? last.text : "";
+    if (text !== announced) {
+      announced = text;
+      status.textContent = text;
+    }
+  }
+
+  function keepEnd() {
+    if (following) {
+      scroll.scrollTop = scroll.scrollHeight;
+    }
+    latest.hidden = following;
+    toggleScrolled();
+  }
+
+  function toEnd() {
+    following = true;
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    scroll.scrollTo({ top: scroll.scrollHeight, behavior: calm ? "auto" : "smooth" });
+  }
+
+  function toggleScrolled() {
+    element.closest(".chat")?.toggleAttribute("data-scrolled", scroll.scrollTop > 0);
+  }
+}
+
+/** Puts the elements into their order, and moves only those that stand elsewhere. @param {HTMLElement} list @param {HTMLElement[]} elements */
+function place(list, elements) {
+  const wanted = new Set(elements);
+  for (const child of [...list.children]) {
+    wanted.has(/** @type {HTMLElement} */ (child)) || child.remove();
+  }
+  elements.forEach((element, at) => {
+    if (list.children[at] !== element) {
+      list.insertBefore(element, list.children[at] ?? null);
+    }
+  });
+}
+
+/** @param {any} a @param {any} b */
+function same(a, b) {
+  return Object.keys(b).every((key) => a[key] === b[key] || (Array.isArray(b[key]) && JSON.stringify(a[key]) === JSON.stringify(b[key])));
+}
+
+// ------------------------------------------------------------------------------------------------------- elements
+
+/** @param {Extract<Entry, {kind: "agent"}>} entry @returns {Shown} */
+function agentMessage(entry) {
+  const reply = createReply();
+  return { entry, element: h("article", { class: "message-agent", "aria-label": "Reply" }, reply.element), reply };
+}
+
+/** @param {Exclude<Entry, {kind: "agent"}>} entry @param {import("../app.js").App} app @returns {HTMLElement} */
+function elementOf(entry, app) {
+  switch (entry.kind) {
+    case "user":
+      return userMessage(entry);
+    case "operation":
+      return operation(entry);
+    case "status":
+      return h("div", { class: "status" }, h("span", { class: entry.queued ? "dot" : "dot dot-working" }), h("span", { class: "status-text" }, entry.text));
+    case "failed":
+      return outcome("outcome-failed", "failed", entry.text, button("Retry", "retry", () => app.retry(entry.taskId)));
+    case "refused":
+      return outcome("outcome-refused", "info", entry.text, button("Ask again", "retry", () => app.retry(entry.taskId)));
+    case "not-sent":
+      return outcome(
+        "outcome-failed",
+        "failed",
+        `Not sent: ${entry.text}`,
+        button("Retry", "retry", () => app.resend(entry.messageId)),
+        button("Discard", null, () => app.discard(entry.messageId)),
+      );
+    case "stopped":
+      return h("p", { class: "outcome-note" }, icon("stop", 14), entry.text, h("button", { class: "link-button", type: "button", onclick: () => app.retry(entry.taskId) }, "Start again"));
+    case "question":
+      return question(entry, app);
+    case "changed":
+      return h("ul", { class: "changed", "aria-label": "Documents" }, entry.changed.map((each) => h("li", {}, changed(each, app))));
+    default:
+      return /** @type {never} */ (entry);
+  }
+}
+
+/** @param {Extract<Entry, {kind: "user"}>} entry */
+function userMessage({ message, place: passage, sending }) {
+  const text = textOf(message).trim();
+  const long = text.length > LONG;
+  const bubble = h(
+    "div",
+    { class: long ? "message-user message-long" : "message-user", "data-pending": sending },
+    h("span", { class: "visually-hidden" }, "You: "),
+    passage && h("div", { class: "message-place" }, icon("edit", 14), h("span", { class: "truncate" }, passage)),
+    text,
+    sentAttachments(message.parts),
+  );
+  if (!long) {
+    return bubble;
+  }
+  const more = h("button", { class: "link-button message-expand", type: "button", onclick: () => (bubble.classList.remove("message-long"), more.remove()) }, "Show all");
+  return h("div", { class: "message-whole" }, bubble, more);
+}
+
+/** @type {Record<string, string>} */
+const SIGNS = { edit: "edit", undo: "undo", redo: "redo", restore: "history", put: "edit" };
+
+/** @param {Extract<Entry, {kind: "operation"}>} entry */
+function operation({ op, what, detail, outcome: said }) {
+  return h("div", { class: "operation" }, icon(SIGNS[op] ?? "edit"), h("div", { class: "operation-text" }, h("b", {}, what), detail && `: ${detail}`, said && h("div", {}, said)));
+}
+
+/** @param {string} kind @param {string} sign @param {string} text @param {...HTMLElement} actions */
+function outcome(kind, sign, text, ...actions) {
+  return h("div", { class: `outcome ${kind}` }, icon(sign), h("div", { class: "outcome-text" }, text), h("div", { class: "outcome-actions" }, actions));
+}
+
+/** @param {string} text @param {string|null} sign @param {() => void} onclick */
+function button(text, sign, onclick) {
+  return h("button", { class: "button", type: "button", onclick }, sign && icon(sign), text);
+}
+
+/** @param {Extract<Entry, {kind: "question"}>} entry @param {import("../app.js").App} app */
+function question({ text, taskId, permission, choices }, app) {
+  const reply = createReply();
+  reply.show(text);
+  const answer = (/** @type {string} */ words) => button(words, null, () => app.answer(taskId, words));
+  const allow = h("button", { class: "button button-primary", type: "button", onclick: () => app.answer(taskId, "Approved.") }, icon("check"), "Approve");
+  return h(
+    "section",
+    { class: "question", "aria-label": "Question" },
+    h("div", { class: "question-head" }, icon(permission ? "lock" : "question"), permission ? "The agent needs your approval" : "The agent asks"),
+    reply.element,
+    h(
+      "div",
+      { class: "question-choices" },
+      permission ? [allow, answer("Declined.")] : choices.map(answer),
+      h("button", { class: "button button-quiet", type: "button", onclick: () => app.cancel(taskId) }, "Cancel the task"),
+    ),
+  );
+}
+
+/** @param {import("./entries.js").Changed} changed @param {import("../app.js").App} app */
+function changed({ artifactId, name, version }, app) {
+  const open = (/** @type {Event} */ event) => {
+    app.openArtifact(artifactId);
+    ask(/** @type {HTMLElement} */ (event.currentTarget), "show-document");
+  };
+  return h("button", { class: "changed-link", type: "button", onclick: open }, icon("document"), h("span", { class: "truncate" }, name), version > 0 && h("small", {}, `version ${version}`));
+}

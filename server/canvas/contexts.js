@@ -1,0 +1,224 @@
+// @ts-check
+/** The list of conversations: searched, opened, renamed, deleted. The arrow keys move in it; F2 renames, Delete deletes. */
+
+import { formatPlace } from "./address.js";
+import { sentence } from "./app.js";
+import { confirmed, openMenu } from "./dialogs.js";
+import { fill, h } from "./dom.js";
+import { brand, icon } from "./icons.js";
+import { ask } from "./layout.js";
+import { ago, counted, period } from "./words.js";
+
+/** @typedef {import("./types.js").State} State */
+/** @typedef {import("./types.js").ContextSummary} Context */
+
+const SEARCH_MS = 200;
+const MINUTE = 60_000;
+
+/** @param {Context} context */
+export function titleOf({ name, request }) {
+  return name || request.replace(/\s+/g, " ").trim() || "Conversation";
+}
+
+/** @param {HTMLElement} nav @param {import("./app.js").App} app */
+export function mountContexts(nav, app) {
+  const { store } = app;
+  /** The conversation whose name is edited. @type {string|null} */
+  let renamed = null;
+  let timer = 0;
+
+  const open = (/** @type {string|null} */ contextId) => {
+    app.openContext(contextId);
+    matchMedia("(max-width: 1099.98px)").matches && ask(nav, "hide-contexts");
+    ask(nav, "show-chat");
+    contextId ?? /** @type {HTMLElement|null} */ (document.querySelector(".composer-field"))?.focus();
+  };
+  const search = h("input", {
+    class: "field",
+    type: "search",
+    placeholder: "Search",
+    "aria-label": "Search conversations",
+    autocomplete: "off",
+    spellcheck: false,
+    oninput: () => (clearTimeout(timer), (timer = setTimeout(() => app.search(search.value.trim()).catch(complain), SEARCH_MS))),
+    onkeydown: (/** @type {KeyboardEvent} */ event) => {
+      if (event.key === "Escape" && search.value) {
+        event.preventDefault();
+        search.value = "";
+        app.search("").catch(complain);
+      }
+    },
+  });
+  const list = h("div", { class: "contexts-list", onkeydown: keyed });
+  const more = h("button", { class: "button button-quiet contexts-more", type: "button", onclick: () => app.more().catch(complain) }, "Show more");
+  fill(
+    nav,
+    h(
+      "header",
+      { class: "head" },
+      h("span", { class: "contexts-brand" }, brand(), h("span", { class: "truncate" }, "a2a-canvas")),
+      h("button", { class: "icon-button", type: "button", "aria-label": "Hide conversations", title: "Hide conversations", onclick: () => ask(nav, "hide-contexts") }, icon("sidebar")),
+    ),
+    h(
+      "div",
+      { class: "contexts-tools" },
+      h("button", { class: "button contexts-new", type: "button", onclick: () => open(null) }, icon("plus"), "New conversation"),
+      h("div", { class: "contexts-search" }, icon("search", 14), search),
+    ),
+    h("div", { class: "contexts-scroll" }, list, more),
+  );
+  store.subscribe((state, previous) => {
+    if (state.contexts !== previous.contexts || state.contextId !== previous.contextId || state.query !== previous.query || (state.working.length > 0) !== (previous.working.length > 0)) {
+      draw(state);
+    }
+  });
+  setInterval(() => draw(store.state), MINUTE);
+  draw(store.state);
+
+  /** @param {State} state */
+  function draw(state) {
+    if (renamed !== null) {
+      return;
+    }
+    const focused = /** @type {HTMLElement|null} */ (document.activeElement)?.closest?.("[data-context]")?.getAttribute("data-context");
+    const now = Date.now();
+    /** @type {Record<string, Context[]>} */
+    const groups = {};
+    for (const context of state.contexts) {
+      (groups[period(context.updatedAt, now)] ??= []).push(context);
+    }
+    fill(list, Object.entries(groups).map(([title, contexts]) => group(title, contexts, state, now)), state.contexts.length === 0 && empty(state));
+    more.hidden = state.nextPage === "";
+    focused && /** @type {HTMLElement|null} */ (rowOf(focused)?.querySelector("a"))?.focus();
+  }
+
+  /** @param {string} title @param {Context[]} contexts @param {State} state @param {number} now */
+  function group(title, contexts, state, now) {
+    const rows = h("ul", { "aria-label": title }, contexts.map((context) => row(context, state, now)));
+    return [title && h("h3", { class: "contexts-group" }, title), rows];
+  }
+
+  /** @param {Context} context @param {State} state @param {number} now */
+  function row(context, state, now) {
+    const current = context.contextId === state.contextId;
+    const working = current ? state.working.length > 0 || context.working > 0 : context.working > 0;
+    const menu = h("button", { class: "icon-button context-menu", type: "button", "aria-label": `Actions for ${titleOf(context)}`, "aria-haspopup": "menu", onclick: () => openMenu(menu, actions(context)) }, icon("more"));
+    return h(
+      "li",
+      { class: "context", "data-context": context.contextId, "data-current": current },
+      h(
+        "a",
+        {
+          class: "context-link",
+          href: formatPlace({ contextId: context.contextId, artifactId: null, version: null }),
+          title: titleOf(context),
+          "aria-current": current ? "page" : null,
+          onclick: (/** @type {MouseEvent} */ event) => {
+            if (!event.ctrlKey && !event.metaKey && !event.shiftKey) {
+              event.preventDefault();
+              open(context.contextId);
+            }
+          },
+          ondblclick: () => rename(context),
+        },
+        working && h("span", { class: "dot dot-working" }),
+        working && h("span", { class: "visually-hidden" }, "Working: "),
+        h("span", { class: "context-name truncate" }, titleOf(context)),
+        h("time", { class: "context-time", datetime: context.updatedAt }, ago(context.updatedAt, now)),
+      ),
+      menu,
+    );
+  }
+
+  /** @param {Context} context */
+  function actions(context) {
+    return [
+      { text: "Rename", sign: "edit", run: () => rename(context) },
+      { text: "Delete…", sign: "trash", danger: true, run: () => remove(context) },
+    ];
+  }
+
+  /** @param {Context} context */
+  function rename(context) {
+    const line = rowOf(context.contextId);
+    if (!line) {
+      return;
+    }
+    renamed = context.contextId;
+    const field = h("input", { class: "field", value: titleOf(context), maxLength: 200, "aria-label": "Name of the conversation" });
+    const end = (/** @type {boolean} */ keep) => {
+      if (renamed === null) {
+        return;
+      }
+      renamed = null;
+      const name = field.value.trim();
+      if (keep && name !== titleOf(context)) {
+        app.rename(context.contextId, name === "" ? null : name).catch(complain);
+      }
+      draw(store.state);
+    };
+    field.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+      event.stopPropagation();
+      if (event.key === "Enter" || event.key === "Escape") {
+        event.preventDefault();
+        end(event.key === "Enter");
+        /** @type {HTMLElement|null} */ (rowOf(context.contextId)?.querySelector("a"))?.focus();
+      }
+    });
+    field.addEventListener("blur", () => end(true));
+    fill(line, h("div", { class: "context-rename" }, field));
+    field.focus();
+    field.select();
+  }
+
+  /** @param {Context} context */
+  async function remove(context) {
+    const documents = context.artifacts.length;
+    const lost = documents ? `Its messages and ${counted(documents, "document")} with all versions are lost` : "Its messages are lost";
+    const sure = await confirmed({
+      title: `Delete “${titleOf(context)}”?`,
+      text: [`${lost}, for everyone who has the link. This cannot be undone.`],
+      action: "Delete",
+      danger: true,
+    });
+    if (sure) {
+      await app.remove(context.contextId).catch(complain);
+    }
+  }
+
+  /** @param {KeyboardEvent} event */
+  function keyed(event) {
+    const line = /** @type {HTMLElement} */ (event.target).closest("[data-context]");
+    const context = store.state.contexts.find((each) => each.contextId === line?.getAttribute("data-context"));
+    const links = [...list.querySelectorAll("a")];
+    const at = links.indexOf(line?.querySelector("a"));
+    /** @type {Record<string, () => void>} */
+    const keys = {
+      ArrowDown: () => links[Math.min(at + 1, links.length - 1)].focus(),
+      ArrowUp: () => (at > 0 ? links[at - 1] : search).focus(),
+      Home: () => links[0].focus(),
+      End: () => links[links.length - 1].focus(),
+      F2: () => context && rename(context),
+      Delete: () => context && remove(context),
+    };
+    if (context && event.key in keys) {
+      event.preventDefault();
+      keys[event.key]();
+    }
+  }
+
+  /** @param {string} contextId @returns {HTMLElement|null} */
+  function rowOf(contextId) {
+    return list.querySelector(`[data-context="${CSS.escape(contextId)}"]`);
+  }
+
+  /** @param {unknown} error */
+  function complain(error) {
+    app.notify("error", sentence(error));
+  }
+}
+
+/** @param {State} state */
+function empty({ query }) {
+  return h("p", { class: "contexts-empty" }, query ? `Nothing is called “${query}”.` : "What you ask for is kept here.");
+}

@@ -1,0 +1,77 @@
+// @ts-check
+/**
+ * The only place where a string becomes HTML. What a text may show is listed here, and nothing else passes: no styles, event
+ * handlers, forms, frames or ids, links only to http, https and mailto, and no image of another host.
+ */
+
+import DOMPurify from "../vendor/dompurify.js";
+import { imageAddress, linkAddress } from "./addresses.js";
+
+const CONFIG = {
+  ALLOWED_TAGS: [
+    ..."a b blockquote br code del details div em h1 h2 h3 h4 h5 h6 hr i img kbd li ol p pre s span strong sub summary sup".split(" "),
+    ..."table tbody td tfoot th thead tr ul #text".split(" "),
+  ],
+  ALLOWED_ATTR: "align alt aria-label class data-done data-language href role src start title".split(" "),
+  ALLOW_ARIA_ATTR: false,
+  ALLOW_DATA_ATTR: false,
+  ALLOW_UNKNOWN_PROTOCOLS: false,
+  KEEP_CONTENT: true,
+  RETURN_DOM_FRAGMENT: true,
+};
+
+/** @type {any} */
+let purifier = null;
+
+/**
+ * @param {string} html
+ * @returns {DocumentFragment}
+ */
+export function sanitize(html) {
+  purifier ??= createPurifier();
+  return purifier.sanitize(html, CONFIG);
+}
+
+function createPurifier() {
+  const created = DOMPurify(window);
+  created.addHook("afterSanitizeAttributes", (/** @type {Element} */ element) => {
+    keepClass(element);
+    if (element.tagName === "A") {
+      guardLink(/** @type {HTMLAnchorElement} */ (element));
+    } else if (element.tagName === "IMG" && !imageAddress(element.getAttribute("src") ?? "")) {
+      element.replaceWith(linkTo(element));
+    } else {
+      element.removeAttribute("href");
+    }
+  });
+  return created;
+}
+
+/** Only classes of the document's own style sheet, so that a text cannot look like a part of the page. @param {Element} element */
+function keepClass(element) {
+  const name = element.getAttribute("class");
+  if (name !== null && !/^document-(task|image-link)$/.test(name)) {
+    element.removeAttribute("class");
+  }
+}
+
+/** @param {HTMLAnchorElement} link */
+function guardLink(link) {
+  if (!linkAddress(link.getAttribute("href") ?? "")) {
+    link.removeAttribute("href");
+    return;
+  }
+  link.setAttribute("rel", "noopener noreferrer");
+  link.setAttribute("target", "_blank");
+}
+
+/** A link in place of an image that is not loaded. @param {Element} image */
+function linkTo(image) {
+  const address = image.getAttribute("src") ?? "";
+  const link = image.ownerDocument.createElement("a");
+  link.className = "document-image-link";
+  link.textContent = image.getAttribute("alt") || address;
+  link.setAttribute("href", address);
+  guardLink(link);
+  return link;
+}

@@ -1,0 +1,105 @@
+// @ts-check
+/** What the user must know now: how the connection is, errors, and what has just been done. */
+
+import { fill, h } from "./dom.js";
+import { icon } from "./icons.js";
+
+/** @typedef {import("./types.js").State} State */
+
+const INFO_MS = 6_000;
+const BACK_MS = 2_500;
+const SECOND = 1_000;
+
+/** @param {HTMLElement} element @param {import("./app.js").App} app */
+export function mountNotices(element, app) {
+  element.setAttribute("role", "region");
+  element.setAttribute("aria-label", "Notices");
+  const connection = createConnection(app);
+  /** @type {Map<number, HTMLElement>} */
+  const toasts = new Map();
+  const list = h("div", { class: "notices-list", "aria-live": "polite" });
+  fill(element, list);
+  document.body.append(connection);
+
+  app.store.subscribe((state, previous) => state.notices !== previous.notices && draw(state));
+  draw(app.store.state);
+
+  /** @param {State} state */
+  function draw({ notices }) {
+    const there = new Set(notices.map((notice) => notice.id));
+    for (const [id, toast] of toasts) {
+      if (!there.has(id)) {
+        toast.remove();
+        toasts.delete(id);
+      }
+    }
+    for (const notice of notices) {
+      if (!toasts.has(notice.id)) {
+        const toast = toastOf(notice, () => app.store.dispatch({ type: "notice-dismissed", id: notice.id }));
+        toasts.set(notice.id, toast);
+        list.append(toast);
+      }
+    }
+  }
+}
+
+/** @param {State["notices"][number]} notice @param {() => void} dismiss */
+function toastOf({ kind, text, action }, dismiss) {
+  const toast = h(
+    "div",
+    { class: "toast floating", role: kind === "error" ? "alert" : "status" },
+    kind === "error" && icon("failed"),
+    h("span", { class: "toast-text" }, text),
+    action && h("button", { class: "button", type: "button", onclick: () => (dismiss(), action.run()) }, action.label),
+    h("button", { class: "icon-button", type: "button", "aria-label": "Dismiss", onclick: dismiss }, icon("close", 14)),
+  );
+  if (kind === "info") {
+    let timer = setTimeout(dismiss, INFO_MS);
+    toast.addEventListener("pointerenter", () => clearTimeout(timer));
+    toast.addEventListener("pointerleave", () => (timer = setTimeout(dismiss, INFO_MS)));
+    toast.addEventListener("focusin", () => clearTimeout(timer));
+  }
+  return toast;
+}
+
+/** @param {import("./app.js").App} app */
+function createConnection(app) {
+  const text = h("span", {});
+  const dot = h("span", { class: "dot" });
+  const bar = h("div", { class: "connection floating", role: "status", hidden: true }, dot, text);
+  let ticking = 0;
+  let lost = false;
+
+  const show = (/** @type {string} */ kind, /** @type {string} */ words, /** @type {string} */ colour) => {
+    bar.dataset.state = kind;
+    bar.hidden = false;
+    dot.className = `dot ${colour}`;
+    if (text.textContent !== words) {
+      text.textContent = words;
+    }
+  };
+  const draw = () => {
+    const { connection, retryAt } = app.store.state;
+    clearTimeout(ticking);
+    if (!navigator.onLine) {
+      lost = true;
+      show("offline", "You are offline. The page reconnects by itself.", "dot-danger");
+    } else if (connection === "reconnecting") {
+      lost = true;
+      const seconds = Math.ceil((retryAt - Date.now()) / SECOND);
+      show("reconnecting", seconds > 0 ? `Connection lost. Reconnecting in ${seconds} s…` : "Reconnecting…", "dot-warning");
+      ticking = setTimeout(draw, SECOND / 2);
+    } else if (lost && connection === "online") {
+      lost = false;
+      show("online", "Connected again", "dot-working");
+      ticking = setTimeout(draw, BACK_MS);
+    } else {
+      bar.hidden = true;
+    }
+  };
+  addEventListener("online", draw);
+  addEventListener("offline", draw);
+  app.store.subscribe((state, previous) => (state.connection !== previous.connection || state.retryAt !== previous.retryAt) && draw());
+  draw();
+  return bar;
+}

@@ -1,0 +1,129 @@
+// @ts-check
+/** What the page says of things: operations, passages, times, sizes. Pure. */
+
+/** @typedef {import("./types.js").Operation} Operation */
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** @param {number} count @param {string} one @param {string} [many] */
+export function counted(count, one, many = `${one}s`) {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+/** The first words of a text, in one line. @param {string} text @param {number} length */
+export function shortened(text, length) {
+  const line = text.replace(/\s+/g, " ").trim();
+  if (line.length <= length) {
+    return line;
+  }
+  const cut = line.slice(0, length);
+  return `${/[\uD800-\uDBFF]$/.test(cut) ? cut.slice(0, -1) : cut}…`;
+}
+
+/**
+ * What an operation was asked to do, as "Edit of lines 3–4" and "make it shorter".
+ * @param {Operation} operation
+ * @param {string} name  of the artifact
+ * @param {string} instruction
+ * @returns {{what: string, detail: string}}
+ */
+export function operationWords(operation, name, instruction) {
+  switch (operation.op) {
+    case "edit":
+      return { what: `Edit of ${passageWords(operation.selection) || name}`, detail: instruction };
+    case "undo":
+      return { what: `Undo in ${name}`, detail: "" };
+    case "redo":
+      return { what: `Redo in ${name}`, detail: "" };
+    case "restore":
+      return { what: `Back to version ${operation.version} of ${name}`, detail: "" };
+    case "put":
+      return { what: `Your changes to ${name}`, detail: "" };
+    default:
+      return { what: `${operation.op} of ${name}`, detail: instruction };
+  }
+}
+
+/** @param {import("./types.js").SelectionRequest|undefined} selection */
+export function passageWords(selection) {
+  const { lineStart, lineEnd = lineStart, text } = selection ?? {};
+  if (lineStart) {
+    return lineStart === lineEnd ? `line ${lineStart}` : `lines ${lineStart}–${lineEnd}`;
+  }
+  return text?.trim() ? `“${shortened(text, 48)}”` : "";
+}
+
+/** How long ago something was, short. @param {string} timestamp @param {number} now */
+export function ago(timestamp, now) {
+  const passed = now - Date.parse(timestamp);
+  if (Number.isNaN(passed)) {
+    return "";
+  }
+  if (passed < MINUTE) {
+    return "now";
+  }
+  if (passed < HOUR) {
+    return `${Math.floor(passed / MINUTE)} min`;
+  }
+  if (passed < DAY) {
+    return `${Math.floor(passed / HOUR)} h`;
+  }
+  return passed < 7 * DAY ? `${Math.floor(passed / DAY)} d` : day(new Date(timestamp), new Date(now));
+}
+
+/** @param {Date} date @param {Date} today */
+function day(date, today) {
+  const year = date.getFullYear() === today.getFullYear() ? undefined : "numeric";
+  return date.toLocaleDateString("en", { day: "numeric", month: "short", year });
+}
+
+/** The part of the list in which a time stands. @param {string} timestamp @param {number} now */
+export function period(timestamp, now) {
+  const midnight = new Date(now).setHours(0, 0, 0, 0);
+  const time = Date.parse(timestamp);
+  if (time >= midnight) {
+    return "Today";
+  }
+  if (time >= midnight - DAY) {
+    return "Yesterday";
+  }
+  return time >= midnight - 7 * DAY ? "Last 7 days" : "Earlier";
+}
+
+/** @param {number} bytes */
+export function size(bytes) {
+  if (bytes < 1000) {
+    return counted(bytes, "byte");
+  }
+  return bytes < 1_000_000 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
+/**
+ * The answers that a question offers: the items of its list, what it names before and after an "or", yes and no.
+ * @param {string} question
+ * @returns {string[]}
+ */
+export function choicesOf(question) {
+  const items = [...question.matchAll(/^\s*(?:[-*•]|\(?[0-9a-z][.)])\s+(.+?)\s*$/gim)].map(([, item]) => item);
+  if (isChoice(items)) {
+    return items.map(plain);
+  }
+  const named = question.match(/[:,]\s+([^:?\n]+\sor\s[^:?\n]+)\?\s*$/i)?.[1] ?? "";
+  const names = named.split(/,\s*(?:or\s+)?|\s+or\s+/i).map((each) => each.trim()).filter(Boolean);
+  if (isChoice(names)) {
+    return names.map(plain);
+  }
+  return /\(yes\/no\)|\byes or no\b/i.test(question) ? ["Yes", "No"] : [];
+}
+
+/** @param {string[]} items */
+function isChoice(items) {
+  return items.length >= 2 && items.length <= 6 && items.every((item) => item.length <= 60);
+}
+
+/** An answer without the marks of Markdown and quotes. @param {string} item */
+function plain(item) {
+  return item.replace(/^(\*\*|__|[`“"'])(.+?)(\*\*|__|[`”"'])[.,;]?$/, "$2");
+}

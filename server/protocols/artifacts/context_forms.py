@@ -1,0 +1,94 @@
+"""The caller's contexts as JSON: the query for a list, a page of it, a new name. Pure.
+
+Rule 1: a page has `nextPageToken` if another one follows. A token names the last context of its page, so it stays valid
+        while contexts change.
+Rule 2: an unknown parameter is ignored, as on all paths of this server's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from a2a.utils.errors import InvalidParamsError
+
+from a2a_canvas.server.protocols.artifacts.json_forms import Json, timestamp
+from a2a_canvas.server.protocols.artifacts.refusals import ResourceError, invalid_value
+from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN, page_token, position_of
+from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of
+from a2a_canvas.server.wire import context_path
+from a2a_canvas.store.models import JsonValue
+from a2a_canvas.store.text.unicode import valid_id
+from a2a_canvas.store.text.wording import numbers, shown
+
+PAGE_SIZE = 50
+MAX_PAGE_SIZE = 100
+MAX_NAME = 200
+"""Characters of a name."""
+
+
+def context_query(given: Mapping[str, str], owner: str) -> ContextQuery:
+    """What the parameters of a request ask for.
+
+    Raises:
+        ResourceError: one of them is invalid.
+    """
+    size, token = given.get("pageSize", ""), given.get("pageToken", "")
+    after = position_of(token) if token else None
+    if size and not (re.fullmatch("[0-9]{1,4}", size, re.ASCII) and 1 <= int(size) <= MAX_PAGE_SIZE):
+        raise invalid_value("pageSize", f"is {size!r} and must be {numbers(MAX_PAGE_SIZE)}")
+    if token and after is None:
+        raise invalid_value("pageToken", FOREIGN_TOKEN)
+    return ContextQuery(owner, words_of(given.get("query", "")), after, int(size or PAGE_SIZE))
+
+
+def contexts_json(page: ContextPage, prefix: str) -> Json:
+    """A page.
+
+    Args:
+        prefix: the path that `context_path` continues.
+    """
+    contexts = [context_json(each, prefix) for each in page.contexts]
+    return {"contexts": contexts, "nextPageToken": page_token(page.contexts[-1].position) if page.more else ""}
+
+
+def context_json(context: ContextSummary, prefix: str) -> Json:
+    """One context. `createdAt` is left out if it is not known."""
+    url = prefix + context_path(context.context_id)
+    return {
+        "contextId": context.context_id,
+        "name": context.name,
+        "request": context.request,
+        **({"createdAt": timestamp(context.created_at)} if context.created_at else {}),
+        "updatedAt": timestamp(context.changed_at),
+        "tasks": context.tasks,
+        "working": context.working,
+        "artifacts": [{"artifactId": each, "name": name} for each, name in context.artifacts.items()],
+        "urls": {"artifacts": url, "events": f"{url}/events"},
+    }
+
+
+def new_name(body: JsonValue) -> str | None:
+    """The name that the body of a PATCH gives a context, without spaces around it; None for no name any more.
+
+    Raises:
+        ResourceError: it has none, or something else, or the name is invalid.
+    """
+    if not isinstance(body, dict):
+        text = f'The body is {shown(body)}; send one JSON object, such as {{"name": "Tide pools"}}.'
+        raise ResourceError(Refusal(InvalidParamsError, text))
+    if other := next((field for field in body if field != "name"), None):
+        raise invalid_value(other, "is nothing that can be changed of a context; send its name alone")
+    if "name" not in body:
+        raise invalid_value("name", "is missing: send a text, or null for no name any more")
+    given = body["name"]
+    if not isinstance(given, str | None):
+        raise invalid_value("name", f"is {shown(given)} and must be a text, or null")
+    name = (given or "").strip()
+    if len(name) > MAX_NAME:
+        raise invalid_value("name", f"has {len(name)} characters and may have {MAX_NAME}")
+    try:
+        return valid_id(name) or None
+    except ValueError as error:
+        raise invalid_value("name", str(error)) from None

@@ -1,0 +1,59 @@
+"""Why a request for a context or an artifact is refused: with the errors of A2A, and some that it lacks."""
+
+from __future__ import annotations
+
+from a2a.utils.errors import (
+    A2A_ERROR_MAPPING,
+    A2A_ERROR_REASONS,
+    A2AError,
+    ContentTypeNotSupportedError,
+    ErrorMapping,
+)
+
+from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ContextShared
+
+
+def _new_kind(reason: str, http_status: int, status: str) -> type[A2AError]:
+    """An error that A2A lacks, entered in the tables from which the SDK makes error payloads."""
+    kind = type(reason.title().replace("_", ""), (A2AError,), {})
+    A2A_ERROR_REASONS[kind] = reason
+    A2A_ERROR_MAPPING[kind] = ErrorMapping(http_status, status, reason)
+    return kind
+
+
+PATH_NOT_FOUND = _new_kind("PATH_NOT_FOUND", 404, "NOT_FOUND")
+CONTEXT_NOT_FOUND = _new_kind("CONTEXT_NOT_FOUND", 404, "NOT_FOUND")
+ARTIFACT_NOT_FOUND = _new_kind("ARTIFACT_NOT_FOUND", 404, "NOT_FOUND")
+VERSION_NOT_FOUND = _new_kind("VERSION_NOT_FOUND", 404, "NOT_FOUND")
+
+
+_KINDS = {
+    ContextNotFound: CONTEXT_NOT_FOUND,
+    ContextInUse: _new_kind("CONTEXT_IN_USE", 409, "FAILED_PRECONDITION"),
+    ContextShared: _new_kind("CONTEXT_SHARED", 409, "FAILED_PRECONDITION"),
+}
+
+
+class ResourceError(Exception):
+    """Carries a refusal to the answer.
+
+    Args:
+        headers: of the answer.
+    """
+
+    def __init__(self, refusal: Refusal, headers: dict[str, str] | None = None) -> None:
+        self.refusal = refusal
+        self.headers = headers or {}
+
+
+def context_refusal(error: ContextNotFound | ContextInUse | ContextShared) -> Refusal:
+    return Refusal(_KINDS[type(error)], str(error))
+
+
+def invalid_value(field: str, reason: str) -> ResourceError:
+    return ResourceError(invalid([(field, reason)]))
+
+
+def not_acceptable(sentence: str) -> ResourceError:
+    return ResourceError(Refusal(ContentTypeNotSupportedError, sentence, http_status=406))

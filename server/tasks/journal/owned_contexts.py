@@ -1,0 +1,185 @@
+"""The contexts of an owner: listed, renamed, and removed.
+
+Rule 1: an owner has the contexts in which it has a task. Their order is that of the newest status of these tasks, the
+        newest first; of two that changed at the same time, the greater id first.
+Rule 2: what is told of a context is the owner's: its name for it, its first message, the number of its tasks. The
+        artifacts are common to all owners of tasks in it.
+Rule 3: a search takes the contexts in whose name or request all its words are, as parts of words and in any case.
+Rule 4: a context is removed with everything in it: tasks, artifacts, and which messages were accepted. So no task may
+        work in it, and nobody else may have a task in it. A task that waits for an answer is no obstacle. The id may be
+        used again: that begins another context (`context_log.py`, rule 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from a2a_canvas.server.agent.events import AgentMessage, State, UserMessage
+from a2a_canvas.server.agent.intent import instruction_of
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ContextShared
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
+from a2a_canvas.server.tasks.journal.listing import ListPosition
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.store.memory import InMemoryArtifactStore
+
+MAX_REQUEST = 200
+"""Characters of the first message that are told with a context."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextQuery:
+    """What is asked for.
+
+    Attributes:
+        words: all of these (`words_of`).
+        after: contexts after this position: when one changed, and its id.
+        limit: maximal number of contexts.
+    """
+
+    owner: str
+    words: tuple[str, ...] = ()
+    after: ListPosition | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSummary:
+    """A context, as its owner sees it.
+
+    Attributes:
+        name: given by the owner; None if it has given none.
+        request: the beginning of its first message.
+        created_at: None if an older version of the server has created it.
+        changed_at: when the status of one of its tasks last changed.
+        tasks, working: how many tasks it has there, and how many of them are not settled.
+        artifacts: names by id, the last changed last.
+    """
+
+    context_id: str
+    name: str | None
+    request: str
+    created_at: datetime | None
+    changed_at: datetime
+    tasks: int
+    working: int
+    artifacts: Mapping[str, str]
+
+    @property
+    def position(self) -> ListPosition:
+        return self.changed_at, self.context_id
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPage:
+    """A page of the result. `more`: whether any follow `contexts`."""
+
+    contexts: tuple[ContextSummary, ...]
+    more: bool
+
+
+class Contexts(Protocol):
+    """The contexts of all owners. Every method may raise `Unavailable`."""
+
+    async def list(self, query: ContextQuery) -> ContextPage:
+        """An owner's contexts, the newest first."""
+        ...
+
+    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
+        """Give a context a name of the owner's, or none; the context after that.
+
+        Raises:
+            ContextNotFound: there is none.
+        """
+        ...
+
+    async def remove(self, context_id: str, owner: str) -> None:
+        """Remove a context with everything in it; subscribers get `StreamLost` (rule 4).
+
+        Raises:
+            ContextNotFound: there is none.
+            ContextShared: somebody else has a task in it.
+            ContextInUse: a task works in it.
+        """
+        ...
+
+
+def check_removable(context_id: str, owner: str, tasks: Iterable[tuple[str, str, State]]) -> None:
+    """Raises as `Contexts.remove` does.
+
+    Args:
+        tasks: those of the context: id, owner and state.
+    """
+    found = [*tasks]
+    owners = {task_owner for _, task_owner, _ in found}
+    if owner not in owners:
+        raise ContextNotFound(context_id)
+    if len(owners) > 1:
+        raise ContextShared(context_id)
+    for task_id, _, state in found:
+        if not state.settled:
+            raise ContextInUse(context_id, task_id)
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a search."""
+    return tuple(text.casefold().split())
+
+
+def matches(words: Iterable[str], name: str | None, request: str) -> bool:
+    """Whether a context is found by `words` (rule 3)."""
+    text = f"{name or ''}\n{request}".casefold()
+    return all(word in text for word in words)
+
+
+def request_of(messages: Sequence[UserMessage | AgentMessage]) -> str:
+    """What is told of the messages that a context begins with."""
+    first = messages[0] if messages else None
+    return instruction_of(first.parts)[:MAX_REQUEST] if isinstance(first, UserMessage) else ""
+
+
+class InMemoryContexts:
+    """`Contexts` of a journal and a store in memory."""
+
+    def __init__(self, journal: InMemoryJournal, store: InMemoryArtifactStore) -> None:
+        self._journal = journal
+        self._store = store
+        self._names: dict[tuple[str, str], str] = {}  # by context and owner
+
+    async def list(self, query: ContextQuery) -> ContextPage:
+        owned = [self._summary(query.owner, each) for each in self._journal.contexts_of(query.owner)]
+        found = [each for each in owned if matches(query.words, each.name, each.request)]
+        rest = [each for each in found if query.after is None or each.position < query.after]
+        in_order = sorted(rest, key=lambda each: each.position, reverse=True)
+        return ContextPage(tuple(in_order[: query.limit]), len(rest) > query.limit)
+
+    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
+        tasks = [task for task in await self._journal.context(context_id) if task.owner == owner]
+        if not tasks:
+            raise ContextNotFound(context_id)
+        self._names.pop((context_id, owner), None)
+        if name is not None:
+            self._names[context_id, owner] = name
+        return self._summary(owner, tasks)
+
+    async def remove(self, context_id: str, owner: str) -> None:
+        tasks = await self._journal.context(context_id)
+        check_removable(context_id, owner, ((task.task_id, task.owner, task.state) for task in tasks))
+        self._names.pop((context_id, owner), None)
+        self._journal.remove(context_id)
+        self._store.remove(context_id)
+
+    def _summary(self, owner: str, tasks: Sequence[TaskRecord]) -> ContextSummary:
+        context_id = tasks[0].context_id
+        return ContextSummary(
+            context_id,
+            self._names.get((context_id, owner)),
+            request_of(tasks[0].history),
+            self._journal.created_at(tasks[0].task_id),
+            changed_at=max(task.changed_at for task in tasks),
+            tasks=len(tasks),
+            working=sum(not task.state.settled for task in tasks),
+            artifacts=self._journal.artifact_names(context_id),
+        )

@@ -1,0 +1,214 @@
+"""The contexts of an owner, in a database. `journal/owned_contexts.py` has the rules.
+
+Rule 1: a page costs what its contexts have: one row each, the states of their tasks, the names of their artifacts.
+        Neither tasks nor artifacts are read. A search also reads the rows of the contexts that it passes.
+Rule 2: contexts and artifacts of schema 0005 have no request and no name in these rows. A list that comes across them
+        reads them once, and stores them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, case, func, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.errors import ContextNotFound
+from a2a_canvas.server.tasks.journal.listing import ListPosition
+from a2a_canvas.server.tasks.journal.owned_contexts import (
+    ContextPage,
+    ContextQuery,
+    ContextSummary,
+    check_removable,
+    matches,
+    request_of,
+)
+from a2a_canvas.server.tasks.sql.journal.journal_reading import (
+    UNSETTLED,
+    decode_first_messages,
+    of_microseconds,
+    to_microseconds,
+)
+from a2a_canvas.server.tasks.sql.journal.journal_tables import latest_changes, owned_contexts, tasks
+from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
+from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.reading import VersionKey, version_contents
+from a2a_canvas.store.sql.tables import artifacts
+
+RELEASE_SECONDS = 5.0
+"""Seconds to wait until nobody holds the lease of an artifact; an unused one is retained for a second."""
+POLL_SECONDS = 0.05
+"""Seconds between two attempts."""
+ROWS_PER_STEP = 200
+"""Contexts that a search reads and compares in one step of the event loop: about 1 ms."""
+
+Rows = list[dict[str, Any]]
+
+_POSITION = (owned_contexts.c.changed_at, owned_contexts.c.context_id)
+
+
+class SqlContexts:
+    """`Contexts` in a database.
+
+    Args:
+        freeze: `SqlArtifactStore.frozen`.
+        notify: lets the other replicas look at everything that they follow, when a transaction commits.
+        refresh: looks at everything that is followed here.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        freeze: FreezeContext,
+        notify: Callable[[Connection], None],
+        refresh: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._database = database
+        self._freeze = freeze
+        self._notify = notify
+        self._refresh = refresh
+
+    async def list(self, query: ContextQuery) -> ContextPage:
+        found = await self._find(query)
+        return ContextPage(await self._summaries(query.owner, found[: query.limit]), len(found) > query.limit)
+
+    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
+        this = owned_contexts.c.context_id == context_id, owned_contexts.c.owner == owner
+        async with self._database.write() as connection:
+            await connection.execute(update(owned_contexts).where(*this).values(name=name))
+        rows = await self._rows(select(owned_contexts).where(*this))
+        if not rows:
+            raise ContextNotFound(context_id)
+        return (await self._summaries(owner, rows))[0]
+
+    async def remove(self, context_id: str, owner: str) -> None:
+        async def check(connection: AsyncConnection) -> bool:
+            await _check_removable(connection, context_id, owner)
+            held = select(artifacts.c.holder).where(artifacts.c.context_id == context_id, leased()).limit(1)
+            if await connection.scalar(held) is not None:
+                return False
+            await connection.run_sync(self._notify)
+            return True
+
+        async with self._database.read() as connection:
+            await _check_removable(connection, context_id, owner)
+        end = asyncio.get_running_loop().time() + RELEASE_SECONDS
+        while not await remove_context(self._database, context_id, self._freeze, check):
+            if asyncio.get_running_loop().time() > end:
+                raise Unavailable("an artifact of the context is still in use")
+            await asyncio.sleep(POLL_SECONDS)
+        await self._refresh()
+
+    async def _summaries(self, owner: str, rows: Rows) -> tuple[ContextSummary, ...]:
+        ids = [row["context_id"] for row in rows]
+        async with self._database.read() as connection:
+            counts = await _count_tasks(connection, owner, ids)
+            names = await _artifact_names(connection, ids)
+        await self._name_artifacts(names)
+        return tuple(_summary(row, counts.get(row["context_id"], (0, 0)), names[row["context_id"]]) for row in rows)
+
+    async def _find(self, query: ContextQuery) -> Rows:
+        """The rows of one context more than the page has, if there is one."""
+        found: Rows = []
+        step = ROWS_PER_STEP if query.words else query.limit + 1
+        after, more = query.after, True
+        while more and len(found) <= query.limit:
+            rows = await self._rows(_newest(query.owner, after, step))
+            found += [row for row in rows if matches(query.words, row["name"], row["request"])]
+            more = len(rows) == step
+            after = _position(rows[-1]) if more else None
+        return found
+
+    async def _rows(self, query: Select[Any]) -> Rows:
+        async with self._database.read() as connection:
+            rows: Rows = [{**row} for row in (await connection.execute(query)).mappings()]
+        await self._fill_in_requests([row for row in rows if row["request"] is None])
+        return rows
+
+    async def _fill_in_requests(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Rule 2."""
+        for row in rows:
+            ours = tasks.c.context_id == row["context_id"], tasks.c.owner == row["owner"]
+            async with self._database.read() as connection:
+                first = select(tasks.c.task_id, tasks.c.head).where(*ours).order_by(tasks.c.number).limit(1)
+                heads = {task_id: head for task_id, head in await connection.execute(first)}
+            messages = await decode_first_messages(heads)
+            row["request"] = request_of([*messages.values()])
+            this = (owned_contexts.c[name] == row[name] for name in ("context_id", "owner"))
+            async with self._database.write() as connection:
+                await connection.execute(update(owned_contexts).where(*this).values(request=row["request"]))
+
+    async def _name_artifacts(self, found: dict[str, dict[str, str | None]]) -> None:
+        """Rule 2. An artifact that has only a draft keeps none: its next change names it."""
+        keys = [(context_id, each) for context_id, names in found.items() for each in names if names[each] is None]
+        for context_id, artifact_id in keys:
+            this = and_(latest_changes.c.context_id == context_id, latest_changes.c.artifact_id == artifact_id)
+            async with self._database.read() as connection:
+                name = await _current_name(connection, context_id, artifact_id)
+            found[context_id][artifact_id] = name or ""
+            if name is not None:
+                async with self._database.write() as connection:
+                    unnamed = update(latest_changes).where(this, latest_changes.c.name.is_(None))
+                    await connection.execute(unnamed.values(name=name))
+
+
+def _newest(owner: str, after: ListPosition | None, limit: int) -> Select[Any]:
+    query = select(owned_contexts).where(owned_contexts.c.owner == owner)
+    if after:
+        query = query.where(tuple_(*_POSITION) < tuple_(to_microseconds(after[0]), after[1]))
+    return query.order_by(*(column.desc() for column in _POSITION)).limit(limit)
+
+
+async def _check_removable(connection: AsyncConnection, context_id: str, owner: str) -> None:
+    found = select(tasks.c.task_id, tasks.c.owner, tasks.c.state).where(tasks.c.context_id == context_id)
+    rows = [(row.task_id, row.owner, State(row.state)) for row in await connection.execute(found)]
+    check_removable(context_id, owner, rows)
+
+
+def _position(row: dict[str, Any]) -> ListPosition:
+    return of_microseconds(row["changed_at"]), row["context_id"]
+
+
+def _summary(row: dict[str, Any], counts: tuple[int, int], names: dict[str, str | None]) -> ContextSummary:
+    return ContextSummary(
+        row["context_id"],
+        row["name"],
+        row["request"],
+        None if row["created_at"] is None else of_microseconds(row["created_at"]),
+        of_microseconds(row["changed_at"]),
+        tasks=counts[0],
+        working=counts[1],
+        artifacts={artifact_id: name or "" for artifact_id, name in names.items()},
+    )
+
+
+async def _count_tasks(connection: AsyncConnection, owner: str, ids: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Of each context, how many tasks the owner has there, and how many of them are not settled."""
+    working = func.sum(case((tasks.c.state.in_(UNSETTLED), 1), else_=0))
+    query = select(tasks.c.context_id, func.count(), working).where(tasks.c.context_id.in_(ids), tasks.c.owner == owner)
+    rows = await connection.execute(query.group_by(tasks.c.context_id))
+    return {context_id: (count, int(some)) for context_id, count, some in rows}
+
+
+async def _artifact_names(connection: AsyncConnection, ids: Collection[str]) -> dict[str, dict[str, str | None]]:
+    """Of each context, the names of its artifacts by id, the last changed last."""
+    found: dict[str, dict[str, str | None]] = {context_id: {} for context_id in ids}
+    query = select(latest_changes.c.context_id, latest_changes.c.artifact_id, latest_changes.c.name)
+    query = query.where(latest_changes.c.context_id.in_(ids)).order_by(latest_changes.c.position)
+    for context_id, artifact_id, name in await connection.execute(query):
+        found[context_id][artifact_id] = name
+    return found
+
+
+async def _current_name(connection: AsyncConnection, context_id: str, artifact_id: str) -> str | None:
+    this = artifacts.c.context_id == context_id, artifacts.c.artifact_id == artifact_id
+    current = await connection.scalar(select(artifacts.c.current).where(*this))
+    if not current:
+        return None
+    key = VersionKey(context_id, artifact_id, current)
+    content = (await connection.run_sync(version_contents, [key])).get(key)
+    return content.name if content else None

@@ -1,0 +1,181 @@
+"""The caller's contexts as a resource: listed, renamed and deleted."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from a2a_canvas.server.agent.events import State, StatusChanged
+from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness
+from tests.server.protocols.artifacts.test_routes import error_of, writing
+
+
+@pytest.fixture
+async def harness() -> ArtifactHarness:
+    """`ctx` with an artifact, and after it `a/b`, whose task has only begun."""
+    harness = ArtifactHarness()
+    await harness.do(writing("one\n", "doc.md"))
+    harness.clock.move(timedelta(seconds=1))
+    harness.context = "a/b"
+    await harness.begin("later")
+    return harness
+
+
+CTX = {
+    "contextId": "ctx",
+    "name": None,
+    "request": "Do the work of task",
+    "createdAt": "2026-01-01T00:00:00Z",
+    "updatedAt": "2026-01-01T00:00:00Z",
+    "tasks": 1,
+    "working": 1,
+    "artifacts": [{"artifactId": "doc", "name": "doc.md"}],
+    "urls": {"artifacts": "/artifacts/ctx", "events": "/artifacts/ctx/events"},
+}
+
+
+@pytest.mark.parametrize("path", ["/artifacts", "/artifacts/"])
+async def test_the_list_has_each_context_the_newest_first(harness: ArtifactHarness, path: str) -> None:
+    listing = (await harness.get(path)).json()
+    assert [each["contextId"] for each in listing["contexts"]] == ["a/b", "ctx"]
+    assert listing["contexts"][1] == CTX
+    assert listing["contexts"][0]["urls"]["artifacts"] == "/artifacts/a%2Fb"
+    assert listing["nextPageToken"] == ""
+
+
+async def test_urls_have_the_prefix_of_a_proxy(harness: ArtifactHarness) -> None:
+    listing = (await harness.get("/artifacts", root="/there")).json()
+    assert listing["contexts"][1]["urls"]["artifacts"] == "/there/artifacts/ctx"
+
+
+async def test_a_page_names_the_next_one(harness: ArtifactHarness) -> None:
+    first = (await harness.get("/artifacts?pageSize=1")).json()
+    assert [each["contextId"] for each in first["contexts"]] == ["a/b"]
+    rest = (await harness.get(f"/artifacts?pageSize=1&pageToken={quote(first['nextPageToken'])}")).json()
+    assert [each["contextId"] for each in rest["contexts"]] == ["ctx"]
+    assert rest["nextPageToken"] == ""
+
+
+async def test_a_query_finds_words_of_the_request(harness: ArtifactHarness) -> None:
+    listing = (await harness.get("/artifacts?query=LATER%20work")).json()
+    assert [each["contextId"] for each in listing["contexts"]] == ["a/b"]
+
+
+async def test_a_client_that_has_the_list_gets_304_until_it_changes(harness: ArtifactHarness) -> None:
+    tag = (await harness.get("/artifacts")).headers["ETag"]
+    assert (await harness.get("/artifacts", If_None_Match=tag)).status_code == 304
+    await harness.begin("another")
+    assert (await harness.get("/artifacts", If_None_Match=tag)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("pageSize=0", "pageSize is '0' and must be 1 to 100."),
+        ("pageSize=many", "pageSize is 'many' and must be 1 to 100."),
+        ("pageSize=101", "pageSize is '101' and must be 1 to 100."),
+        ("pageToken=x", "pageToken is not one of this server's; leave it out for the first page."),
+    ],
+)
+async def test_a_wrong_parameter_is_refused(harness: ArtifactHarness, query: str, sentence: str) -> None:
+    answer = await harness.get(f"/artifacts?{query}")
+    assert error_of(answer) == (400, "INVALID_ARGUMENT", sentence)
+
+
+async def test_without_a_task_there_are_none() -> None:
+    assert (await ArtifactHarness().get("/artifacts")).json() == {"contexts": [], "nextPageToken": ""}
+
+
+# ---------------------------------------------------------------------------- renaming
+
+
+async def rename(harness: ArtifactHarness, body: str, path: str = "ctx", **headers: str) -> httpx.Response:
+    return await harness.get(path, "PATCH", content=body, **({"Content_Type": "application/json"} | headers))
+
+
+async def test_a_context_takes_a_name_and_gives_it_back(harness: ArtifactHarness) -> None:
+    answer = await rename(harness, '{"name": "  Tide pools "}')
+    assert (answer.status_code, answer.json()) == (200, CTX | {"name": "Tide pools"})
+    listing = (await harness.get("/artifacts?query=pools")).json()
+    assert listing["contexts"] == [answer.json()]
+    for nothing in ("null", '""', '" "'):
+        assert (await rename(harness, f'{{"name": {nothing}}}')).json()["name"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("[]", """The body is a list; send one JSON object, such as {"name": "Tide pools"}."""),
+        ("{}", "name is missing: send a text, or null for no name any more."),
+        ('{"name": 7}', "name is 7 and must be a text, or null."),
+        ('{"name": "a\\nb"}', "name must not contain the control character U+000A."),
+        (f'{{"name": "{201 * "x"}"}}', "name has 201 characters and may have 200."),
+        ('{"name": "a", "title": "b"}', "title is nothing that can be changed of a context; send its name alone."),
+    ],
+)
+async def test_what_is_no_name_is_refused(harness: ArtifactHarness, body: str, sentence: str) -> None:
+    assert error_of(await rename(harness, body)) == (400, "INVALID_ARGUMENT", sentence)
+    assert (await harness.get("/artifacts")).json()["contexts"][1]["name"] is None
+
+
+async def test_a_body_that_is_no_json_is_refused(harness: ArtifactHarness) -> None:
+    assert error_of(await rename(harness, "{"))[0] == 400
+    assert error_of(await rename(harness, "name=x", Content_Type="text/plain"))[0] == 400
+
+
+async def test_what_is_not_the_callers_is_neither_renamed_nor_deleted(harness: ArtifactHarness) -> None:
+    harness.context = "others"
+    await harness.begin("theirs", owner="ann")
+    for path in ("others", "nowhere"):
+        assert error_of(await rename(harness, '{"name": "Mine"}', path))[1] == "NOT_FOUND"
+        assert error_of(await harness.get(path, "DELETE"))[1] == "NOT_FOUND"
+
+
+# ---------------------------------------------------------------------------- deleting
+
+
+async def test_a_deleted_context_is_404_with_all_below_it(harness: ArtifactHarness) -> None:
+    await harness.journal.append("task", StatusChanged(State.COMPLETED))
+    answer = await harness.get("ctx", "DELETE")
+    assert (answer.status_code, answer.content) == (204, b"")
+    for path in ("ctx", "ctx/doc", "ctx/doc/versions", "ctx/events"):
+        assert error_of(await harness.get(path))[1] == "NOT_FOUND"
+    assert error_of(await harness.get("ctx", "DELETE"))[1] == "NOT_FOUND"
+    assert [each["contextId"] for each in (await harness.get("/artifacts")).json()["contexts"]] == ["a/b"]
+
+
+async def test_a_context_is_not_deleted_while_a_task_works_in_it(harness: ArtifactHarness) -> None:
+    said = "Task 'task' works in context 'ctx'. Wait until it is done, or cancel it; then delete again."
+    answer = await harness.get("ctx", "DELETE")
+    assert error_of(answer) == (409, "FAILED_PRECONDITION", said)
+    assert answer.json()["error"]["details"][0]["reason"] == "CONTEXT_IN_USE"
+    assert (await harness.get("ctx/doc")).status_code == 200
+
+
+async def test_a_context_in_which_others_have_tasks_is_not_deleted(harness: ArtifactHarness) -> None:
+    harness.context = "ctx"
+    await harness.begin("theirs", owner="ann")
+    answer = await harness.get("ctx", "DELETE")
+    assert error_of(answer)[0] == 409
+    assert answer.json()["error"]["details"][0]["reason"] == "CONTEXT_SHARED"
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "allowed"),
+    [
+        ("/artifacts", "DELETE", "GET, HEAD"),
+        ("/artifacts", "PATCH", "GET, HEAD"),
+        ("ctx", "POST", "GET, HEAD, PATCH, DELETE"),
+        ("ctx/doc", "DELETE", "GET, HEAD"),
+        ("ctx/events", "PATCH", "GET, HEAD"),
+    ],
+)
+async def test_another_method_is_refused_with_those_there_are(
+    harness: ArtifactHarness, path: str, method: str, allowed: str
+) -> None:
+    answer = await harness.get(path, method)
+    assert error_of(answer)[0] == 405
+    assert answer.headers["Allow"] == allowed
