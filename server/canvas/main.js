@@ -43,6 +43,7 @@ mountLayout(element("shell"), app);
 mountContexts(element("contexts"), app);
 mountChat(element("chat"), app);
 mountNotices(element("notices"), app);
+import("./document/pane.js").then(({ createDocumentPane }) => element("document").append(createDocumentPane(app)));
 
 async function start() {
   try {

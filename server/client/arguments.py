@@ -15,7 +15,6 @@ from typing import Any
 import click
 
 from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeader, all_headers, header, server_url, token_header
-from a2a_canvas.server.client.passage import LineRange
 from a2a_canvas.server.command_form import CommandForm, GroupedOption
 from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
 
@@ -81,15 +80,15 @@ def given(text: str) -> str:
     return text
 
 
-def lines(text: str) -> LineRange:
-    """A range of lines, `3` or `3-5`."""
+def lines(text: str) -> tuple[int, int]:
+    """A range of lines, `3` or `3-5`: the first and the last one, counted from 1."""
     numbers = re.fullmatch(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?", text, re.ASCII)
     if not numbers:
         raise ValueError(f"must be a line, as 3, or a range, as 3-5, counted from 1: {text!r}")
-    found = LineRange(int(numbers[1]), int(numbers[2] or numbers[1]))
-    if found.last < found.first:
+    first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+    if last < first:
         raise ValueError(f"ends before it begins: {text!r}")
-    return found
+    return first, last
 
 
 def version(text: str) -> int:

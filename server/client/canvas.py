@@ -18,14 +18,13 @@ from typing import Any
 import httpx
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import TransportProtocol
-from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
-from google.protobuf.struct_pb2 import Struct
+from google.protobuf.json_format import ParseDict, ParseError
 
 from a2a_canvas.server.client.connection import CONNECT_SECONDS, Session, card_place
 from a2a_canvas.server.client.display import one_line
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import Take, converse, new_message
-from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask
+from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask, extension_data
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.names import listed, resolve
 from a2a_canvas.server.client.state_file import last_context
@@ -245,16 +244,10 @@ class Canvas:
 def _told(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
     """What a response says of the artifact's version: of the one that is made, or why there is none."""
     if response.HasField("artifact_update"):
-        return canvas_metadata(response.artifact_update.metadata)
+        return extension_data(response.artifact_update.metadata, CANVAS)
     status = response.task.status if response.HasField("task") else response.status_update.status
-    versions = canvas_metadata(response.task.metadata).get("artifacts", {})
-    return canvas_metadata(status.message.metadata) or versions.get(artifact, {})
-
-
-def canvas_metadata(metadata: Struct) -> dict[str, Any]:
-    """What `urn:a2a-canvas:canvas:v1` says in the metadata; nothing if it is malformed."""
-    canvas = MessageToDict(metadata).get(CANVAS)
-    return canvas if isinstance(canvas, dict) else {}
+    versions = extension_data(response.task.metadata, CANVAS).get("artifacts", {})
+    return extension_data(status.message.metadata, CANVAS) or versions.get(artifact, {})
 
 
 def resource_path(context: str, artifact: str = "", *below: str) -> str:

@@ -68,7 +68,7 @@ def chat(invocation: Invocation, context: str, go_on: bool) -> int:
             case [word, *_] if word.startswith("/"):
                 _slash(invocation, group, chat, line)
             case [_, *_]:
-                invoke(_turn, replace(invocation), {"chat": chat, "text": line.strip()})
+                invoke(_turn, replace(invocation, in_chat=True), {"chat": chat, "text": line.strip()})
     return 0
 
 

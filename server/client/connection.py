@@ -198,7 +198,7 @@ def explain(error: Exception, url: str) -> str:
         case ClientError():
             return str(error)
         case OSError() if error.strerror and not isinstance(error, ConnectionError):
-            return f"The output cannot be written: {error.strerror}"
+            return f"{error.filename or 'The output'} cannot be written: {error.strerror}"
         case _:
             return f"The server's answer cannot be used: {type(error).__name__}: {error}"
 
@@ -211,7 +211,7 @@ def _status(code: int | None) -> str:
 def _explain_card(error: AgentCardResolutionError, url: str) -> str:
     match error.__cause__:
         case httpx.UnsupportedProtocol():
-            return f"{url} is not an http:// or https:// address"
+            return f"{url or repr(url)} is not an http:// or https:// address"
         case httpx.TimeoutException():
             return f"No answer from {url} within {CONNECT_SECONDS:.0f} seconds"
         case httpx.RequestError():

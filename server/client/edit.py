@@ -15,18 +15,19 @@ from typing import Any
 
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.client.canvas import Canvas, canvas_metadata, opened, text_of
+from a2a_canvas.server.client.canvas import Canvas, opened, text_of
 from a2a_canvas.server.client.errors import CannotBeDone
-from a2a_canvas.server.client.fold import SeenTask
+from a2a_canvas.server.client.fold import SeenTask, extension_data
 from a2a_canvas.server.client.invocation import Invocation
-from a2a_canvas.server.client.passage import LineRange, match_selection
+from a2a_canvas.server.client.passage import match_selection
+from a2a_canvas.server.wire import CANVAS
 
 
 async def edit(
     invocation: Invocation,
     artifact: str,
     words: tuple[str, ...],
-    lines: LineRange | None,
+    lines: tuple[int, int] | None,
     match: str | None,
     before: bool,
     after: bool,
@@ -43,7 +44,7 @@ async def edit(
     async with opened(invocation, context) as canvas:
         id_ = canvas.find(artifact)
         if lines:
-            selection = {"lineStart": lines.first, "lineEnd": lines.last, "unit": "codepoint"}
+            selection = {"lineStart": lines[0], "lineEnd": lines[1], "unit": "codepoint"}
         else:
             selection, base = await _matching(canvas, id_, match or "", base)
         strategy = "insert_before" if before else "insert_after" if after else "replace"
@@ -105,10 +106,10 @@ class PassagePiece:
 def passage_pieces(response: pb.StreamResponse) -> list[PassagePiece]:
     """What a response says of passages, by `urn:a2a-canvas:canvas:v1`; nothing if it is malformed."""
     if response.HasField("task"):
-        edits = canvas_metadata(response.task.metadata).get("openEdits")
+        edits = extension_data(response.task.metadata, CANVAS).get("openEdits")
         known = [each for each in edits if isinstance(each, dict)] if isinstance(edits, list) else []
         return [PassagePiece(str(each.get("text", ""))) for each in known]
-    match canvas_metadata(response.status_update.metadata).get("edit"):
+    match extension_data(response.status_update.metadata, CANVAS).get("edit"):
         case {"phase": "start"}:
             return [PassagePiece("")]
         case {"phase": "chunk", "chunk": str(text)}:

@@ -68,7 +68,7 @@ def fold(seen: SeenTask, response: pb.StreamResponse) -> SeenTask:
         case "status_update":
             update = response.status_update
             seen = _with_status(_with_ids(seen, update.task_id, update.context_id), update.status)
-            seen = _with_turn(seen, turn_of(update.metadata))
+            seen = _with_turn(seen, extension_data(update.metadata, TURN))
         case "artifact_update":
             change = response.artifact_update
             seen = _with_artifact(_with_ids(seen, change.task_id, change.context_id), change.artifact)
@@ -93,7 +93,7 @@ def _with_artifact(seen: SeenTask, artifact: pb.Artifact) -> SeenTask:
     return replace(seen, artifacts=tuple(names.items()))
 
 
-def _with_turn(seen: SeenTask, turn: dict[str, Any] | None) -> SeenTask:
+def _with_turn(seen: SeenTask, turn: dict[str, Any]) -> SeenTask:
     match turn:
         case {"event_type": "llm_call_completed", "data": {"stop_reason": "error"}}:
             return replace(seen, broke_off=True)
@@ -123,11 +123,11 @@ def asked_again(before: SeenTask, after: SeenTask, response: pb.StreamResponse) 
     return before.broke_off and not after.broke_off and response.HasField("status_update")
 
 
-def turn_of(metadata: Struct) -> dict[str, Any] | None:
-    """What the turn extension adds, if anything."""
-    if TURN not in metadata or not isinstance(turn := metadata[TURN], Struct):
-        return None
-    return MessageToDict(turn)
+def extension_data(metadata: Struct, extension: str) -> dict[str, Any]:
+    """What an extension says in the metadata; empty if it says nothing, or nothing that can be read."""
+    if extension not in metadata or not isinstance(data := metadata[extension], Struct):
+        return {}
+    return MessageToDict(data)
 
 
 def part_label(part: pb.Part) -> str:

@@ -45,6 +45,7 @@ class Invocation:
         program: how this program was called, as it is to be typed into a shell.
         json: print what the server says as it came.
         color: `auto`, `always` or `never`.
+        in_chat: the user types at the prompt of `chat`, where commands begin with a `/`.
         thinking: show the model's thinking in the status line.
         quiet: print nothing but the result.
         out: for what was asked for. Python has no stream if the shell has closed it (`>&-`): then nobody reads it.
@@ -57,6 +58,7 @@ class Invocation:
     program: str = "a2a-canvas"
     json: bool = False
     color: str = "auto"
+    in_chat: bool = False
     thinking: bool = False
     quiet: bool = False
     out: TextIO = field(default_factory=lambda: sys.stdout or io.StringIO())
@@ -88,7 +90,9 @@ class Invocation:
             self.screen.show(response, seen)
 
     def line(self, *words: str) -> str:
-        """A command for the same server, to be copied into a shell. `…` stands for what the user would say."""
+        """A command for the same server, to be copied to where the user types. `…` stands for what they would say."""
+        if self.in_chat:
+            return f"/{' '.join(words)}"
         named = server_url(os.environ.get(URL_VARIABLE, "")) or DEFAULT_URL
         url = [] if self.url == named else ["--url", self.url]
         typed = [word if word == "…" else shlex.quote(word) for word in (*words, *url)]

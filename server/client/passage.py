@@ -9,7 +9,6 @@ Rule 2: lines are sent as lines. They are those of the current version, unless t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from a2a_canvas.server.client.display import fit, one_line
@@ -18,14 +17,6 @@ from a2a_canvas.server.client.errors import CannotBeDone
 MAX_LINES_NAMED = 10
 """Places that are named when a text occurs in many."""
 MAX_QUOTE_CELLS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class LineRange:
-    """Lines, counted from 1, the last one included."""
-
-    first: int
-    last: int
 
 
 def match_selection(match: str, text: str, version: int) -> dict[str, Any]:

@@ -28,7 +28,8 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from a2a_canvas.server.client.display import clean, fit, one_line
-from a2a_canvas.server.client.fold import OVER, SeenTask, part_label, turn_of
+from a2a_canvas.server.client.fold import OVER, SeenTask, extension_data, part_label
+from a2a_canvas.server.wire import TURN
 
 _RULE = 40
 """Columns of a horizontal rule."""
@@ -78,9 +79,9 @@ class Screen:
             case "artifact_update" if artifacts:
                 self.artifact(response.artifact_update.artifact, append=response.artifact_update.append)
             case "status_update":
-                self._update(turn_of(response.status_update.metadata), seen)
+                self._update(extension_data(response.status_update.metadata, TURN), seen)
 
-    def _update(self, turn: dict[str, Any] | None, seen: SeenTask) -> None:
+    def _update(self, turn: dict[str, Any], seen: SeenTask) -> None:
         match turn:
             case {"event_type": "text_delta" | "assistant"}:
                 self.reply(seen.reply)
@@ -90,7 +91,7 @@ class Screen:
                 self.status("")
             case {"event_type": _}:
                 pass
-            case None | {"label": True}:
+            case _ if not turn or turn.get("label") is True:
                 self._working(seen)
             case _:
                 # The text of a round that is over, which was shown as it came.

@@ -49,6 +49,8 @@ async def send(
         raise CannotBeDone("Give -c or --context, not both")
     if go_on and not (context := last_context(invocation.url)):
         raise CannotBeDone(f"There is no last conversation with {invocation.url}: send without -c begins one")
+    if output and not (folder := Path(output).parent).is_dir():
+        raise CannotBeDone(f"{output} cannot be written: there is no folder {folder}")
     message = new_message(typed_text(words, sys.stdin), context, task, attachments(attach))
     async with invocation.connected() as session:
         if go_on:

@@ -123,10 +123,10 @@ export function editsMoved(edits, artifact, change) {
 
 /**
  * The text that is shown: the artifact's, with what its edits have written so far in their places; and the ranges that
- * they have come to occupy in it.
+ * they have come to occupy in it, each with the range `of` the artifact's text that it stands for.
  * @param {ArtifactView} artifact
  * @param {Edit[]} edits
- * @returns {{text: string, ranges: (Range & {key: string})[]}}
+ * @returns {{text: string, ranges: (Range & {key: string, of: Range})[]}}
  */
 export function shownText(artifact, edits) {
   const text = artifact.text ?? "";
@@ -142,7 +142,8 @@ export function shownText(artifact, edits) {
       continue; // two edits of one place: the second is shown when it is complete
     }
     result += text.slice(at, each.start);
-    ranges.push({ key: each.key, start: result.length, end: result.length + each.text.length });
+    const of = { start: each.start, end: each.end };
+    ranges.push({ key: each.key, start: result.length, end: result.length + each.text.length, of });
     result += each.text;
     at = each.end;
   }

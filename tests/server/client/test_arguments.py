@@ -8,7 +8,6 @@ import pytest
 
 from a2a_canvas.server.cli import main
 from a2a_canvas.server.client.address import RequestHeader, all_headers
-from a2a_canvas.server.client.passage import LineRange
 from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
 from tests.command_line import commands, parsed
 
@@ -29,7 +28,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["send", "write", "a haiku", "--task", "t"], {"words": ("write", "a haiku"), "task": "t"}),
         (["send", "--", "-x"], {"words": ("-x",)}),
-        (["edit", "--lines", "3-5", "doc", "shorter"], {"lines": LineRange(3, 5), "words": ("shorter",)}),
+        (["edit", "--lines", "3-5", "doc", "shorter"], {"lines": (3, 5), "words": ("shorter",)}),
         (["edit", "doc", "--match=-x", "more", "--after"], {"match": "-x", "after": True, "before": False}),
         (["edit", "doc", "--lines", "3", "--", "-"], {"words": ("-",)}),
         (["undo", "--step", "doc"], {"artifact": "doc", "step": True}),

@@ -134,6 +134,10 @@ def test_a_suggested_command_leaves_the_address_out_that_the_environment_has(mon
         assert Invocation(url="http://localhost:9").line("contexts") == f"a2a-canvas contexts{option}"
 
 
+def test_a_command_for_the_prompt_of_a_chat_begins_with_a_slash() -> None:
+    assert Invocation(url="http://localhost:9", in_chat=True).line("watch", "1f16") == "/watch 1f16"
+
+
 # ----------------------------------------------------------------------- the address
 
 

@@ -19,7 +19,6 @@ from starlette.types import ASGIApp
 from a2a_canvas.server.client.edit import edit, redo, restore, undo
 from a2a_canvas.server.client.files import put
 from a2a_canvas.server.client.invocation import Invocation, carried_out
-from a2a_canvas.server.client.passage import LineRange
 from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, asking, serving
 from tests.server.canvas_client import SCRIPT, Doc, made
@@ -52,7 +51,7 @@ async def edited(doc: Doc, instruction: str, **values: Any) -> Result:
 
 
 async def test_a_passage_goes_to_out_and_where_it_is_to_err(doc: Doc) -> None:
-    got = await edited(doc, "say 2\n2", lines=LineRange(2, 2))
+    got = await edited(doc, "say 2\n2", lines=(2, 2))
     assert got == Result(0, "2\n2\n", "Editing doc.txt…\nEdited doc.txt at line 2: version 2 is saved.\n")
     assert await doc.read() == (2, "one\n2\n2\n🦀 three\ntwo\n")
 
@@ -101,7 +100,7 @@ async def test_on_a_terminal_the_passage_is_seen_while_it_is_written(doc: Doc) -
     out = Screen("lon", tty=True)
     doc.served.gate.close()
     invocation = Invocation(url=doc.served.url, color="always", out=out, err=StringIO())
-    values = NO_PLACE | {"lines": LineRange(1, 1)}
+    values = NO_PLACE | {"lines": (1, 1)}
     command = edit(invocation, "doc", ("slowly say long and",), context=doc.context, **values)
     editing = asyncio.create_task(carried_out(invocation, command))
     await out.written.wait()
@@ -113,19 +112,19 @@ async def test_on_a_terminal_the_passage_is_seen_while_it_is_written(doc: Doc) -
 
 
 async def test_an_edit_that_breaks_off_and_succeeds_is_on_out_once(doc: Doc) -> None:
-    got = await edited(doc, "break 1 times, then say wonderful", lines=LineRange(1, 1))
+    got = await edited(doc, "break 1 times, then say wonderful", lines=(1, 1))
     assert (got.code, got.out) == (0, "wonderful\n")
     assert "The answer broke off, asking again…\n" in got.err
 
 
 async def test_an_edit_that_fails_leaves_nothing_on_out_and_exits_1(doc: Doc) -> None:
-    got = await edited(doc, "fail", lines=LineRange(1, 1))
+    got = await edited(doc, "fail", lines=(1, 1))
     assert (got.code, got.out) == (1, "")
     assert await doc.read() == (1, TEXT)
 
 
 async def test_lines_that_are_not_there_are_refused_in_the_words_that_were_typed(doc: Doc) -> None:
-    got = await edited(doc, "say 1", lines=LineRange(999, 999))
+    got = await edited(doc, "say 1", lines=(999, 999))
     assert got.err.startswith("a2a-canvas: The server refused: --lines is 999 and must be 1 to ")
 
 
@@ -145,7 +144,7 @@ async def test_an_artifact_that_is_being_written_is_not_searched(doc: Doc) -> No
 
 
 async def test_json_is_one_event_a_line_with_the_edit_in_it(doc: Doc) -> None:
-    got = await edited(doc, "say 1", lines=LineRange(1, 1), json=True)
+    got = await edited(doc, "say 1", lines=(1, 1), json=True)
     events = [json.loads(line) for line in got.out.splitlines()]
     assert (got.code, got.err) == (0, "")
     metadata = [event.get("statusUpdate", {}).get("metadata", {}).get(CANVAS, {}) for event in events]
@@ -221,7 +220,7 @@ async def test_a_stream_that_breaks_is_taken_up_where_the_passage_is_by_then() -
         ],
         extension=CANVAS,
     )
-    values = NO_PLACE | {"lines": LineRange(1, 1), "after": True}
+    values = NO_PLACE | {"lines": (1, 1), "after": True}
     async with serving_app(lambda url: with_listing(script, url)) as url:
         got = await run(edit, url, steps=[None], artifact="doc", context="c", words=("more",), **values)
     assert got == Result(0, "abcd\n", "Connection lost, trying again (1 of 6)…\nEdited.\n")

@@ -725,11 +725,12 @@ async def test_the_artifact_is_written_to_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "x.md").read_text() == "one\n"
     await said("go", "-o", str(tmp_path))
     assert (tmp_path / "report.md").read_text() == "one\n"
-    refused, _ = await said("go", "-o", str(tmp_path / "none" / "x.md"))
-    assert (refused.code, refused.err) == (
-        1,
-        f"a2a-canvas: {tmp_path}/none/x.md cannot be written: No such file or directory\n",
-    )
+
+
+async def test_a_file_in_a_folder_that_is_not_there_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    file = tmp_path / "none" / "x.md"
+    got = await typed("send", "go", "-o", str(file), "--url", unused_url())
+    assert (got.code, got.err) == (2, f"a2a-canvas: {file} cannot be written: there is no folder {file.parent}\n")
 
 
 async def test_quiet_prints_the_artifact_alone_or_the_reply() -> None:

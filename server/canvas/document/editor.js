@@ -1,0 +1,225 @@
+// @ts-check
+/**
+ * The source view: CodeMirror over the text of an artifact. What comes from elsewhere is a change of the smallest range; it
+ * moves neither the cursor nor what is seen, and the user's undo does not know it.
+ */
+
+import { changeOf } from "../state/text.js";
+import {
+  Annotation,
+  Compartment,
+  Decoration,
+  EditorSelection,
+  EditorState,
+  EditorView,
+  StateEffect,
+  StateField,
+  Transaction,
+  WidgetType,
+  bracketMatching,
+  classHighlighter,
+  defaultKeymap,
+  drawSelection,
+  highlightSpecialChars,
+  history,
+  historyKeymap,
+  indentOnInput,
+  keymap,
+  lineNumbers,
+  search,
+  searchKeymap,
+  syntaxHighlighting,
+} from "../vendor/codemirror.js";
+import { loadLanguage } from "./language.js";
+import { passage } from "./selection.js";
+
+/** @typedef {import("./selection.js").Passage} Passage */
+/** @typedef {{start: number, end: number}} SourceRange */
+
+/**
+ * What is shown in the text beside the text itself: the selected passage, and what is being written.
+ * @typedef {{selection: SourceRange|null, writing: readonly SourceRange[]}} Marks
+ */
+
+/** A change that comes from elsewhere. */
+const remote = Annotation.define();
+
+/** @type {any} */
+const setMarks = StateEffect.define();
+
+/**
+ * @param {object} options
+ * @param {string} options.text
+ * @param {string} options.label  for screen readers
+ * @param {string} options.language  as `languageOf` names it
+ * @param {boolean} options.prose  lines are wrapped and have no numbers
+ * @param {boolean} [options.readOnly]
+ * @param {(input: {text: string, changes: any}) => void} [options.onInput]  the user has changed the text
+ * @param {(passage: Passage|null) => void} [options.onSelect]  the user has selected something, or nothing any more
+ */
+export function createEditor({ text, label, language, prose, readOnly = false, onInput = () => {}, onSelect = () => {} }) {
+  const languageSlot = new Compartment();
+  const readOnlySlot = new Compartment();
+  const view = new EditorView({
+    state: EditorState.create({
+      doc: text,
+      extensions: [
+        // The text has its line ends as they are, so that its offsets are those of the artifact.
+        EditorState.lineSeparator.of("\n"),
+        highlightSpecialChars({ render: specialChar }),
+        EditorState.transactionFilter.of(keepLineEnds),
+        prose ? EditorView.lineWrapping : lineNumbers(),
+        EditorState.tabSize.of(prose ? 4 : 2),
+        history(),
+        drawSelection(),
+        indentOnInput(),
+        bracketMatching(),
+        search({ top: true }),
+        syntaxHighlighting(classHighlighter),
+        keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap]),
+        marksField,
+        languageSlot.of([]),
+        readOnlySlot.of(EditorState.readOnly.of(readOnly)),
+        EditorView.contentAttributes.of({ "aria-label": label, spellcheck: prose ? "true" : "false" }),
+        EditorView.updateListener.of(told),
+      ],
+    }),
+  });
+  view.dom.classList.add("document-editor");
+  view.dom.classList.toggle("document-editor-prose", prose);
+  load(language);
+
+  return {
+    element: view.dom,
+    scroller: view.scrollDOM,
+    view,
+    text: () => view.state.doc.toString(),
+    update,
+    setLanguage: load,
+    /** @param {boolean} value */
+    setReadOnly(value) {
+      if (view.state.readOnly !== value) {
+        view.dispatch({ effects: readOnlySlot.reconfigure(EditorState.readOnly.of(value)) });
+      }
+    },
+    /** @param {Marks} marks */
+    mark: (marks) => view.dispatch({ effects: setMarks.of(marks) }),
+    selection: () => selected(view.state),
+    /** Selects a passage and shows it. @param {SourceRange} range */
+    select: ({ start, end }) => view.dispatch({ selection: EditorSelection.single(start, end), scrollIntoView: true }),
+    /** Where a passage is seen, for what is placed beside it. @param {SourceRange} range */
+    coordinates({ start, end }) {
+      return [view.coordsAtPos(start, 1), view.coordsAtPos(end, -1)];
+    },
+    /** Heights far away are estimated, so this is not the same as setting `scrollTop`. */
+    scrollToEnd: () => view.dispatch({ effects: EditorView.scrollIntoView(view.state.doc.length, { y: "end" }) }),
+    focus: () => view.focus(),
+    destroy: () => view.destroy(),
+  };
+
+  /** Makes it show another text. @param {string} next */
+  function update(next) {
+    const change = changeOf(view.state.doc.toString(), next);
+    if (change) {
+      view.dispatch({
+        changes: { from: change.start, to: change.end, insert: next.slice(change.start, change.start + change.inserted) },
+        annotations: [remote.of(true), Transaction.remote.of(true), Transaction.addToHistory.of(false)],
+      });
+    }
+  }
+
+  /** @param {string} name */
+  async function load(name) {
+    const extension = await loadLanguage(name);
+    view.dispatch({ effects: languageSlot.reconfigure(extension) });
+  }
+
+  /** @param {any} update */
+  function told(update) {
+    if (update.docChanged && !update.transactions.some((/** @type {any} */ one) => one.annotation(remote))) {
+      onInput({ text: update.state.doc.toString(), changes: update.changes });
+    }
+    if (update.selectionSet && update.transactions.some((/** @type {any} */ one) => one.isUserEvent("select"))) {
+      onSelect(selected(update.state));
+    }
+  }
+}
+
+/** @param {any} state @returns {Passage|null} */
+function selected(state) {
+  const { from, to } = state.selection.main;
+  return from === to ? null : passage(state.doc.toString(), { start: from, end: to });
+}
+
+// --- marks
+
+class Caret extends WidgetType {
+  toDOM() {
+    const element = document.createElement("span");
+    element.className = "document-caret";
+    element.setAttribute("aria-hidden", "true");
+    return element;
+  }
+
+  eq() {
+    return true;
+  }
+}
+
+const marksField = StateField.define({
+  create: () => Decoration.none,
+  update(decorations, transaction) {
+    const effect = transaction.effects.find((/** @type {any} */ one) => one.is(setMarks));
+    return effect ? decorationsOf(effect.value, transaction.state.doc.length) : decorations.map(transaction.changes);
+  },
+  provide: (/** @type {any} */ field) => EditorView.decorations.from(field),
+});
+
+/** @param {Marks} marks @param {number} length */
+function decorationsOf({ selection, writing }, length) {
+  const within = (/** @type {SourceRange} */ { start, end }) => [Math.min(start, length), Math.min(end, length)];
+  const ranges = writing.flatMap((range) => {
+    const [start, end] = within(range);
+    const caret = Decoration.widget({ widget: new Caret(), side: 1 }).range(end);
+    return start < end ? [Decoration.mark({ class: "document-writing" }).range(start, end), caret] : [caret];
+  });
+  if (selection) {
+    const [start, end] = within(selection);
+    ranges.push(...(start < end ? [Decoration.mark({ class: "document-passage" }).range(start, end)] : []));
+  }
+  return Decoration.set(ranges, true);
+}
+
+// --- line ends
+
+/** The `\r` of a line end is not seen; of other control characters CodeMirror shows a sign. @param {number} code @returns {any} */
+function specialChar(code) {
+  return code === 13 ? document.createElement("span") : null;
+}
+
+/**
+ * In a text whose lines end in `\r\n`, what is typed keeps to it: a line end is inserted and deleted as one.
+ * @param {any} transaction
+ */
+function keepLineEnds(transaction) {
+  const { doc } = transaction.startState;
+  if (!transaction.docChanged || transaction.annotation(remote) || doc.line(1).text.at(-1) !== "\r") {
+    return transaction;
+  }
+  /** @type {any[]} */
+  const changes = [];
+  const cut = (/** @type {number} */ at) => doc.sliceString(at - 1, at + 1) === "\r\n";
+  /** @param {number} from @param {number} to @param {number} _ @param {number} __ @param {any} insert */
+  function keep(from, to, _, __, insert) {
+    changes.push({
+      from: cut(from) ? from - 1 : from,
+      to: cut(to) ? (from === to ? to - 1 : to + 1) : to,
+      insert: insert.toString().replace(/\r?\n/g, "\r\n"),
+    });
+  }
+  transaction.changes.iterChanges(keep);
+  const kept = transaction.startState.changes(changes);
+  const selection = transaction.startState.selection.map(kept, 1);
+  const userEvent = transaction.annotation(Transaction.userEvent);
+  return [{ changes: kept, selection, scrollIntoView: transaction.scrollIntoView, userEvent }];
+}

@@ -1,0 +1,234 @@
+// @ts-check
+/** The document pane: the artifacts of a conversation as tabs, and the one that is shown, while it is written and after. */
+
+import { fill, h } from "../dom.js";
+import { icon } from "../icons.js";
+import { createPassageBar } from "../passage/bar.js";
+import { shownText } from "../state/artifacts.js";
+import { shownArtifact } from "../state/reducer.js";
+import { linesOf } from "../state/text.js";
+import { createFollower } from "./follow.js";
+import { fileName, kindOf } from "./kinds.js";
+import { download } from "./preview.js";
+import { toArtifact, toShown } from "./shown.js";
+import { createTabs } from "./tabs.js";
+import { createView } from "./views.js";
+
+/** @typedef {import("../types.js").State} State */
+/** @typedef {import("../types.js").ArtifactView} ArtifactView */
+/** @typedef {import("./kinds.js").Mode} Mode */
+/** @typedef {import("./views.js").View} View */
+
+/** What is shown, and all that its view was made of. @typedef {{key: string, view: View, follower: ReturnType<typeof createFollower>}} Body */
+
+/**
+ * @param {import("../app.js").App} app
+ * @returns {HTMLElement}
+ */
+export function createDocumentPane(app) {
+  const { store } = app;
+  const tabs = createTabs((id) => app.openArtifact(id));
+  const name = h("h2", { class: "document-name truncate" });
+  const about = h("span", { class: "document-about" });
+  const modes = h("div", { class: "document-modes", role: "group", "aria-label": "View" });
+  const copy = iconButton("copy", "Copy", () => copyText());
+  const save = iconButton("download", "Download", () => saveFile());
+  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, about), modes, copy, save);
+  const notice = h("p", { class: "document-notice" });
+  const panel = h("div", { id: "document-panel", class: "document-panel" });
+  const toEnd = h("button", { type: "button", class: "button document-to-end", hidden: true, onclick: jumpToEnd }, icon("down"), "Jump to end");
+  const status = h("p", { class: "visually-hidden", role: "status" });
+  const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, "Documents of this conversation appear here."));
+  const bar = createPassageBar(app, (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null);
+  const element = h("div", { class: "document-pane" }, tabs.element, head, notice, panel, toEnd, empty, status, bar);
+
+  /** @type {Body|null} */
+  let body = null;
+  /** What the body is made of, or will be when its view is loaded. */
+  let wanted = "";
+  /** @type {Record<string, Mode>} */
+  const chosenModes = {};
+  /** @type {ReturnType<typeof shownText>["ranges"]} */
+  let written = [];
+  let said = "";
+
+  store.subscribe(render);
+  render(store.state);
+  return element;
+
+  /** @param {State} state */
+  function render(state) {
+    const artifact = shownArtifact(state);
+    showFrame(state, artifact);
+    if (!artifact) {
+      close();
+      return;
+    }
+    const kind = kindOf(artifact);
+    const mode = kind.modes.find((one) => one.mode === chosenModes[artifact.artifactId])?.mode ?? kind.modes[0].mode;
+    showModes(artifact, kind, mode);
+    const key = JSON.stringify([state.contextId, artifact.artifactId, kind.name, kind.language, mode]);
+    if (key !== wanted) {
+      open(key, artifact, kind, mode);
+    } else if (body) {
+      showBody(body, state, artifact);
+    }
+  }
+
+  /** @param {State} state @param {ArtifactView|null} artifact */
+  function showFrame(state, artifact) {
+    const all = Object.values(state.artifacts);
+    tabs.update(
+      all.map((one) => ({ id: one.artifactId, name: one.name, busy: isWritten(state, one) })),
+      artifact?.artifactId ?? "",
+    );
+    empty.hidden = artifact !== null;
+    head.hidden = panel.hidden = artifact === null;
+    notice.hidden = !artifact?.open;
+    if (artifact) {
+      const busy = isWritten(state, artifact);
+      setText(name, artifact.name);
+      setText(about, busy ? "Writing…" : `Version ${artifact.version}`);
+      setText(notice, artifact.open ? "The agent is writing this document. It is read-only until it is finished." : "");
+      copy.hidden = artifact.text === null;
+      announce(busy ? `Writing ${artifact.name}` : `${artifact.name}, version ${artifact.version}`);
+    }
+  }
+
+  /** @param {ArtifactView} artifact @param {import("./kinds.js").Kind} kind @param {Mode} chosen */
+  function showModes(artifact, kind, chosen) {
+    const key = `${artifact.artifactId} ${kind.name} ${chosen}`;
+    if (modes.dataset.key === key) {
+      return;
+    }
+    modes.dataset.key = key;
+    modes.hidden = kind.modes.length < 2;
+    const focused = modes.contains(document.activeElement);
+    fill(
+      modes,
+      kind.modes.map(({ mode, label }) => {
+        const choose = () => ((chosenModes[artifact.artifactId] = mode), render(store.state));
+        return h("button", { type: "button", class: "document-mode", "aria-pressed": String(mode === chosen), onclick: choose }, label);
+      }),
+    );
+    focused && /** @type {HTMLElement|null} */ (modes.querySelector("[aria-pressed=true]"))?.focus();
+  }
+
+  /**
+   * @param {string} key
+   * @param {ArtifactView} artifact
+   * @param {import("./kinds.js").Kind} kind
+   * @param {Mode} mode
+   */
+  async function open(key, artifact, kind, mode) {
+    wanted = key;
+    const { text, ranges } = shownText(artifact, Object.values(store.state.edits));
+    written = ranges;
+    const { artifactId } = artifact;
+    const view = await createView(mode, {
+      artifact,
+      text,
+      kind,
+      readOnly: true,
+      onSelect: (passage) => select(artifactId, passage),
+      onInput: () => {},
+    });
+    if (wanted !== key) {
+      view.destroy();
+      return;
+    }
+    body?.view.destroy();
+    const follower = createFollower(view.scroller, showToEnd);
+    body = { key, view, follower };
+    panel.replaceChildren(view.element);
+    follower.set(artifact.open || follower.isAtEnd());
+    showBody(body, store.state, shownArtifact(store.state) ?? artifact);
+  }
+
+  function close() {
+    wanted = "";
+    body?.view.destroy();
+    body = null;
+    panel.replaceChildren();
+    toEnd.hidden = true;
+  }
+
+  /** @param {Body} shown @param {State} state @param {ArtifactView} artifact */
+  function showBody({ view, follower }, state, artifact) {
+    const { text, ranges } = shownText(artifact, Object.values(state.edits));
+    written = ranges;
+    view.update(text, artifact);
+    const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
+    view.mark({ selection, writing: ranges });
+    view.setReadOnly(true);
+    if (artifact.open && follower.following()) {
+      view.scrollToEnd();
+    }
+    showToEnd();
+  }
+
+  function showToEnd() {
+    const artifact = shownArtifact(store.state);
+    toEnd.hidden = !body || !artifact?.open || body.follower.following();
+  }
+
+  function jumpToEnd() {
+    body?.follower.set(true);
+    body?.view.scrollToEnd();
+    showToEnd();
+  }
+
+  /** @param {string} artifactId @param {import("./selection.js").Passage|null} passage */
+  function select(artifactId, passage) {
+    const artifact = store.state.artifacts[artifactId];
+    const range = passage && artifact?.text !== null && toArtifact(passage, written);
+    if (!artifact || !range) {
+      store.state.selection && store.dispatch({ type: "selected", selection: null });
+      return;
+    }
+    const text = /** @type {string} */ (artifact.text);
+    const { start, end } = range;
+    const selection = { artifactId, version: artifact.version, start, end, text: text.slice(start, end), ...linesOf(text, start, end) };
+    store.dispatch({ type: "selected", selection });
+  }
+
+  async function copyText() {
+    const artifact = shownArtifact(store.state);
+    await navigator.clipboard.writeText(artifact?.text ?? "");
+    app.notify("info", `${artifact?.name} is copied.`);
+  }
+
+  function saveFile() {
+    const artifact = shownArtifact(store.state);
+    if (artifact && artifact.text !== null) {
+      download(new Blob([artifact.text], { type: artifact.mediaType || "text/plain" }), fileName(artifact, kindOf(artifact)));
+    } else if (artifact) {
+      download(new Blob([JSON.stringify(artifact.others, null, 2)], { type: "application/json" }), `${artifact.name}.json`);
+    }
+  }
+
+  /** Screen readers hear of a beginning and an end, never of each piece. @param {string} sentence */
+  function announce(sentence) {
+    if (said !== sentence) {
+      said = sentence;
+      status.textContent = sentence;
+    }
+  }
+}
+
+/** @param {State} state @param {ArtifactView} artifact */
+function isWritten(state, artifact) {
+  return artifact.open || Object.values(state.edits).some((edit) => edit.artifactId === artifact.artifactId);
+}
+
+/** @param {HTMLElement} element @param {string} text */
+function setText(element, text) {
+  if (element.textContent !== text) {
+    element.textContent = text;
+  }
+}
+
+/** @param {string} sign @param {string} label @param {() => void} onclick @returns {HTMLElement} */
+function iconButton(sign, label, onclick) {
+  return h("button", { type: "button", class: "icon-button", title: label, "aria-label": label, onclick }, icon(sign));
+}

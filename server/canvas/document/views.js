@@ -1,0 +1,199 @@
+// @ts-check
+/** The ways to show an artifact, behind one interface, so that the pane knows none of them. Libraries are loaded on demand. */
+
+import { h } from "../dom.js";
+import { createHighlighter } from "./highlight.js";
+import { htmlPreview, previewOf, svgPreview } from "./preview.js";
+
+/** @typedef {import("./selection.js").Passage} Passage */
+/** @typedef {import("./kinds.js").Kind} Kind */
+/** @typedef {import("./kinds.js").Mode} Mode */
+/** @typedef {import("../types.js").ArtifactView} ArtifactView */
+/** @typedef {{start: number, end: number}} SourceRange */
+
+/**
+ * @typedef {object} View
+ * @property {HTMLElement} element
+ * @property {HTMLElement} scroller
+ * @property {(text: string, artifact: ArtifactView) => void} update
+ * @property {(marks: {selection: SourceRange|null, writing: SourceRange[]}) => void} mark
+ * @property {(range: SourceRange) => DOMRect|null} rectOf  where a passage is on the screen; null if it is not seen
+ * @property {(range: SourceRange) => void} reveal  scrolls to a passage
+ * @property {(readOnly: boolean) => void} setReadOnly
+ * @property {() => void} scrollToEnd
+ * @property {() => void} destroy
+ *
+ * @typedef {object} ViewOptions
+ * @property {ArtifactView} artifact
+ * @property {string} text
+ * @property {Kind} kind
+ * @property {boolean} readOnly
+ * @property {(passage: Passage|null) => void} onSelect
+ * @property {(input: {text: string, changes: any}) => void} onInput
+ */
+
+/**
+ * @param {Mode} mode
+ * @param {ViewOptions} options
+ * @returns {Promise<View>}
+ */
+export function createView(mode, options) {
+  switch (mode) {
+    case "read":
+      return readView(options);
+    case "source":
+      return sourceView(options);
+    case "preview":
+      return Promise.resolve(previewView(options));
+    case "parts":
+      return Promise.resolve(partsView(options));
+  }
+}
+
+/** @param {ViewOptions} options @returns {Promise<View>} */
+async function readView({ artifact, text, onSelect }) {
+  const [{ createMarkdownView }, { passageOf, visibleRanges }] = await Promise.all([import("./markdown.js"), import("./selection.js")]);
+  const selectionMark = createHighlighter("document-passage");
+  const writingMark = createHighlighter("document-writing");
+  /** @type {{selection: SourceRange|null, writing: SourceRange[]}} */
+  let marks = { selection: null, writing: [] };
+  const markdown = createMarkdownView({ onRender: remark });
+  markdown.element.setAttribute("aria-label", artifact.name);
+  const scroller = h("div", { class: "document-scroller", tabIndex: 0 }, markdown.element);
+  const stop = watchSelection(markdown.element, (range) => onSelect(range && passageOf(markdown, range)));
+  markdown.update(text);
+
+  function remark() {
+    const { selection, writing } = marks;
+    selectionMark(selection ? visibleRanges(markdown, selection.start, selection.end) : []);
+    writingMark(writing.flatMap(({ start, end }) => visibleRanges(markdown, start, end)));
+  }
+
+  return {
+    element: scroller,
+    scroller,
+    update: (next) => markdown.update(next),
+    mark(next) {
+      marks = next;
+      remark();
+    },
+    rectOf: ({ start, end }) => within(boundsOf(visibleRanges(markdown, start, end).map((range) => range.getBoundingClientRect())), scroller),
+    reveal({ start, end }) {
+      const [range] = visibleRanges(markdown, start, end);
+      range?.startContainer.parentElement?.scrollIntoView({ block: "center" });
+    },
+    setReadOnly() {},
+    scrollToEnd: () => (scroller.scrollTop = scroller.scrollHeight),
+    destroy() {
+      marks = { selection: null, writing: [] };
+      remark();
+      stop();
+      markdown.destroy();
+    },
+  };
+}
+
+/** @param {ViewOptions} options @returns {Promise<View>} */
+async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput }) {
+  const { createEditor } = await import("./editor.js");
+  const prose = kind.name === "markdown" || kind.name === "text";
+  const label = `Source of ${artifact.name}`;
+  const editor = createEditor({ text, label, language: kind.language, prose, readOnly, onSelect, onInput });
+  return {
+    element: editor.element,
+    scroller: editor.scroller,
+    update: editor.update,
+    mark: editor.mark,
+    rectOf: (range) => within(boundsOf(editor.coordinates(range)), editor.scroller),
+    reveal: editor.select,
+    setReadOnly: editor.setReadOnly,
+    scrollToEnd: editor.scrollToEnd,
+    destroy: editor.destroy,
+  };
+}
+
+/** @param {ViewOptions} options @returns {View} */
+function previewView({ artifact, text, kind }) {
+  const make = (/** @type {string} */ content) => (kind.name === "svg" ? svgPreview(content, artifact.name) : htmlPreview(content, artifact.name));
+  const element = h("div", { class: "document-scroller document-preview", tabIndex: kind.name === "svg" ? 0 : -1 }, make(text));
+  return still(element, (next) => element.replaceChildren(make(next)));
+}
+
+/** @param {ViewOptions} options @returns {View} */
+function partsView({ artifact }) {
+  const element = h("div", { class: "document-scroller document-parts", tabIndex: 0 }, artifact.others.map(previewOf));
+  let shown = artifact.others;
+  return still(element, (_, { others }) => {
+    if (others !== shown) {
+      shown = others;
+      element.replaceChildren(...others.map(previewOf));
+    }
+  });
+}
+
+/** A view without passages. @param {HTMLElement} element @param {View["update"]} update @returns {View} */
+function still(element, update) {
+  const scrollToEnd = () => (element.scrollTop = element.scrollHeight);
+  return { element, scroller: element, update, mark() {}, rectOf: () => null, reveal() {}, setReadOnly() {}, scrollToEnd, destroy() {} };
+}
+
+/**
+ * Tells what is selected in an element, once the pointer is up; null when a click there takes a selection back. What is
+ * selected elsewhere, in a field for example, changes nothing.
+ * @param {HTMLElement} element
+ * @param {(range: Range|null) => void} tell
+ * @returns {() => void}  ends it
+ */
+function watchSelection(element, tell) {
+  let pressed = false;
+  let changed = false;
+  const down = () => (pressed = true);
+  const up = () => {
+    pressed = false;
+    // The browser changes the selection after this event.
+    setTimeout(() => changed && told());
+  };
+  const moved = () => {
+    changed = true;
+    pressed || told();
+  };
+  document.addEventListener("selectionchange", moved);
+  document.addEventListener("pointerdown", down);
+  document.addEventListener("pointerup", up);
+  document.addEventListener("pointercancel", up);
+
+  function told() {
+    changed = false;
+    const selection = document.getSelection();
+    if (selection?.anchorNode && selection.rangeCount > 0 && element.contains(selection.anchorNode)) {
+      tell(selection.isCollapsed ? null : selection.getRangeAt(0));
+    }
+  }
+
+  return () => {
+    document.removeEventListener("selectionchange", moved);
+    document.removeEventListener("pointerdown", down);
+    document.removeEventListener("pointerup", up);
+    document.removeEventListener("pointercancel", up);
+  };
+}
+
+/** @param {({left: number, right: number, top: number, bottom: number}|null)[]} rects @returns {DOMRect|null} */
+function boundsOf(rects) {
+  const seen = rects.filter((rect) => rect !== null);
+  if (seen.length === 0) {
+    return null;
+  }
+  const left = Math.min(...seen.map((rect) => rect.left));
+  const top = Math.min(...seen.map((rect) => rect.top));
+  const right = Math.max(...seen.map((rect) => rect.right));
+  return new DOMRect(left, top, right - left, Math.max(...seen.map((rect) => rect.bottom)) - top);
+}
+
+/** The part of a rectangle that a scroller shows; null if that is nothing. @param {DOMRect|null} rect @param {HTMLElement} scroller */
+function within(rect, scroller) {
+  const frame = scroller.getBoundingClientRect();
+  const top = rect && Math.max(rect.top, frame.top);
+  const bottom = rect && Math.min(rect.bottom, frame.bottom);
+  return rect && top !== null && bottom !== null && top < bottom ? new DOMRect(rect.left, top, rect.width, bottom - top) : null;
+}
