@@ -55,15 +55,18 @@ function headline(state) {
 function createHead(app) {
   const title = h("h2", { class: "chat-title truncate" });
   const watchers = h("span", { class: "watchers", hidden: true });
+  const share = h("button", { class: "icon-button", type: "button", "aria-label": "Copy the link", title: "Copy the link to this conversation", onclick: copyLink }, icon("link"));
   const head = h(
     "header",
     { class: "head chat-head" },
     h("button", { class: "icon-button only-narrow", type: "button", "aria-label": "Conversations", title: "Conversations", onclick: () => ask(head, "show-contexts") }, icon("menu")),
     title,
     watchers,
+    share,
     h("button", { class: "icon-button only-narrow", type: "button", "aria-label": "New conversation", title: "New conversation", onclick: () => app.openContext(null) }, icon("plus")),
   );
   const draw = (/** @type {State} */ state) => {
+    share.hidden = state.contextId === null;
     title.textContent = state.contextId === null ? "" : headline(state);
     document.title = title.textContent ? `${title.textContent} · a2a-canvas` : "a2a-canvas";
     watchers.hidden = state.watchers < 2;
@@ -73,6 +76,13 @@ function createHead(app) {
   app.store.subscribe(draw);
   draw(app.store.state);
   return head;
+
+  function copyLink() {
+    navigator.clipboard.writeText(location.href).then(
+      () => app.notify("info", "The link is copied. Who opens it sees this conversation live."),
+      () => app.notify("error", "The browser does not let the page copy. Copy the address from the address bar."),
+    );
+  }
 }
 
 /** @param {HTMLElement} section @param {(files: File[]) => void} take */
