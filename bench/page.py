@@ -1,10 +1,9 @@
 """`--only page`: the page in Chromium with documents of 2 MB, while 50 deltas a second arrive.
 
-The agent appends to a document, or rewrites a passage of it; meanwhile somebody scrolls through the document and types: a
-message, or, where the document can be typed into, another passage of it. A frame is the time between two callbacks of
-`requestAnimationFrame`, so that it cannot be shorter than 16.7 ms; an input is what the browser's event timing says,
-from the key to the picture that shows it. The first paint counts what a browser without a cache has transferred by then,
-headers included, as the performance API has it.
+The agent appends to a document; meanwhile somebody scrolls through it and types a message. A frame is the time between
+two callbacks of `requestAnimationFrame`, so that it cannot be shorter than 16.7 ms; the time of a key is what the
+browser's event timing says, from the key to the picture that shows it. The first paint counts what a browser without a
+cache has transferred by then, headers included, as the performance API has it.
 """
 
 from __future__ import annotations
@@ -113,16 +112,15 @@ class Case:
     source: bool = False
 
     def __str__(self) -> str:
-        return f"{self.name}{' source' if self.source else ''}, {'a passage rewritten' if self.rewritten else 'appended'}"
+        return (
+            f"{self.name}{' source' if self.source else ''}, {'a passage rewritten' if self.rewritten else 'appended'}"
+        )
 
 
 CASES = (
     Case("guide.md"),
-    Case("guide.md", rewritten=True),
     Case("guide.md", source=True),
-    Case("guide.md", source=True, rewritten=True),
     Case("program.py"),
-    Case("program.py", rewritten=True),
 )
 
 
@@ -223,7 +221,8 @@ async def _use(page: Page, panel: Any) -> None:
         for _ in range(STEPS):
             await page.mouse.wheel(0, step * 400)
             await asyncio.sleep(0.02)
-        await page.get_by_role("textbox", name="Message").press_sequentially("typed ", delay=30)
+        await page.focus("#message")
+        await page.keyboard.type("typed ", delay=30)
 
 
 async def _send(port: int, context: str, text: str, operation: dict[str, Any] | None = None) -> None:
@@ -241,11 +240,11 @@ async def _send(port: int, context: str, text: str, operation: dict[str, Any] | 
 
 def markdown(size: int) -> str:
     """A text with everything that Markdown has, about as long as that."""
-    sections = []
+    sections: list[str] = []
     while size > 0:
         number = len(sections) + 1
         sections.append(
-            f"## Section {number}\n\nA *passage* with **bold** words, `code` and a [link](https://example.com/{number}). "
+            f"## Section {number}\n\nA *passage* with **bold** words, `code` and [links](https://example.com/). "
             + "It goes on for a while, as sentences do, and ends here. " * 8
             + f"\n\n- one of {number}\n- two\n  - nested\n\n| a | b |\n|---|---|\n| {number} | 2 |\n\n"
             + f"```python\ndef section_{number}():\n    return {number}\n```\n\n> Somebody said so.\n\n"
@@ -256,12 +255,12 @@ def markdown(size: int) -> str:
 
 def code(size: int) -> str:
     """A Python module about as long as that."""
-    functions = []
+    functions: list[str] = []
     while size > 0:
         number = len(functions) + 1
         functions.append(
             f'def passage_{number}(values: list[int]) -> int:\n    """Number {number}."""\n    total = {number}\n'
-            "    for value in values:\n        if value % 2 == 0:\n            total += value  # even\n    return total\n\n\n"
+            "    for value in values:\n        if value % 2 == 0:\n            total += value\n    return total\n\n\n"
         )
         size -= len(functions[-1])
     return "".join(functions)

@@ -58,6 +58,8 @@ const setMarks = StateEffect.define();
  * @param {(passage: Passage|null) => void} [options.onSelect]  the user has selected something, or nothing any more
  */
 export function createEditor({ text, label, language, prose, readOnly = false, onInput = () => {}, onSelect = () => {} }) {
+  /** What it shows, until the user types: a long text is not put together again for every piece that arrives. */
+  let known = /** @type {string|null} */ (text);
   const languageSlot = new Compartment();
   const readOnlySlot = new Compartment();
   const view = new EditorView({
@@ -119,8 +121,9 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
 
   /** Makes it show another text. @param {string} next */
   function update(next) {
-    const change = changeOf(view.state.doc.toString(), next);
+    const change = changeOf(known ?? view.state.doc.toString(), next);
     if (change) {
+      known = next;
       view.dispatch({
         changes: { from: change.start, to: change.end, insert: next.slice(change.start, change.start + change.inserted) },
         annotations: [remote.of(true), Transaction.remote.of(true), Transaction.addToHistory.of(false)],
@@ -137,6 +140,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
   /** @param {any} update */
   function told(update) {
     if (update.docChanged && !update.transactions.some((/** @type {any} */ one) => one.annotation(remote))) {
+      known = null;
       onInput({ text: update.state.doc.toString(), changes: update.changes });
     }
     if (update.selectionSet && update.transactions.some((/** @type {any} */ one) => one.isUserEvent("select"))) {

@@ -17,21 +17,34 @@ export function changeOf(old, text) {
     return null;
   }
   const most = Math.min(old.length, text.length);
-  let start = 0;
-  while (start < most && old.charCodeAt(start) === text.charCodeAt(start)) {
-    start++;
-  }
+  let start = equalLength(most, (from, to) => old.slice(from, to) === text.slice(from, to));
   if (start > 0 && isHigh(old.charCodeAt(start - 1))) {
     start--;
   }
-  let tail = 0;
-  while (tail < most - start && old.charCodeAt(old.length - tail - 1) === text.charCodeAt(text.length - tail - 1)) {
-    tail++;
-  }
+  const back = (/** @type {string} */ one, /** @type {number} */ from, /** @type {number} */ to) => one.slice(one.length - to, one.length - from);
+  let tail = equalLength(most - start, (from, to) => back(old, from, to) === back(text, from, to));
   if (tail > 0 && isLow(old.charCodeAt(old.length - tail))) {
     tail--;
   }
   return { start, end: old.length - tail, inserted: text.length - tail - start };
+}
+
+/**
+ * How many characters are equal, by halves: equal strings are compared far faster than their characters one by one.
+ * @param {number} most
+ * @param {(from: number, to: number) => boolean} equal  whether the characters of a range are equal
+ */
+function equalLength(most, equal) {
+  let [from, to] = [0, most];
+  while (from < to) {
+    const middle = Math.ceil((from + to) / 2);
+    if (equal(from, middle)) {
+      from = middle;
+    } else {
+      to = middle - 1;
+    }
+  }
+  return from;
 }
 
 /**
